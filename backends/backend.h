@@ -1,0 +1,60 @@
+// What a target implements: a program becomes an executable, an executable runs.
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/program/program.h"
+#include "ir/support/result.h"
+#include "ir/target/target.h"
+
+namespace lathe {
+
+// Where a buffer of a call lies. Owned by the caller.
+struct BufferView {
+  std::byte* bytes = nullptr;
+  size_t num_bytes = 0;
+};
+
+struct ExecutableStats {
+  double codegen_ms = 0;         // loop IR to machine code
+  double init_ms = 0;            // folding and packing of weights
+  int64_t persistent_bytes = 0;  // packed weights and constants
+  int64_t arena_bytes = 0;
+};
+
+class Executable {
+ public:
+  virtual ~Executable() = default;
+  // One view per program input and output, in order; sizes are checked. Not reentrant.
+  virtual Status run(std::span<const BufferView> inputs, std::span<const BufferView> outputs) = 0;
+  virtual const ExecutableStats& stats() const = 0;
+  // Seconds of each step of the last run with timing on, in the order of program.steps; empty when
+  // off.
+  virtual std::vector<double> step_seconds() const { return {}; }
+  virtual void set_timing(bool on) { (void)on; }
+};
+
+struct CompileOptions {
+  int threads = 1;
+  // The bytes of a weight by name; called during compile only. `release` is called when they are
+  // packed.
+  std::function<Result<BufferView>(const std::string& name)> weight;
+  std::function<void(const std::string& name)> release_weight;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual const Target& target() const = 0;
+  virtual Result<std::unique_ptr<Executable>> compile(const Program& program,
+                                                      const CompileOptions& options) = 0;
+  // What `compile --emit` can show ("llvm", "asm", "object", ...), and its text or bytes.
+  virtual std::vector<std::string> emits() const = 0;
+  virtual Result<std::string> emit(const Program& program, const std::string& what) = 0;
+};
+
+}  // namespace lathe

@@ -1,0 +1,32 @@
+// The graph evaluator: the oracle. Runs the reference of every op, in order.
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/graph/node.h"
+#include "ir/graph/op_def.h"
+#include "ir/graph/tensor.h"
+#include "ir/support/result.h"
+
+namespace lathe {
+
+struct EvalOptions {
+  bool round =
+      true;  // to each result's dtype after every op (stands for eager); false: float64 throughout
+  // Symbols' values; those that inputs determine are bound by the evaluator and need not be given.
+  std::map<std::string, int64_t> symbols = {};
+  std::function<bool(size_t done, size_t total)> progress = {};  // false stops with an error
+};
+
+struct EvalResult {
+  std::vector<Tensor> outputs;
+  std::map<std::string, Tensor> mutated;  // buffers and inputs an in-place op wrote, by name
+};
+
+// Inputs in the order of graph.params; shapes and dtypes are checked against them.
+Result<EvalResult> evaluate(const Module& module, const Graph& graph,
+                            const std::vector<Tensor>& inputs, const EvalOptions& options = {});
+
+}  // namespace lathe

@@ -1,0 +1,166 @@
+// The row that defines an op. Everything Lathe knows of an op stands in its row: the graph's
+// printer, parser, verifier, evaluator and hash, the importer, the passes and the lowering are
+// generic over it.
+//
+// It lies with the graph because a node points at its row; loop IR and the lowering context are
+// only named here, never included.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph/node.h"
+#include "ir/graph/tensor.h"
+#include "ir/support/result.h"
+
+namespace lathe {
+
+class Builder;
+struct ImportCall;
+namespace loop {
+class Expr;
+}  // namespace loop
+class ElementContext;
+
+enum class OperandKind : uint8_t { tensor, optional_tensor, tensor_list, optional_tensor_list };
+struct OperandSpec {
+  std::string name;  // as in the ATen schema, where there is one
+  OperandKind kind = OperandKind::tensor;
+};
+
+enum class AttrKind : uint8_t {
+  boolean,
+  integer,
+  number,
+  string,
+  dtype,
+  dim,
+  ints,
+  numbers,
+  dims,
+  bools,
+  layout,
+};
+struct AttrSpec {
+  std::string name;  // as in the ATen schema, where there is one
+  AttrKind kind;
+  bool is_optional = false;  // may be None
+  Attr default_value = {};   // used when omitted; monostate on a non-optional attr: required
+  std::string doc = {};
+};
+
+// What passes may ask instead of an op's name.
+enum class OpClass : uint8_t {
+  elementwise,  // each result element from the operands' elements at the same (broadcast) index
+  view,         // each result element is one operand element at another index; no arithmetic
+  gather,       // as view, but the index depends on data (embedding, index, gather)
+  reduction,    // result elements combine many operand elements (sum, amax, cumsum, pooling)
+  normalize,    // reductions over a row, then elementwise (softmax, layer_norm)
+  contraction,  // matmul, convolution, attention: lowered through a template
+  source,       // no tensor operands (constant, full, arange)
+  structure,    // param, fused, control flow
+  opaque,       // has effects, or only a library can do it
+};
+struct Traits {
+  OpClass op_class;
+  bool is_commutative = false;
+  bool is_layout_agnostic = true;  // keeps its meaning and cost under any layout of its operands
+  bool has_effects = false;        // never dead, never merged (asserts)
+  bool is_random = false;
+};
+
+// A slot is a function or the reason why there is none. It has no default: forgetting one does not
+// compile.
+struct Absent {
+  std::string_view why;  // a sentence; static storage
+};
+template <class Function>
+struct Slot {
+  Slot(Absent absent) : why(absent.why) {}
+  Slot(Function* function) : function(function) {}
+  template <class F>
+    requires std::is_convertible_v<F, Function*>
+  Slot(F f) : function(f) {}
+  explicit operator bool() const { return function != nullptr; }
+  Function* function = nullptr;
+  std::string_view why = {};
+};
+
+// Result types from operands and attributes; the Diag says which operand or attribute is wrong.
+using InferFn = Result<std::vector<TensorType>>(const Node&);
+// The meaning: obvious, slow, dense. Operands are flattened as in the node; null ones are empty
+// tensors.
+using ReferenceFn = Result<std::vector<Tensor>>(const Node&,
+                                                std::span<const Tensor* const> operands);
+// The same results from simpler ops; the builder carries the location and collects the first error.
+using DecomposeFn = std::vector<Value>(Builder&, const Node&);
+// The element of result `result` at `index` (one i64 expression per dim) as a scalar loop
+// expression over operand elements. Target-independent; views, pointwise and reductions compose by
+// substitution.
+using LowerFn = loop::Expr(ElementContext&, const Node&, int result,
+                           std::span<const loop::Expr> index);
+// Vector-Jacobian product: gradients of the operands (null: none) from those of the results.
+using DerivativeFn = std::vector<Value>(Builder&, const Node&, std::span<const Value> gradients);
+
+// An FX target this op imports from, given as its ATen schema, whose names, types and defaults fill
+// what a file omits. Schema arguments map to operands and attributes of the same name; others must
+// be listed.
+struct Import {
+  std::string schema;  // "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"
+  std::vector<std::pair<std::string, std::string>> renames =
+      {};                                                // schema name -> row name; "" ignores it
+  std::vector<std::pair<std::string, Attr>> fixed = {};  // attributes the schema does not have
+  // When a mapping does not do: builds the results itself (one Value per schema return).
+  Result<std::vector<Value>> (*build)(Builder&, const ImportCall&) = nullptr;
+};
+
+// An operand of an example: explicit values, or a shape filled from a fixed seed.
+struct ExampleTensor {
+  DType dtype = DType::f32;
+  std::vector<int64_t> shape = {};
+  std::vector<double> values = {};  // empty: filled from `low` to `high` by a seeded generator
+  double low = -2;
+  double high = 2;
+  bool is_none = false;
+};
+// Documentation, test and fuzz seed at once.
+struct Example {
+  std::vector<ExampleTensor> operands = {};
+  std::vector<std::pair<std::string, Attr>> attrs = {};
+  std::vector<int> list_sizes = {};
+};
+
+struct OpDef {
+  std::string name;      // text IR, file stem (or its family's), manual anchor
+  std::string summary;   // one line: the formula
+  std::string doc = {};  // edge cases: empty, NaN, negative dims
+  std::vector<OperandSpec> operands;
+  std::vector<AttrSpec> attrs;
+  int num_results = 1;  // -1: as many as infer returns
+  Traits traits;
+  Slot<InferFn> infer;
+  Slot<ReferenceFn> reference;
+  Slot<DecomposeFn> decompose;
+  Slot<LowerFn> lower;
+  Slot<DerivativeFn> derivative;
+  std::vector<Import> imports;
+  std::vector<Example> examples;
+
+  int attr_index(std::string_view name) const;  // -1 when there is none
+};
+
+// The table of all ops, built once by existence (see ir/op/registry.bzl); rows live as long as it
+// does.
+class Registry {
+ public:
+  explicit Registry(std::vector<OpDef> rows);
+  Registry(const Registry&) = delete;
+  const OpDef* find(std::string_view name) const;
+  const std::vector<OpDef>& rows() const { return rows_; }  // sorted by name
+
+ private:
+  std::vector<OpDef> rows_;
+};
+
+}  // namespace lathe

@@ -1,0 +1,37 @@
+// A dense host tensor for the evaluator: row-major, floats held as double, integers and bools as
+// int64. The dtype is what the value would be on a target; rounding to it is the evaluator's
+// choice.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "ir/graph/node.h"
+#include "ir/support/result.h"
+
+namespace lathe {
+
+struct Tensor {
+  DType dtype = DType::f32;
+  std::vector<int64_t> shape;
+  std::vector<double> floats;     // used when is_float(dtype)
+  std::vector<int64_t> integers;  // used otherwise; bools are 0 and 1
+
+  static Tensor zeros(DType dtype, std::vector<int64_t> shape);
+  int64_t num_elements() const;
+  double get(int64_t i) const {
+    return is_float(dtype) ? floats[static_cast<size_t>(i)]
+                           : static_cast<double>(integers[static_cast<size_t>(i)]);
+  }
+  void set(int64_t i,
+           double value);  // truncates towards zero for integers, tests for nonzero for bools
+};
+
+// Row-major strides of a shape, in elements.
+std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape);
+
+// Reads strided raw bytes (checked against num_bytes) into a dense tensor, and back into row-major
+// bytes.
+Result<Tensor> read_tensor(const TensorData& data);
+std::vector<std::byte> to_bytes(const Tensor& tensor);
+
+}  // namespace lathe

@@ -1,0 +1,40 @@
+// Text form of loop IR (same lexer as the graph), verifier, hash and evaluator.
+//
+//   kernel @relu(%x: f32[1024], %y: f32[1024] out) {
+//     parallel %i in 0..64 {
+//       store %y[%i*16] = max(load f32x16 %x[%i*16], splat f32x16 0.0)
+//     }
+//   }
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/loop/node.h"
+#include "ir/support/result.h"
+
+namespace lathe::loop {
+
+std::string print(const Kernel& kernel);
+std::string print(Expr e, const Kernel& kernel);
+Result<Kernel> parse_kernel(std::string_view text, LocTable& locs,
+                            std::string_view file = "<text>");
+
+// The invariants are listed at the top of verify.cpp. `is_scheduled`: no reduce expressions,
+// register indices constant after unrolling, body is one parallel loop.
+Status verify(const Kernel& kernel, bool is_scheduled);
+
+// Equal for kernels that differ only in names and origins.
+uint64_t structural_hash(const Kernel& kernel);
+
+// Runs the kernel on raw bytes, one pointer and byte size per global buffer; out-of-bounds accesses
+// are an error, not undefined behaviour.
+struct Memory {
+  std::byte* bytes;
+  size_t num_bytes;
+};
+Status evaluate(const Kernel& kernel, const std::vector<Memory>& buffers);
+
+}  // namespace lathe::loop

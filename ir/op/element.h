@@ -1,0 +1,42 @@
+// What an op row's `lower` slot is given: access to operand elements and the means to reduce over
+// them.
+#pragma once
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "ir/graph/op_def.h"
+#include "ir/loop/pool.h"
+
+namespace lathe {
+
+class ElementContext {
+ public:
+  virtual ~ElementContext() = default;
+
+  // The element of operand `i` (flattened) at `index`. Halves arrive as f32, the dtype to compute
+  // in.
+  virtual loop::Expr operand(const Node& node, int i, std::span<const loop::Expr> index) = 0;
+  // A fresh variable in [0, extent).
+  virtual loop::Var fresh_var(int64_t extent) = 0;
+  virtual loop::Pool& pool() = 0;
+  // Simplifies an index with the ranges of the kernel's variables.
+  virtual loop::Expr simplify(loop::Expr index) = 0;
+
+  // Operand `i` at `index` of the result, broadcast from the right as NumPy does.
+  loop::Expr broadcast_operand(const Node& node, int i, std::span<const loop::Expr> index);
+  // Static extent of a dim, as a number and as an expression.
+  static int64_t extent(const Dim& dim) { return dim.value(); }
+  loop::Expr integer(int64_t value) { return pool().integer(value); }
+  // op over r in [0, extents): body(r).
+  loop::Expr reduce(loop::ReduceOp op, const std::vector<int64_t>& extents,
+                    const std::function<loop::Expr(std::span<const loop::Expr>)>& body);
+  // Row-major position of an index in a shape, and back.
+  loop::Expr flatten(std::span<const loop::Expr> index, const Shape& shape);
+  std::vector<loop::Expr> unflatten(loop::Expr position, const Shape& shape);
+};
+
+// The dtype arithmetic runs in: f32 for halves, the dtype itself otherwise.
+DType compute_dtype(DType dtype);
+
+}  // namespace lathe

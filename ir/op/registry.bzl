@@ -1,0 +1,37 @@
+"""Registration by existence: one C++ table from the files of a folder."""
+
+def registry(name, type, header, function, srcs, deps, is_list = False, visibility = ["//visibility:public"]):
+    """A library whose `function` returns every `<type> define_<stem>()` of its sources, in sorted order.
+
+    Args:
+      name: of the library.
+      type: what one file defines.
+      header: declares `type` and `function`.
+      function: the C++ name of the table.
+      srcs: one .cpp file for each entry.
+      deps: of the library.
+      is_list: a file defines a std::vector<type> (a family of rows) instead of one.
+      visibility: of the library.
+    """
+    stems = sorted([s[:-len(".cpp")] for s in srcs])
+    result = "std::vector<%s>" % type if is_list else type
+    lines = ["#include \"%s\"" % header, "#include <iterator>", "#include <utility>", "#include <vector>", "namespace lathe {"]
+    lines += ["%s define_%s();" % (result, s) for s in stems]
+    lines += ["std::vector<%s> %s() {" % (type, function), "  std::vector<%s> rows;" % type]
+    for s in stems:
+        if is_list:
+            lines.append("  for (auto& row : define_%s()) rows.push_back(std::move(row));" % s)
+        else:
+            lines.append("  rows.push_back(define_%s());" % s)
+    lines += ["  return rows;", "}", "}  // namespace lathe"]
+    native.genrule(
+        name = name + "_table",
+        outs = [name + "_table.cpp"],
+        cmd = "cat > $@ <<'EOF'\n" + "\n".join(lines) + "\nEOF\n",
+    )
+    native.cc_library(
+        name = name,
+        srcs = srcs + [name + "_table.cpp"],
+        visibility = visibility,
+        deps = deps,
+    )

@@ -1,0 +1,87 @@
+// A compiled program: flat, printable launches over buffers, what every backend executes.
+//
+// `init` runs once, when weights are bound: it folds and packs them into persistent buffers, after
+// which the weights themselves are no longer read. `steps` runs for every call. Launches run in
+// order; a backend may overlap those that do not depend on each other.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ir/loop/node.h"
+#include "ir/support/result.h"
+#include "ir/type/tensor_type.h"
+
+namespace lathe {
+
+enum class BufferKind : uint8_t {
+  input,       // the caller's, read only
+  output,      // the caller's, written
+  weight,      // mapped file bytes, read only, only in init
+  constant,    // bytes held in the program
+  persistent,  // written by init, read by steps
+  temporary,   // in the arena, alive from its first to its last use
+};
+
+struct ProgramBuffer {
+  std::string name;       // of the value it holds
+  TensorType type;        // static; layout says where elements lie
+  int64_t num_bytes = 0;  // may exceed the type's: packed weights, padded borders
+  BufferKind kind = BufferKind::temporary;
+  int64_t offset = -1;                // in the arena, for planned temporaries; 64-byte aligned
+  std::string weight = {};            // fully qualified name, for kind weight
+  std::vector<std::byte> bytes = {};  // for kind constant
+};
+
+using BufferId = int;
+
+struct KernelLaunch {
+  int kernel;
+  std::vector<BufferId> buffers;
+};  // in the order of the kernel's global buffers
+// A contraction, convolution or attention that a target's library may claim by a predicate;
+// epilogue ops by name.
+struct LibraryLaunch {
+  std::string routine;            // "matmul", "convolution", "attention"
+  std::vector<BufferId> buffers;  // operands, then results
+  std::vector<std::pair<std::string, std::vector<int64_t>>> sizes;  // "m", "stride", ...
+  std::vector<std::string> epilogue;                                // "bias", "gelu", ...
+};
+struct CopyLaunch {
+  BufferId source, destination;
+};  // whole buffers, equal num_bytes
+struct ShapeLaunch {
+  std::string symbol;
+  Dim value;
+};  // evaluates a size on the host
+struct HostLaunch {
+  std::string function;
+  std::vector<BufferId> buffers;
+};  // a call back into the embedder
+
+struct Launch {
+  std::variant<KernelLaunch, LibraryLaunch, CopyLaunch, ShapeLaunch, HostLaunch> kind;
+  std::string label;  // "linear_gelu", for tables
+  std::vector<Loc> origins = {};
+  int64_t flops = 0;  // multiply and add count one each; transcendental functions one
+  int64_t bytes = 0;  // least traffic: each operand and result once
+};
+
+struct Program {
+  std::string name;
+  std::vector<loop::Kernel> kernels;  // distinct by structural hash
+  std::vector<ProgramBuffer> buffers;
+  std::vector<BufferId> inputs;
+  std::vector<BufferId> outputs;  // may repeat, and may name inputs
+  std::vector<Launch> init;
+  std::vector<Launch> steps;
+  int64_t arena_bytes = 0;       // of steps
+  int64_t init_arena_bytes = 0;  // of init's own temporaries
+  int64_t num_kernels() const;   // launches in steps that run on the device
+};
+
+std::string print(const Program& program);
+Status verify(const Program& program);
+
+}  // namespace lathe
