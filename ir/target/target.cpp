@@ -1,0 +1,59 @@
+// The built-in CPU targets.
+#include "ir/target/target.h"
+
+#include <array>
+
+namespace lathe {
+namespace {
+
+// Tiles keep rows*vectors accumulators, one vector per column and one broadcast operand in
+// registers; with AVX-512 the broadcast folds into the multiply-add, so two fewer are needed.
+Target avx512() {
+  Target target;
+  target.name = "cpu";
+  target.isa = "avx512";
+  target.vector_bytes = 64;
+  target.num_vector_registers = 32;
+  target.gemm_tiles = {{14, 2}, {9, 3}, {6, 4}, {5, 5}, {4, 6}, {28, 1}};
+  target.l1_bytes = 32 << 10;
+  target.l2_bytes = 1 << 20;
+  target.has_masked_memory = true;
+  target.has_gather = true;
+  return target;
+}
+
+// AVX2 with FMA and F16C (Haswell, Zen and later). Its gathers are no faster than scalar loads.
+Target avx2() {
+  Target target;
+  target.name = "cpu";
+  target.isa = "avx2";
+  target.vector_bytes = 32;
+  target.num_vector_registers = 16;
+  target.gemm_tiles = {{6, 2}, {4, 3}, {2, 5}, {12, 1}};
+  target.l1_bytes = 32 << 10;
+  target.l2_bytes = 256 << 10;
+  target.has_masked_memory = true;
+  target.has_gather = false;
+  return target;
+}
+
+const std::array<Target, 2>& targets() {
+  static const std::array<Target, 2> kTargets = {avx512(), avx2()};
+  return kTargets;
+}
+
+}  // namespace
+
+const Target* find_target(std::string_view isa) {
+  for (const Target& target : targets())
+    if (target.isa == isa) return &target;
+  return nullptr;
+}
+
+std::vector<std::string> target_names() {
+  std::vector<std::string> names;
+  for (const Target& target : targets()) names.push_back(target.isa);
+  return names;
+}
+
+}  // namespace lathe
