@@ -1,0 +1,74 @@
+// The pipelines that have a name, as prose: what runs, in which order, and why there.
+#include "passes/pipeline.h"
+
+namespace lathe {
+namespace {
+
+// What needs no target: from what PyTorch wrote to a graph of core and structured ops.
+std::vector<StepReason> graph_steps() {
+  return {
+      {"functionalize", "first, because every later pass may then forget the order of nodes"},
+      {"specialize_shapes",
+       "before anything looks at sizes, because kernels are built for known ones and much folds "
+       "away once a size is a number"},
+      {"drop_noops",
+       "before patterns are sought, because clones, casts and dropout stand between their parts"},
+      {"recognize_structured",
+       "before decompose, which takes apart what is left; attention must be found while its "
+       "softmax is whole"},
+      {"decompose", "so that what follows meets few ops"},
+      {"fold_batch_norm",
+       "after decompose, when every matrix product is a matmul, and before the constants fold"},
+      {"fold_constants", "masks and positions become literals once sizes are known"},
+      {"drop_noops", "again, because decomposing leaves reshapes and casts that change nothing"},
+      {"cse", "after folding, which makes equal what was computed twice in different words"},
+      {"dce", "last, because every pass above leaves behind what it replaced"},
+  };
+}
+
+std::vector<StepReason> with(std::vector<StepReason> steps, std::vector<StepReason> more) {
+  steps.insert(steps.end(), more.begin(), more.end());
+  return steps;
+}
+
+}  // namespace
+
+const std::vector<NamedPipeline>& pipelines() {
+  static const std::vector<NamedPipeline> table = {
+      {"default", "everything, from a PyTorch graph to a planned program",
+       with(graph_steps(),
+            {
+                {"choose_layout", "before fusion, which must not cross a change of layout"},
+                {"fuse_epilogue", "before fuse_pointwise, or the bias and the activation of a "
+                                  "contraction would join other groups"},
+                {"fuse_pointwise", "what is left between contractions becomes few loops"},
+                {"lower_to_loops", "the graph's job is done: loops, kernels and launches"},
+                {"plan_memory", "last, because only now is every temporary known"},
+            })},
+      {"graph", "the part of default that needs no target", graph_steps()},
+      {"minimal", "only what running needs: the base line that shows what the rest buys",
+       {
+           {"functionalize", "loops have no in-place ops"},
+           {"specialize_shapes", "kernels are built for known sizes"},
+           {"drop_noops", "asserts and dropout have no kernel"},
+           {"decompose", "composite ops have no kernel"},
+           {"dce", "what nothing reads would be launched all the same"},
+           {"lower_to_loops", "one kernel for each op"},
+           {"plan_memory", "backends run planned programs"},
+       }},
+  };
+  return table;
+}
+
+const std::vector<PassDef>& builtin_passes() {
+  static const std::vector<PassDef> table = all_passes();
+  return table;
+}
+
+const PassDef* find_pass(std::string_view name) {
+  for (const PassDef& pass : builtin_passes())
+    if (pass.name == name) return &pass;
+  return nullptr;
+}
+
+}  // namespace lathe
