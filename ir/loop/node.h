@@ -2,28 +2,27 @@
 //
 // Meaning.
 // - Integers (loop variables, indices) are i64 and do not overflow; the builder keeps them in
-// bounds.
-//   Other integer dtypes wrap. Float arithmetic is IEEE in the expression's dtype, unfused: only
-//   `fma` fuses. min and max give NaN when either side is NaN. Comparisons give bool; `ne` is true
-//   on NaN. floor_div and mod round to minus infinity on integers; a zero divisor gives 0.
+//   bounds. Other integer dtypes wrap. Float arithmetic is IEEE in the expression's dtype, unfused:
+//   only `fma` fuses. min and max give NaN when either side is NaN. Comparisons give bool; `ne` is
+//   true on NaN. floor_div and mod are of integers and round to minus infinity (on floats they
+//   build from floor, with Python's sign rule); an integer zero divisor gives 0. Shift amounts lie
+//   in [0, width). A cast of a float that no i64 holds gives an unspecified value, never a trap.
 // - An expression has a dtype and a number of lanes. Lane-wise ops need equal lanes; `splat` makes
-// lanes.
+//   lanes.
 // - A buffer index counts elements. A load or store of n lanes with a scalar index touches elements
 //   index .. index+n-1; with a vector index, one element per lane. A mask (bool lanes) disables
 //   lanes: a disabled load gives 0, a disabled store writes nothing, and neither touches memory.
 // - `reduce` combines its body over its variables, in order, from the operation's identity; argmax
-// and
-//   argmin give the row-major position of the first best element (NaN wins). It is what rows lower
-//   to; the scheduler turns it into loops over registers, and no emitter sees it.
+//   and argmin give the row-major position of the first best element (NaN wins). It is what rows
+//   lower to; the scheduler turns it into loops over registers, and no emitter sees it.
 // - `serial` loops run in order. `unroll` loops mean the same and become straight-line code, so
-// that
-//   register indices are constants. Iterations of a `parallel` loop are independent and may run in
-//   any order, at once: a kernel's body is exactly one parallel loop, whose range a target divides.
+//   that register indices are constants. Iterations of a `parallel` loop are independent and may
+//   run in any order, at once: a kernel's body is exactly one parallel loop, whose range a target
+//   divides.
 // - Register arrays (`regs`) hold one value per element, live until their block ends, and start
-// undefined.
-//   Their indices are constants once unroll loops are expanded. Buffers of space `scratch` belong
-//   to one worker at a time; `stack` ones to one iteration of the innermost loop around their
-//   kernel.
+//   undefined. Their indices are constants once unroll loops are expanded. Buffers of space
+//   `scratch` belong to one worker at a time; `stack` ones to one iteration of the innermost loop
+//   around their kernel.
 // - `let` names a value for the rest of its block. `prefetch` is a hint that a target may drop.
 #pragma once
 #include <cstdint>
@@ -68,49 +67,17 @@ struct RegArray {
   friend bool operator==(RegArray a, RegArray b) { return a.id == b.id; }
 };  // Kernel::regs
 
+// clang-format off: one name per line would double this header.
 enum class UnaryOp : uint8_t {
-  neg,
-  abs,
-  sqrt,
-  rsqrt,
-  exp,
-  expm1,
-  log,
-  log1p,
-  sin,
-  cos,
-  tanh,
-  erf,
-  floor,
-  ceil,
-  trunc,
-  round_even,
-  logical_not,
-  bit_not,
-  is_nan,
+  neg, abs, sqrt, rsqrt, exp, expm1, log, log1p, sin, cos, tanh, erf, floor, ceil, trunc,
+  round_even, logical_not, bit_not, is_nan
 };
+// div of integers truncates; the last six give bools; gt and ge print, but build as lt and le.
 enum class BinaryOp : uint8_t {
-  add,
-  sub,
-  mul,
-  div,
-  floor_div,
-  mod,
-  min,
-  max,
-  pow,  // div of integers truncates
-  bit_and,
-  bit_or,
-  bit_xor,
-  shift_left,
-  shift_right,
-  eq,
-  ne,
-  lt,
-  le,
-  gt,
-  ge,  // bool results; gt and ge print, but build as lt and le
+  add, sub, mul, div, floor_div, mod, min, max, pow, bit_and, bit_or, bit_xor, shift_left,
+  shift_right, eq, ne, lt, le, gt, ge
 };
+// clang-format on
 enum class ReduceOp : uint8_t { sum, prod, max, min, any, all, argmax, argmin };
 
 // Expressions.
@@ -177,6 +144,7 @@ struct ExprNode {
   DType dtype;
   int lanes;
   Pool* pool;
+  uint32_t id = 0;  // order of creation in the pool: deterministic, operands before users
 };
 
 // Statements.

@@ -1,41 +1,60 @@
-// Traversals of expressions; included by pool.h only.
+// Traversals of expressions; included by pool.h only. They keep their own stacks, so that chains
+// of any length are safe.
 #pragma once
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 namespace lathe::loop {
 
 template <class F>
-Expr rewrite(Expr root, F&& map) {
-  std::unordered_map<const ExprNode*, Expr> done;
-  auto visit = [&](auto&& self, Expr e) -> Expr {
-    if (auto found = done.find(e.node()); found != done.end()) return found->second;
-    Expr replaced = map(e);
-    if (!replaced) {
-      std::vector<Expr> kids = children(e);
-      bool changed = false;
-      for (Expr& kid : kids) {
-        Expr mapped = self(self, kid);
-        changed |= mapped != kid;
-        kid = mapped;
-      }
-      replaced = changed ? with_children(e, kids) : e;
+void for_each(Expr root, F&& visit) {
+  std::unordered_set<const ExprNode*> done;
+  std::vector<std::pair<Expr, bool>> stack;  // with: its children are done
+  if (root) stack.push_back({root, false});
+  while (!stack.empty()) {
+    auto [e, is_ready] = stack.back();
+    stack.pop_back();
+    if (is_ready) {
+      visit(e);
+      continue;
     }
-    done.emplace(e.node(), replaced);
-    return replaced;
-  };
-  return visit(visit, root);
+    if (!done.insert(e.node()).second) continue;
+    stack.push_back({e, true});
+    std::vector<Expr> kids = children(e);
+    for (size_t i = kids.size(); i-- > 0;) stack.push_back({kids[i], false});
+  }
 }
 
 template <class F>
-void for_each(Expr root, F&& visit) {
-  std::unordered_set<const ExprNode*> seen;
-  auto walk = [&](auto&& self, Expr e) -> void {
-    if (!seen.insert(e.node()).second) return;
-    for (Expr kid : children(e)) self(self, kid);
-    visit(e);
-  };
-  walk(walk, root);
+Expr rewrite(Expr root, F&& map) {
+  std::unordered_map<const ExprNode*, Expr> done;
+  std::vector<std::pair<Expr, bool>> stack;  // with: its children are done
+  if (root) stack.push_back({root, false});
+  while (!stack.empty()) {
+    auto [e, is_ready] = stack.back();
+    stack.pop_back();
+    if (!is_ready) {
+      if (done.count(e.node())) continue;
+      if (Expr replaced = map(e)) {
+        done.emplace(e.node(), replaced);
+        continue;
+      }
+      stack.push_back({e, true});
+      std::vector<Expr> kids = children(e);
+      for (size_t i = kids.size(); i-- > 0;) stack.push_back({kids[i], false});
+      continue;
+    }
+    std::vector<Expr> kids = children(e);
+    bool is_changed = false;
+    for (Expr& kid : kids) {
+      Expr mapped = done.at(kid.node());
+      is_changed |= mapped != kid;
+      kid = mapped;
+    }
+    done.emplace(e.node(), is_changed ? with_children(e, kids) : e);
+  }
+  return root ? done.at(root.node()) : root;
 }
 
 }  // namespace lathe::loop
