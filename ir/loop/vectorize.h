@@ -1,0 +1,30 @@
+// Turns a scalar expression into one over lanes of consecutive values of a variable.
+#pragma once
+#include <unordered_map>
+
+#include "ir/loop/linear.h"
+#include "ir/loop/node.h"
+#include "ir/loop/pool.h"
+
+namespace lathe::loop {
+
+// Lanes var, var + 1, ..., var + lanes - 1; `var` itself then names lane 0. With a mask, loads that
+// move with the variable touch enabled lanes only.
+struct VectorAxis {
+  Var var;
+  int lanes = 1;
+  Expr mask = {};
+};
+
+// What sub-expressions are known to be, by node; looked up before anything else.
+using Bindings = std::unordered_map<const ExprNode*, Expr>;
+
+// A scalar stays scalar when it does not depend on the axis; splat() it where lanes are needed.
+// Loads become contiguous where the index moves by one per lane, and gathers otherwise. Reduce
+// expressions must be bound.
+Expr vectorize(Expr scalar, const VectorAxis& axis, const Bindings& bound = {});
+
+// Replaces bound nodes only; lanes stay as they are.
+Expr bind(Expr e, const Bindings& bound);
+
+}  // namespace lathe::loop

@@ -1,0 +1,303 @@
+// The attention template: see attention.h.
+#include "ir/templates/attention.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "ir/loop/vectorize.h"
+#include "ir/templates/reduction.h"
+#include "ir/templates/register_tile.h"
+
+namespace lathe {
+namespace {
+
+using loop::Block;
+using loop::Expr;
+using loop::For;
+using loop::Let;
+using loop::LoopKind;
+using loop::SetReg;
+using loop::Var;
+
+constexpr int64_t kPanelVectors = 2;
+constexpr int64_t kMinTasks = 8;
+
+class Attention {
+ public:
+  Attention(loop::Kernel& kernel, const AttentionSpec& spec, const Target& target)
+      : kernel_(kernel),
+        pool_(*kernel.pool),
+        spec_(spec),
+        lanes_(target.lanes(dtype_bytes(spec.dtype))) {
+    for (const RegisterTile& tile : target.gemm_tiles) {
+      if (tile.vectors == kPanelVectors) max_rows_ = std::max<int64_t>(max_rows_, tile.rows);
+    }
+    panel_width_ = kPanelVectors * lanes_;
+    panels_ = (spec.keys + panel_width_ - 1) / panel_width_;
+    row_stride_ =
+        panels_ * panel_width_ + lanes_;  // one vector more: rows then differ in their L1 sets
+  }
+
+  void build() {
+    transposed_ = scratch("keys_transposed", panels_ * spec_.depth * panel_width_);
+    scores_ = scratch("scores", max_rows_ * row_stride_);
+    inverse_ = scratch("inverse_sum", max_rows_);
+
+    int64_t heads = 1;
+    for (int64_t extent : spec_.batch) heads *= extent;
+    const int64_t tiles = (spec_.queries + max_rows_ - 1) / max_rows_;
+    const int64_t chunks =
+        std::clamp<int64_t>((kMinTasks + heads - 1) / std::max<int64_t>(1, heads), 1, tiles);
+    const int64_t tiles_per_chunk = (tiles + chunks - 1) / chunks;
+    const int64_t tasks = heads * chunks;
+
+    Block body;
+    Var task = kernel_.add_var({"task", loop::VarKind::loop, DType::i64, 1, 0, tasks - 1});
+    Expr chunk = let(body, "chunk", loop::mod(pool_.var(task), pool_.integer(chunks)), chunks - 1);
+    Expr head = loop::floor_div(pool_.var(task), pool_.integer(chunks));
+    batch_.resize(spec_.batch.size());
+    for (size_t i = spec_.batch.size(); i-- > 0;) {
+      Expr extent = pool_.integer(spec_.batch[i]);
+      batch_[i] = let(body, "head", i == 0 ? head : loop::mod(head, extent), spec_.batch[i] - 1);
+      head = loop::floor_div(head, extent);
+    }
+    emit_transpose(body);
+
+    // Balanced tiles: the first `tall` have one row more.
+    const int64_t height = spec_.queries / tiles;
+    const int64_t tall = spec_.queries - height * tiles;
+    Expr first = chunk * pool_.integer(tiles_per_chunk);
+    Expr last = loop::min(first + pool_.integer(tiles_per_chunk), pool_.integer(tiles));
+    emit_tiles(body, height + 1, 0, first, loop::min(last, pool_.integer(tall)), tall > 0);
+    emit_tiles(body, height, tall, loop::max(first, pool_.integer(tall)), last, height > 0);
+    kernel_.body.push_back({For{task, pool_.integer(0), pool_.integer(tasks), 1, LoopKind::parallel,
+                                std::move(body)}});
+  }
+
+ private:
+  loop::BufferRef scratch(const char* name, int64_t size) {
+    return kernel_.add_buffer({name, spec_.dtype, size, loop::Space::scratch, true});
+  }
+
+  Expr let(Block& block, const char* name, Expr value, int64_t max) {
+    if (loop::as_int(value) || std::holds_alternative<loop::VarRead>(value->kind)) return value;
+    Var var = kernel_.add_var({name, loop::VarKind::let, DType::i64, 1, 0, max});
+    block.push_back({Let{var, value}});
+    return pool_.var(var);
+  }
+
+  Var loop_var(const char* name, int64_t extent) {
+    return kernel_.add_var({name, loop::VarKind::loop, DType::i64, 1, 0, extent - 1});
+  }
+
+  Block loop(Var var, int64_t extent, int64_t step, LoopKind kind, Block inside) {
+    Block block;
+    block.push_back(
+        {For{var, pool_.integer(0), pool_.integer(extent), step, kind, std::move(inside)}});
+    return block;
+  }
+
+  static void append(Block& block, Block more) {
+    for (loop::Stmt& stmt : more) block.push_back(std::move(stmt));
+  }
+
+  // keys_transposed[panel][d][lane] = key(panel * width + lane, d); lanes beyond the keys repeat
+  // the last.
+  void emit_transpose(Block& block) {
+    Var panel = loop_var("panel", panels_), d = loop_var("d", spec_.depth),
+        j = loop_var("j", kPanelVectors);
+    Var t =
+        kernel_.add_var({"t", loop::VarKind::let, DType::i64, 1, 0, panels_ * panel_width_ - 1});
+    Expr clamped = panels_ * panel_width_ == spec_.keys
+                       ? pool_.var(t)
+                       : loop::min(pool_.var(t), pool_.integer(spec_.keys - 1));
+    Expr column = loop::vectorize(spec_.key(batch_, clamped, pool_.var(d)), {t, lanes_, {}});
+    Expr at = pool_.var(panel) * pool_.integer(panel_width_) + pool_.var(j) * pool_.integer(lanes_);
+    Expr index = (pool_.var(panel) * pool_.integer(spec_.depth) + pool_.var(d)) *
+                     pool_.integer(panel_width_) +
+                 pool_.var(j) * pool_.integer(lanes_);
+    Block inside;
+    inside.push_back({loop::Store{transposed_, index, loop::substitute(column, t, at), {}, false}});
+    inside = loop(j, kPanelVectors, 1, LoopKind::unroll, std::move(inside));
+    inside = loop(d, spec_.depth, 1, LoopKind::serial, std::move(inside));
+    append(block, loop(panel, panels_, 1, LoopKind::serial, std::move(inside)));
+  }
+
+  // Tiles first..last of `height` rows; rows before them number `tall_before` more than the height
+  // says.
+  void emit_tiles(Block& block, int64_t height, int64_t tall_before, Expr first, Expr last,
+                  bool exists) {
+    if (!exists) return;
+    Var tile = loop_var("tile", (spec_.queries + max_rows_ - 1) / max_rows_);
+    Block inside;
+    Expr row0 =
+        let(inside, "query", pool_.var(tile) * pool_.integer(height) + pool_.integer(tall_before),
+            spec_.queries - 1);
+    emit_scores(inside, height, row0);
+    emit_softmax(inside, height);
+    emit_values(inside, height, row0);
+    block.push_back({For{tile, first, last, 1, LoopKind::serial, std::move(inside)}});
+  }
+
+  void emit_scores(Block& block, int64_t height, Expr row0) {
+    Var panel = loop_var("panel", panels_);
+    RegisterTileSpec tile;
+    tile.rows = height;
+    tile.vectors = kPanelVectors;
+    tile.lanes = lanes_;
+    tile.dtype = spec_.dtype;
+    tile.k_vars = {loop_var("d", spec_.depth)};
+    tile.k_extents = {spec_.depth};
+    tile.a = [&](Expr i, std::span<const Expr> k) { return spec_.query(batch_, row0 + i, k[0]); };
+    tile.b = [&](Expr j, std::span<const Expr> k) {
+      Expr at =
+          (pool_.var(panel) * pool_.integer(spec_.depth) + k[0]) * pool_.integer(panel_width_) +
+          j * pool_.integer(lanes_);
+      return pool_.load(transposed_, at, spec_.dtype, lanes_);
+    };
+    Var t =
+        kernel_.add_var({"t", loop::VarKind::let, DType::i64, 1, 0, panels_ * panel_width_ - 1});
+    Var row = loop_var("i", height);
+    Var sum_var =
+        kernel_.add_var({"sum", loop::VarKind::let, spec_.dtype, 1, INT64_MIN, INT64_MAX});
+    Expr sum_read = pool_.var(sum_var, spec_.dtype);
+    Expr score = sum_read * spec_.scale;
+    if (spec_.mask) score = spec_.mask(batch_, row0 + pool_.var(row), pool_.var(t), score);
+    if (spec_.is_causal) {
+      score = loop::select(loop::le(pool_.var(t), row0 + pool_.var(row)), score, minus_infinity());
+    }
+    loop::VectorAxis axis{t, lanes_, {}};
+    if (panels_ * panel_width_ != spec_.keys) {
+      axis.mask = loop::lt(pool_.ramp(pool_.var(t), 1, lanes_),
+                           loop::splat(pool_.integer(spec_.keys), lanes_));
+    }
+    tile.epilogue = [&](Block& inside, Expr i, Expr j, Expr sum) {
+      Expr at = pool_.var(panel) * pool_.integer(panel_width_) + j * pool_.integer(lanes_);
+      Expr value = loop::vectorize(score, axis, {{sum_read.node(), sum}});
+      value = loop::substitute(loop::substitute(value, t, at), row, i);
+      inside.push_back(
+          {loop::Store{scores_, i * pool_.integer(row_stride_) + at, value, {}, false}});
+    };
+    Block inside;
+    emit_register_tile(kernel_, tile, inside);
+    append(block, loop(panel, panels_, 1, LoopKind::serial, std::move(inside)));
+  }
+
+  Expr minus_infinity() {
+    return pool_.number(-std::numeric_limits<double>::infinity(), spec_.dtype);
+  }
+
+  // Each row of scores becomes exp(score - max); the inverse of its sum is kept for the end.
+  void emit_softmax(Block& block, int64_t height) {
+    Var i = loop_var("i", height), t = loop_var("t", spec_.keys), step = loop_var("t", spec_.keys);
+    Block row;
+    auto score = [&](Expr at) {
+      return pool_.load(scores_, pool_.var(i) * pool_.integer(row_stride_) + at, spec_.dtype);
+    };
+    ReductionEmitter reductions(kernel_, lanes_);
+    Expr largest = reductions.lower(
+        loop::reduce(loop::ReduceOp::max, {t}, {pool_.integer(spec_.keys)}, score(pool_.var(t))),
+        row);
+    largest =
+        loop::select(loop::eq(largest, minus_infinity()), loop::constant_like(largest, 0), largest);
+
+    loop::RegArray total = kernel_.add_regs({"total", spec_.dtype, lanes_, {}});
+    Expr total_read = pool_.reg(total, {}, spec_.dtype, lanes_);
+    row.push_back({loop::DeclareRegs{total}});
+    row.push_back({SetReg{total, {}, loop::splat(pool_.number(0, spec_.dtype), lanes_)}});
+    Expr probability = loop::exp(score(pool_.var(step)) - largest);
+    Expr index = pool_.var(i) * pool_.integer(row_stride_) + pool_.var(step);
+    const int64_t whole = spec_.keys / lanes_ * lanes_;
+    auto emit = [&](Block& inside, Var at, Expr mask) {
+      loop::RegArray p = kernel_.add_regs({"p", spec_.dtype, lanes_, {}});
+      Expr value =
+          loop::vectorize(loop::substitute(probability, step, pool_.var(at)), {at, lanes_, mask});
+      Expr read = pool_.reg(p, {}, spec_.dtype, lanes_);
+      inside.push_back({loop::DeclareRegs{p}});
+      inside.push_back({SetReg{p, {}, value}});
+      Expr sum = mask ? loop::select(mask, total_read + read, total_read) : total_read + read;
+      inside.push_back({SetReg{total, {}, sum}});
+      inside.push_back(
+          {loop::Store{scores_, loop::substitute(index, step, pool_.var(at)), read, mask, false}});
+    };
+    if (whole > 0) {
+      Block inside;
+      emit(inside, step, {});
+      append(row, loop(step, whole, lanes_, LoopKind::serial, std::move(inside)));
+    }
+    if (whole < spec_.keys) {
+      Var tail = kernel_.add_var({"t_tail", loop::VarKind::let, DType::i64, 1, 0, spec_.keys - 1});
+      row.push_back({Let{tail, pool_.integer(whole)}});
+      emit(row, tail,
+           loop::lt(pool_.ramp(pool_.integer(0), 1, lanes_),
+                    loop::splat(pool_.integer(spec_.keys - whole), lanes_)));
+    }
+    Expr sum = loop::reduce_lanes(loop::ReduceOp::sum, total_read);
+    Expr inverse = loop::select(loop::eq(sum, loop::constant_like(sum, 0)),
+                                loop::constant_like(sum, 0), 1.0 / sum);
+    row.push_back({loop::Store{inverse_, pool_.var(i), inverse, {}, false}});
+    append(block, loop(i, height, 1, LoopKind::serial, std::move(row)));
+  }
+
+  void emit_values(Block& block, int64_t height, Expr row0) {
+    const int64_t vectors = (spec_.width + lanes_ - 1) / lanes_;
+    for (int64_t first = 0; first < vectors; first += kPanelVectors) {
+      const int64_t count = std::min(kPanelVectors, vectors - first);
+      Var e = kernel_.add_var({"e", loop::VarKind::let, DType::i64, 1, 0, spec_.width - 1});
+      Var row = loop_var("i", height);
+      Var sum_var =
+          kernel_.add_var({"sum", loop::VarKind::let, spec_.dtype, 1, INT64_MIN, INT64_MAX});
+      Expr sum_read = pool_.var(sum_var, spec_.dtype);
+      const ResultElement result =
+          spec_.result(batch_, row0 + pool_.var(row), pool_.var(e), sum_read);
+      loop::VectorAxis axis{e, lanes_, {}};
+      if ((first + count) * lanes_ > spec_.width) {
+        axis.mask = loop::lt(pool_.ramp(pool_.var(e), 1, lanes_),
+                             loop::splat(pool_.integer(spec_.width), lanes_));
+      }
+      auto column = [&](Expr j) { return (j + pool_.integer(first)) * pool_.integer(lanes_); };
+      RegisterTileSpec tile;
+      tile.rows = height;
+      tile.vectors = count;
+      tile.lanes = lanes_;
+      tile.dtype = spec_.dtype;
+      tile.k_vars = {loop_var("t", spec_.keys)};
+      tile.k_extents = {spec_.keys};
+      tile.a = [&](Expr i, std::span<const Expr> k) {
+        return pool_.load(scores_, i * pool_.integer(row_stride_) + k[0], spec_.dtype);
+      };
+      tile.b = [&](Expr j, std::span<const Expr> k) {
+        Expr vector = loop::vectorize(spec_.value(batch_, k[0], pool_.var(e)), axis);
+        if (vector->lanes == 1) vector = loop::splat(vector, lanes_);
+        return loop::substitute(vector, e, column(j));
+      };
+      tile.epilogue = [&](Block& inside, Expr i, Expr j, Expr sum) {
+        Expr scaled = sum * loop::splat(pool_.load(inverse_, i, spec_.dtype), lanes_);
+        auto place = [&](Expr x) {
+          return loop::substitute(loop::substitute(x, e, column(j)), row, i);
+        };
+        Expr value = place(loop::vectorize(result.value, axis, {{sum_read.node(), scaled}}));
+        inside.push_back({loop::Store{result.buffer, place(result.index), value,
+                                      axis.mask ? place(axis.mask) : Expr{}, false}});
+      };
+      emit_register_tile(kernel_, tile, block);
+    }
+  }
+
+  loop::Kernel& kernel_;
+  loop::Pool& pool_;
+  const AttentionSpec& spec_;
+  int lanes_;
+  int64_t max_rows_ = 1, panel_width_ = 0, panels_ = 0, row_stride_ = 0;
+  loop::BufferRef transposed_, scores_, inverse_;
+  std::vector<Expr> batch_;
+};
+
+}  // namespace
+
+void build_attention(loop::Kernel& kernel, const AttentionSpec& spec, const Target& target) {
+  Attention(kernel, spec, target).build();
+}
+
+}  // namespace lathe

@@ -1,0 +1,216 @@
+// The generic schedule: see loop_nest.h for what it decides.
+#include "ir/templates/loop_nest.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ir/loop/linear.h"
+#include "ir/loop/vectorize.h"
+#include "ir/templates/collapse.h"
+#include "ir/templates/reduction.h"
+
+namespace lathe {
+namespace {
+
+using loop::Block;
+using loop::Expr;
+using loop::For;
+using loop::Let;
+using loop::LoopKind;
+using loop::Stmt;
+using loop::Var;
+
+constexpr int64_t kTaskOperations = 20000;  // about 10 us of scalar-equivalent work
+constexpr int64_t kMinBlockVectors = 64;    // vectors of the innermost loop in one parallel task
+
+// Whether the reductions that move with `inner` read memory along their own last variable instead.
+bool prefers_reduction_axis(Expr value, Var inner) {
+  int along_inner = 0, along_reduction = 0;
+  loop::for_each(value, [&](Expr e) {
+    auto* reduce = std::get_if<loop::Reduce>(&e->kind);
+    if (!reduce || !loop::depends_on(e, inner)) return;
+    loop::for_each(reduce->body, [&](Expr sub) {
+      auto* load = std::get_if<loop::Load>(&sub->kind);
+      if (!load) return;
+      const loop::Linear form = loop::linear(load->index);
+      along_inner += form.coefficient(inner) == 1;
+      for (Var var : reduce->vars) along_reduction += form.coefficient(var) == 1;
+    });
+  });
+  return along_reduction > along_inner;
+}
+
+class Scheduler {
+ public:
+  Scheduler(LoopNest nest, const Target& target) : nest_(std::move(nest)), target_(target) {}
+
+  loop::Kernel run() {
+    LoopVars loops{nest_.vars, nest_.extents};
+    std::vector<Expr> values = {nest_.value}, indices = {nest_.index};
+    collapse(nest_.kernel, loops, values, indices);
+    nest_.vars = loops.vars;
+    nest_.extents = loops.extents;
+    nest_.value = values[0];
+    nest_.index = indices[0];
+    const int64_t bytes = widest_element();
+    lanes_ = target_.lanes(std::max<int64_t>(bytes, 4));
+    const bool vectorize_inner =
+        !nest_.vars.empty() && !prefers_reduction_axis(nest_.value, nest_.vars.back());
+    if (vectorize_inner) {
+      inner_ = nest_.vars.back();
+      inner_extent_ = nest_.extents.back();
+      nest_.vars.pop_back();
+      nest_.extents.pop_back();
+    }
+    Block body;
+    decode_outer(body);
+    if (vectorize_inner) {
+      emit_rows(body);
+    } else {
+      ReductionEmitter reductions(nest_.kernel, lanes_);
+      Expr value = reductions.lower(nest_.value, body);
+      body.push_back({loop::Store{nest_.out, nest_.index, value, {}, false}});
+    }
+    finish(std::move(body));
+    return std::move(nest_.kernel);
+  }
+
+ private:
+  loop::Pool& pool() { return *nest_.kernel.pool; }
+
+  int64_t widest_element() {
+    int64_t bytes = dtype_bytes(nest_.value->dtype);
+    loop::for_each(nest_.value, [&](Expr e) {
+      if (e->dtype == DType::f64) bytes = std::max<int64_t>(bytes, 8);
+    });
+    return bytes;
+  }
+
+  // Declares the parallel variable and recovers the outer loop variables from it. Rows without
+  // reductions may be cut into blocks, so that few long rows still make enough tasks.
+  void decode_outer(Block& body) {
+    int64_t rows = 1;
+    for (int64_t extent : nest_.extents) rows *= extent;
+    const bool has_reduction = contains_reduction(nest_.value);
+    block_extent_ = inner_extent_;
+    if (inner_extent_ > 0 && !has_reduction && inner_extent_ >= 2 * kMinBlockVectors * lanes_) {
+      const int64_t work = std::max<int64_t>(1, count_operations(nest_.value));
+      const int64_t vectors = std::max(kMinBlockVectors, kTaskOperations / work);
+      block_extent_ = std::min(inner_extent_, vectors * lanes_);
+    }
+    blocks_ = block_extent_ > 0 ? (inner_extent_ + block_extent_ - 1) / block_extent_ : 1;
+    task_ =
+        nest_.kernel.add_var({"task", loop::VarKind::loop, DType::i64, 1, 0, rows * blocks_ - 1});
+    tasks_ = rows * blocks_;
+    Expr task = pool().var(task_), rest = task;
+    if (blocks_ > 1) {
+      block_ = loop::mod(task, pool().integer(blocks_));
+      rest = let(body, "row", loop::floor_div(task, pool().integer(blocks_)), rows - 1);
+    }
+    for (size_t i = nest_.vars.size(); i-- > 0;) {
+      Expr value = i == 0 ? rest : loop::mod(rest, pool().integer(nest_.extents[i]));
+      Expr named = let(body, nest_.kernel.vars[nest_.vars[i].id].name, value, nest_.extents[i] - 1);
+      nest_.value = loop::substitute(nest_.value, nest_.vars[i], named);
+      nest_.index = loop::substitute(nest_.index, nest_.vars[i], named);
+      if (i > 0) rest = loop::floor_div(rest, pool().integer(nest_.extents[i]));
+    }
+  }
+
+  Expr let(Block& body, const std::string& name, Expr value, int64_t max) {
+    if (std::holds_alternative<loop::VarRead>(value->kind)) return value;
+    Var var = nest_.kernel.add_var({name, loop::VarKind::let, DType::i64, 1, 0, max});
+    body.push_back({Let{var, value}});
+    return pool().var(var);
+  }
+
+  // The vectorised innermost loop: whole vectors, then the masked rest.
+  void emit_rows(Block& body) {
+    ReductionEmitter reductions(nest_.kernel, lanes_);
+    Expr value = reductions.hoist_invariant(nest_.value, inner_, body);
+    if (blocks_ == 1) {
+      const int64_t whole = inner_extent_ / lanes_ * lanes_;
+      if (whole > 0) emit_vector_loop(body, value, pool().integer(0), pool().integer(whole));
+      if (whole < inner_extent_) {
+        Expr rest = pool().integer(inner_extent_ - whole);
+        emit_tail(body, value, pool().integer(whole), rest);
+      }
+      return;
+    }
+    // Blocks hold whole vectors, so only the last block has a rest.
+    Expr lo =
+        let(body, "lo", block_ * pool().integer(block_extent_), (blocks_ - 1) * block_extent_);
+    const int64_t whole = inner_extent_ / lanes_ * lanes_;
+    Expr hi = loop::min(lo + pool().integer(block_extent_), pool().integer(whole));
+    emit_vector_loop(body, value, lo, hi);
+    if (whole == inner_extent_) return;
+    Block tail;
+    emit_tail(tail, value, pool().integer(whole), pool().integer(inner_extent_ - whole));
+    body.push_back({loop::If{loop::eq(block_, pool().integer(blocks_ - 1)), std::move(tail), {}}});
+  }
+
+  void emit_vector_loop(Block& body, Expr value, Expr lo, Expr hi) {
+    Block inside;
+    emit_store(inside, value, nest_.index, {inner_, lanes_, {}});
+    body.push_back({For{inner_, lo, hi, lanes_, LoopKind::serial, std::move(inside)}});
+  }
+
+  void emit_tail(Block& body, Expr value, Expr start, Expr count) {
+    Var lane0 = nest_.kernel.add_var({nest_.kernel.vars[inner_.id].name + "_tail",
+                                      loop::VarKind::let, DType::i64, 1, 0, inner_extent_ - 1});
+    body.push_back({Let{lane0, start}});
+    Expr at = pool().var(lane0);
+    Expr mask = loop::lt(pool().ramp(pool().integer(0), 1, lanes_), loop::splat(count, lanes_));
+    emit_store(body, loop::substitute(value, inner_, at), loop::substitute(nest_.index, inner_, at),
+               {lane0, lanes_, mask});
+  }
+
+  void emit_store(Block& body, Expr value, Expr index, const loop::VectorAxis& axis) {
+    ReductionEmitter reductions(nest_.kernel, lanes_);
+    loop::Bindings bound = reductions.lower_lanes(value, axis, body);
+    Expr vector = loop::vectorize(value, axis, bound);
+    if (vector->lanes == 1) vector = loop::splat(vector, axis.lanes);
+    body.push_back({loop::Store{nest_.out, index, vector, axis.mask, false}});
+  }
+
+  void finish(Block body) {
+    const int64_t per_task = std::max<int64_t>(
+        1, count_operations(nest_.value) * std::max<int64_t>(1, block_extent_) / lanes_);
+    nest_.kernel.grain = std::max<int64_t>(1, kTaskOperations / per_task);
+    nest_.kernel.body.clear();
+    nest_.kernel.body.push_back({For{task_, pool().integer(0), pool().integer(tasks_), 1,
+                                     LoopKind::parallel, std::move(body)}});
+  }
+
+  LoopNest nest_;
+  const Target& target_;
+  int lanes_ = 1;
+  Var inner_, task_;
+  int64_t inner_extent_ = 0, block_extent_ = 0, blocks_ = 1, tasks_ = 1;
+  Expr block_;
+};
+
+}  // namespace
+
+loop::Kernel schedule(LoopNest nest, const Target& target) {
+  return Scheduler(std::move(nest), target).run();
+}
+
+int64_t count_operations(Expr value) {
+  int64_t count = 0;
+  loop::for_each(value, [&](Expr e) {
+    if (auto* reduce = std::get_if<loop::Reduce>(&e->kind)) {
+      int64_t trips = 1;
+      for (Expr extent : reduce->extents)
+        trips *= loop::as_int(extent) ? loop::as_int(extent)->value : 1;
+      count += trips * std::max<int64_t>(1, count_operations(reduce->body));
+    } else if (std::holds_alternative<loop::Unary>(e->kind)) {
+      count += 8;
+    } else if (!std::holds_alternative<loop::IntConst>(e->kind) &&
+               !std::holds_alternative<loop::VarRead>(e->kind)) {
+      count += 1;
+    }
+  });
+  return count;
+}
+
+}  // namespace lathe

@@ -1,0 +1,46 @@
+// Emits the loops of reduce expressions. Used by the generic schedule and by templates with row
+// statistics.
+#pragma once
+#include <unordered_map>
+
+#include "ir/loop/node.h"
+#include "ir/loop/pool.h"
+#include "ir/loop/vectorize.h"
+
+namespace lathe {
+
+bool contains_reduction(loop::Expr e);
+
+class ReductionEmitter {
+ public:
+  ReductionEmitter(loop::Kernel& kernel, int lanes) : kernel_(kernel), lanes_(lanes) {}
+
+  // `e` without reduce expressions; their loops are appended to `block`, each vectorised along its
+  // own last variable where its accesses allow. Equal reductions are computed once.
+  loop::Expr lower(loop::Expr e, loop::Block& block);
+
+  // Lowers only those reductions that do not move with `var`.
+  loop::Expr hoist_invariant(loop::Expr e, loop::Var var, loop::Block& block);
+
+  // Lowers the reductions of `e` over lanes of `axis`: one accumulator lane for each; what each is
+  // bound to.
+  loop::Bindings lower_lanes(loop::Expr e, const loop::VectorAxis& axis, loop::Block& block);
+
+ private:
+  loop::Expr emit(loop::Expr reduce, loop::Block& block);
+  loop::Expr emit_vectorized(const loop::Reduce& reduce, DType dtype, loop::Block& block);
+  loop::Expr emit_serial(const loop::Reduce& reduce, DType dtype, loop::Block& block);
+  loop::Expr emit_position(const loop::Reduce& reduce, loop::Block& block,
+                           const loop::VectorAxis* axis);
+  loop::Expr emit_lanes(loop::Expr reduce, const loop::VectorAxis& axis, loop::Bindings& bound,
+                        loop::Block& block);
+  loop::Block wrap(const loop::Reduce& reduce, size_t count, loop::Block inside);
+  loop::RegArray accumulator(loop::ReduceOp op, DType dtype, int lanes, int64_t count,
+                             loop::Block& block);
+
+  loop::Kernel& kernel_;
+  int lanes_;
+  loop::Bindings done_;
+};
+
+}  // namespace lathe
