@@ -1,0 +1,433 @@
+// Maps calls of ATen operators to rows (see import_call.h).
+#include "ir/op/import_call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/op/promotion.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+namespace {
+
+// Arguments that say where or how PyTorch computes, not what. Those of type Device, Layout,
+// MemoryFormat and Generator are ignored by their type.
+constexpr std::string_view kIgnoredArgs[] = {
+    "pin_memory",    "non_blocking", "cudnn_enabled", "cudnn_enable",
+    "sparse_grad",   "implicit",     "allow_tf32",    "benchmark",
+    "deterministic", "sparse",       "copy",          "scale_grad_by_freq",
+};
+
+bool is_ignored(const SchemaArg& arg) {
+  switch (arg.type) {
+    case SchemaType::layout:
+    case SchemaType::device:
+    case SchemaType::memory_format:
+    case SchemaType::generator:
+      return true;
+    default:
+      return std::find(std::begin(kIgnoredArgs), std::end(kIgnoredArgs), arg.name) !=
+             std::end(kIgnoredArgs);
+  }
+}
+
+// "torch.ops.aten.add_.Tensor" -> "add_.Tensor"; "aten.linear.default" -> "linear". Other
+// namespaces stay, so that they match nothing.
+std::string_view schema_name(std::string_view target) {
+  const auto drop_prefix = [&](std::string_view prefix) {
+    if (target.substr(0, prefix.size()) == prefix) target.remove_prefix(prefix.size());
+  };
+  drop_prefix("torch.ops.");
+  drop_prefix("aten.");
+  constexpr std::string_view kDefault = ".default";
+  if (target.size() > kDefault.size() &&
+      target.substr(target.size() - kDefault.size()) == kDefault) {
+    target.remove_suffix(kDefault.size());
+  }
+  return target;
+}
+
+// The row's name for a schema argument; "" when the import ignores it.
+std::string_view row_name(const Import& import, std::string_view arg) {
+  for (const auto& [from, to] : import.renames) {
+    if (from == arg) return to;
+  }
+  return arg;
+}
+
+const SchemaArg* schema_arg(const Import& import, const Schema& schema, std::string_view name) {
+  for (const SchemaArg& arg : schema.args) {
+    if (row_name(import, arg.name) == name) return &arg;
+  }
+  return nullptr;
+}
+
+// Every argument has a place in the row, and every place of the row an argument or a default.
+Status check_import(const OpDef& op, const Import& import, const Schema& schema) {
+  if (import.build != nullptr) return Ok{};
+  for (const SchemaArg& arg : schema.args) {
+    const std::string_view name = row_name(import, arg.name);
+    bool is_placed = name.empty() || is_ignored(arg) || op.attr_index(name) >= 0;
+    for (const OperandSpec& operand : op.operands) is_placed = is_placed || operand.name == name;
+    LATHE_CHECK(is_placed, fmt::format("op '{}' imports '{}' but has no operand or attribute '{}'",
+                                       op.name, schema.name, name));
+  }
+  for (const OperandSpec& operand : op.operands) {
+    LATHE_CHECK(operand.kind == OperandKind::optional_tensor ||
+                    schema_arg(import, schema, operand.name) != nullptr,
+                fmt::format("op '{}' imports '{}', which does not give operand '{}'", op.name,
+                            schema.name, operand.name));
+  }
+  return Ok{};
+}
+
+// What a message calls the kind of an attribute that a file gave.
+std::string_view kind_name(const Attr& attr) {
+  constexpr std::string_view kNames[] = {"None",
+                                         "a bool",
+                                         "an integer",
+                                         "a number",
+                                         "a string",
+                                         "a dtype",
+                                         "a symbolic size",
+                                         "a list of bools",
+                                         "a list of integers",
+                                         "a list of numbers",
+                                         "a list of sizes",
+                                         "a layout"};
+  return kNames[attr.index()];
+}
+
+std::optional<std::vector<Dim>> as_dims(const Attr& attr) {
+  if (const auto* dims = std::get_if<std::vector<Dim>>(&attr)) return *dims;
+  if (const auto* dim = std::get_if<Dim>(&attr)) return std::vector<Dim>{*dim};
+  if (const auto* value = std::get_if<int64_t>(&attr)) return std::vector<Dim>{Dim(*value)};
+  if (const auto* values = std::get_if<std::vector<int64_t>>(&attr)) {
+    return std::vector<Dim>(values->begin(), values->end());
+  }
+  return std::nullopt;
+}
+
+std::optional<std::vector<int64_t>> as_ints(const Attr& attr) {
+  const auto dims = as_dims(attr);
+  if (!dims) return std::nullopt;
+  std::vector<int64_t> values;
+  for (const Dim& dim : *dims) {
+    if (!dim.is_const()) return std::nullopt;
+    values.push_back(dim.value());
+  }
+  return values;
+}
+
+std::optional<std::vector<double>> as_numbers(const Attr& attr) {
+  if (const auto* values = std::get_if<std::vector<double>>(&attr)) return *values;
+  if (const auto* value = std::get_if<double>(&attr)) return std::vector<double>{*value};
+  if (const auto* value = std::get_if<bool>(&attr)) return std::vector<double>{*value ? 1.0 : 0.0};
+  if (const auto ints = as_ints(attr)) return std::vector<double>(ints->begin(), ints->end());
+  return std::nullopt;
+}
+
+// A list argument of length 1 for int[k] stands for k copies.
+template <class T>
+std::vector<T> repeat_single(std::vector<T> values, const SchemaArg& arg) {
+  if (values.size() == 1 && arg.list_size > 1) {
+    values.resize(static_cast<size_t>(arg.list_size), values.front());
+  }
+  return values;
+}
+
+// `given` as the row's kind of attribute; nullopt when it cannot be that.
+std::optional<Attr> convert(const Attr& given, AttrKind kind, const SchemaArg& arg) {
+  switch (kind) {
+    case AttrKind::boolean:
+      if (const auto* value = std::get_if<int64_t>(&given)) return Attr{*value != 0};
+      if (std::holds_alternative<bool>(given)) return given;
+      return std::nullopt;
+    case AttrKind::integer:
+      if (const auto ints = as_ints(given); ints && ints->size() == 1) return Attr{ints->front()};
+      if (const auto* value = std::get_if<bool>(&given)) return Attr{int64_t{*value}};
+      return std::nullopt;
+    case AttrKind::number:
+      if (std::holds_alternative<double>(given) || std::holds_alternative<int64_t>(given) ||
+          std::holds_alternative<bool>(given)) {
+        return given;
+      }
+      if (const auto ints = as_ints(given); ints && ints->size() == 1) return Attr{ints->front()};
+      return std::nullopt;
+    case AttrKind::string:
+      return std::holds_alternative<std::string>(given) ? std::optional(given) : std::nullopt;
+    case AttrKind::dtype:
+      return std::holds_alternative<DType>(given) ? std::optional(given) : std::nullopt;
+    case AttrKind::dim:
+      if (const auto dims = as_dims(given); dims && dims->size() == 1) return Attr{dims->front()};
+      return std::nullopt;
+    case AttrKind::ints:
+      if (auto ints = as_ints(given)) return Attr{repeat_single(std::move(*ints), arg)};
+      return std::nullopt;
+    case AttrKind::numbers:
+      if (auto numbers = as_numbers(given)) return Attr{std::move(*numbers)};
+      return std::nullopt;
+    case AttrKind::dims:
+      if (auto dims = as_dims(given)) return Attr{repeat_single(std::move(*dims), arg)};
+      return std::nullopt;
+    case AttrKind::bools:
+      return std::holds_alternative<std::vector<bool>>(given) ? std::optional(given) : std::nullopt;
+    case AttrKind::layout:
+      return std::holds_alternative<Layout>(given) ? std::optional(given) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::vector<TensorType> tensor_types(const ImportCall& call) {
+  std::vector<TensorType> types;
+  for (const auto& [name, arg] : call.args) {
+    if (const auto* value = std::get_if<Value>(&arg); value && *value) {
+      types.push_back(value->type());
+    }
+  }
+  return types;
+}
+
+Result<std::vector<Value>> map_operands(Builder& builder, const ImportCall& call,
+                                        const Import& import, std::vector<int>& list_sizes) {
+  std::vector<Value> operands;
+  for (const OperandSpec& spec : call.op->operands) {
+    const SchemaArg* arg = schema_arg(import, *call.schema, spec.name);
+    if (spec.kind == OperandKind::tensor || spec.kind == OperandKind::optional_tensor) {
+      Value value;
+      if (arg != nullptr) {
+        LATHE_TRY(value, import_tensor(builder, call, arg->name));
+      }
+      if (!value && spec.kind == OperandKind::tensor) {
+        return Diag{code::kBadModel, call.loc,
+                    fmt::format("'{}' lacks its tensor argument '{}'", call.target, spec.name)};
+      }
+      operands.push_back(value);
+    } else {
+      const std::vector<Value> values = call.values(arg->name);
+      list_sizes.push_back(static_cast<int>(values.size()));
+      operands.insert(operands.end(), values.begin(), values.end());
+    }
+  }
+  return operands;
+}
+
+Result<NamedAttrs> map_attrs(const ImportCall& call, const Import& import) {
+  NamedAttrs attrs = import.fixed;
+  for (const AttrSpec& spec : call.op->attrs) {
+    const SchemaArg* arg = schema_arg(import, *call.schema, spec.name);
+    if (arg == nullptr || call.is_none(arg->name)) continue;  // the row's default
+    const Attr given = call.attr(arg->name);
+    auto attr = convert(given, spec.kind, *arg);
+    if (!attr) {
+      return Diag{code::kBadModel, call.loc,
+                  fmt::format("argument '{}' of '{}' is {}, which its schema does not allow",
+                              arg->name, call.target, kind_name(given))};
+    }
+    attrs.emplace_back(spec.name, std::move(*attr));
+  }
+  return attrs;
+}
+
+Status check_args(const ImportCall& call) {
+  for (const auto& [name, value] : call.args) {
+    if (call.schema->find(name) != nullptr) continue;
+    return Diag{code::kBadModel, call.loc,
+                fmt::format("'{}' has no argument '{}'; its schema is of another version",
+                            call.target, name)};
+  }
+  return Ok{};
+}
+
+Status check_results(const ImportCall& call, const std::vector<Value>& results) {
+  for (size_t i = 0; i < std::min(call.expected.size(), results.size()); ++i) {
+    if (!results[i] || results[i].type().dtype == call.expected[i].dtype) continue;
+    return Diag{
+        code::kTypeMismatch, call.loc,
+        fmt::format("result {} of '{}' is {} in the file, but its arguments make it {}", i,
+                    call.target, to_string(call.expected[i]), to_string(results[i].type()))};
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+const CallArg* ImportCall::find(std::string_view arg) const {
+  for (const auto& [arg_name, value] : args) {
+    if (arg_name == arg) return &value;
+  }
+  return nullptr;
+}
+
+Value ImportCall::value(std::string_view arg) const {
+  const CallArg* found = find(arg);
+  const Value* value = found ? std::get_if<Value>(found) : nullptr;
+  return value ? *value : Value{};
+}
+
+std::vector<Value> ImportCall::values(std::string_view arg) const {
+  const CallArg* found = find(arg);
+  const auto* list = found ? std::get_if<std::vector<Value>>(found) : nullptr;
+  return list ? *list : std::vector<Value>{};
+}
+
+Attr ImportCall::attr(std::string_view arg) const {
+  const CallArg* found = find(arg);
+  const Attr* attr = found ? std::get_if<Attr>(found) : nullptr;
+  return attr ? *attr : Attr{};
+}
+
+bool ImportCall::is_none(std::string_view arg) const {
+  const CallArg* found = find(arg);
+  if (found == nullptr) return true;
+  if (const Value* value = std::get_if<Value>(found)) return !*value;
+  const Attr* attr = std::get_if<Attr>(found);
+  return attr && std::holds_alternative<std::monostate>(*attr);
+}
+
+int64_t ImportCall::int_attr(std::string_view arg, int64_t fallback) const {
+  const auto values = as_ints(attr(arg));
+  return values && values->size() == 1 ? values->front() : fallback;
+}
+
+double ImportCall::float_attr(std::string_view arg, double fallback) const {
+  const auto values = as_numbers(attr(arg));
+  return values && values->size() == 1 ? values->front() : fallback;
+}
+
+bool ImportCall::bool_attr(std::string_view arg, bool fallback) const {
+  const Attr given = attr(arg);
+  const bool* value = std::get_if<bool>(&given);
+  return value ? *value : fallback;
+}
+
+DType ImportCall::dtype_attr(std::string_view arg, DType fallback) const {
+  const Attr given = attr(arg);
+  const DType* value = std::get_if<DType>(&given);
+  return value ? *value : fallback;
+}
+
+std::string ImportCall::string_attr(std::string_view arg) const {
+  const Attr given = attr(arg);
+  const std::string* value = std::get_if<std::string>(&given);
+  return value ? *value : std::string{};
+}
+
+std::vector<int64_t> ImportCall::ints_attr(std::string_view arg) const {
+  return as_ints(attr(arg)).value_or(std::vector<int64_t>{});
+}
+
+std::vector<Dim> ImportCall::dims_attr(std::string_view arg) const {
+  return as_dims(attr(arg)).value_or(std::vector<Dim>{});
+}
+
+Result<ImportTable> ImportTable::create(const Registry& ops) {
+  ImportTable table;
+  for (const OpDef& op : ops.rows()) {
+    for (const Import& import : op.imports) {
+      auto schema = parse_schema(import.schema);
+      LATHE_CHECK(schema.ok(), fmt::format("op '{}' imports '{}': {}", op.name, import.schema,
+                                           schema.error().message));
+      LATHE_DO(check_import(op, import, *schema));
+      const std::string name = schema->name;
+      const bool is_new =
+          table.entries_.emplace(name, Entry{&op, &import, std::move(*schema)}).second;
+      LATHE_CHECK(is_new, fmt::format("op '{}' imports '{}', as another row does", op.name, name));
+    }
+  }
+  return table;
+}
+
+ImportTable::Match ImportTable::find(std::string_view target) const {
+  const std::string_view name = schema_name(target);
+  if (auto found = entries_.find(name); found != entries_.end()) {
+    return {&found->second, found->second.schema.is_in_place};
+  }
+  const size_t base = std::min(name.find('.'), name.size());
+  if (base < 2 || name[base - 1] != '_' || name[base - 2] == '_') return {};
+  const std::string functional =
+      std::string(name.substr(0, base - 1)) + std::string(name.substr(base));
+  if (auto found = entries_.find(functional); found != entries_.end()) {
+    return {&found->second, true};
+  }
+  return {};
+}
+
+std::vector<std::string> ImportTable::targets() const {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : entries_) names.push_back("aten." + name);
+  return names;
+}
+
+Result<Value> import_tensor(Builder& builder, const ImportCall& call, std::string_view arg) {
+  const CallArg* found = call.find(arg);
+  if (found == nullptr) return Value{};
+  if (const Value* value = std::get_if<Value>(found)) return *value;
+  const Attr* attr = std::get_if<Attr>(found);
+  if (attr == nullptr) {
+    return Diag{
+        code::kBadModel, call.loc,
+        fmt::format("argument '{}' of '{}' is a list, expected one tensor", arg, call.target)};
+  }
+  if (std::holds_alternative<std::monostate>(*attr)) return Value{};
+  const DType dtype = weak_scalar_dtype(*attr, tensor_types(call));
+  if (const Dim* dim = std::get_if<Dim>(attr); dim && !dim->is_const()) {
+    return builder.call("size_value", {}, {{"value", *dim}, {"dtype", dtype}});
+  }
+  const auto value = as_numbers(*attr);
+  if (!value || value->size() != 1) {
+    return Diag{code::kBadModel, call.loc,
+                fmt::format("argument '{}' of '{}' is {}, expected a tensor or a number", arg,
+                            call.target, kind_name(*attr))};
+  }
+  return builder.scalar(value->front(), dtype);
+}
+
+Result<std::vector<Value>> import_node(Builder& builder, const ImportCall& call,
+                                       std::string_view op, std::vector<Value> operands,
+                                       NamedAttrs attrs, std::vector<int> list_sizes) {
+  const OpDef* row = builder.ops().find(op);
+  LATHE_CHECK(row != nullptr, fmt::format("no op '{}' for '{}'", op, call.target));
+  Node* node = builder.create(*row, std::move(operands), std::move(list_sizes), std::move(attrs),
+                              call.name, call.in_place);
+  if (builder.failed()) return builder.error();
+  std::vector<Value> results;
+  for (size_t i = 0; i < node->types.size(); ++i)
+    results.push_back(node->result(static_cast<int>(i)));
+  return results;
+}
+
+Result<std::vector<Value>> import_call(Builder& builder, const ImportTable& table,
+                                       ImportCall call) {
+  const ImportTable::Match match = table.find(call.target);
+  if (!match) {
+    return Diag{code::kUnsupportedOp, call.loc, fmt::format("no op imports '{}'", call.target)};
+  }
+  call.schema = &match.entry->schema;
+  call.op = match.entry->op;
+  call.in_place = match.in_place;
+  builder.set_loc(call.loc);
+  LATHE_DO(check_args(call));
+  for (const SchemaArg& arg : call.schema->args) {
+    if (call.find(arg.name) == nullptr && arg.default_value) {
+      call.args.emplace_back(arg.name, *arg.default_value);
+    }
+  }
+  const Import& import = *match.entry->import;
+  std::vector<Value> results;
+  if (import.build != nullptr) {
+    LATHE_TRY(results, import.build(builder, call));
+    if (builder.failed()) return builder.error();
+  } else {
+    std::vector<int> list_sizes;
+    LATHE_TRY(std::vector<Value> operands, map_operands(builder, call, import, list_sizes));
+    LATHE_TRY(NamedAttrs attrs, map_attrs(call, import));
+    LATHE_TRY(results, import_node(builder, call, call.op->name, std::move(operands),
+                                   std::move(attrs), std::move(list_sizes)));
+  }
+  LATHE_DO(check_results(call, results));
+  return results;
+}
+
+}  // namespace lathe
