@@ -3,15 +3,18 @@
 //
 // Canonical form: a sum of products with integer coefficients, terms sorted; floor_div, mod, max
 // and min are atoms whose arguments are canonical. Decided here: linear identities (s0 + s0 = 2*s0,
-// (4*s0)//4 = s0). Not decided: equalities that need ranges; callers with ranges use bounds().
+// (4*s0)//4 = s0), and exact divisions of polynomials, where a symbolic divisor is taken to be
+// nonzero. Not decided: equalities that need ranges; callers with ranges use bounds().
 #pragma once
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "ir/support/lexer.h"
 #include "ir/support/result.h"
 
 namespace lathe {
@@ -36,6 +39,9 @@ class Dim {
   // The name when this is a bare symbol, else "".
   std::string symbol_name() const;
   void collect_symbols(std::vector<std::string>& names) const;  // appends, without duplicates
+  // The result of arithmetic that left 64 bits, or of an expression too big to keep. It absorbs
+  // everything, prints as "too_large", and evaluates to an error.
+  bool is_too_large() const;
 
   friend Dim operator+(const Dim& a, const Dim& b);
   friend Dim operator-(const Dim& a, const Dim& b);
@@ -68,5 +74,7 @@ class Dim {
 // ("Add(Mul(Integer(2), Symbol('s0', integer=True)), Integer(1))", FloorDiv, Mod, ModularIndexing,
 // ...). Errors name the position; recursion depth is bounded.
 Result<Dim> parse_dim(std::string_view text);
+// The longest expression at the lexer's next token, which need not end the text.
+Result<Dim> parse_dim(Lexer& lexer);
 
 }  // namespace lathe
