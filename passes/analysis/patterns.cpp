@@ -1,0 +1,81 @@
+// Answers to small questions about nodes.
+#include "passes/analysis/patterns.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ir/graph/op_def.h"
+
+namespace lathe {
+namespace {
+
+std::optional<double> literal_splat(const Node& node) {
+  const auto* values = std::get_if<std::vector<double>>(&node.attr("value"));
+  if (values == nullptr || values->empty()) return std::nullopt;
+  for (double value : *values)
+    if (value != values->front() && !(std::isnan(value) && std::isnan(values->front())))
+      return std::nullopt;
+  return values->front();
+}
+
+}  // namespace
+
+bool is_op(Value value, std::string_view op) {
+  return value && value.index == 0 && value.node->op->name == op;
+}
+
+bool is_weight(const Node& node) {
+  return node.op->name == "constant" && !node.is_none("name");
+}
+
+bool is_literal(const Node& node) { return node.op->name == "constant" && node.is_none("name"); }
+
+ConstantValues::ConstantValues(const Graph& graph) {
+  for (const auto& node : graph.nodes) {
+    const Traits& traits = node->op->traits;
+    if (traits.has_effects || traits.is_random || node->in_place) continue;
+    bool is_constant = !node->operands.empty() || traits.op_class == OpClass::source ||
+                       node->op->name == "constant";
+    for (Value operand : node->operands)
+      is_constant = is_constant && (!operand || known_.count(operand.node) != 0);
+    if (is_constant) known_.insert(node.get());
+  }
+}
+
+bool ConstantValues::contains(Value value) const { return known_.count(value.node) != 0; }
+
+std::optional<double> splat_value(Value value) {
+  for (;;) {
+    if (!value) return std::nullopt;
+    const Node& node = *value.node;
+    if (is_literal(node)) return literal_splat(node);
+    if (node.op->name == "full") return node.float_attr("fill_value");
+    if (node.op->name == "full_like") return node.float_attr("fill_value");
+    bool is_seen_through =
+        node.op->traits.op_class == OpClass::view && node.operands.size() == 1 && !node.in_place;
+    if (!is_seen_through) return std::nullopt;
+    value = node.operands[0];
+  }
+}
+
+std::optional<ScalarOperand> match_scalar(Value value, std::string_view op) {
+  if (!is_op(value, op) || value.node->operands.size() != 2) return std::nullopt;
+  const Node& node = *value.node;
+  auto left = splat_value(node.operands[0]);
+  auto right = splat_value(node.operands[1]);
+  if (right && !left) return ScalarOperand{node.operands[0], *right};
+  if (left && !right && node.op->traits.is_commutative)
+    return ScalarOperand{node.operands[1], *left};
+  return std::nullopt;
+}
+
+std::vector<int64_t> normalized_dims(const std::vector<int64_t>& dims, int rank) {
+  std::vector<int64_t> result;
+  for (int64_t dim : dims) result.push_back(normalize_dim(dim, rank).value_or(0));
+  if (dims.empty())
+    for (int i = 0; i < rank; ++i) result.push_back(i);
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+}  // namespace lathe
