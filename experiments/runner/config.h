@@ -2,12 +2,14 @@
 // a JSON file (experiments/schema/experiment.schema.json) and from flags of `lathe run`.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "experiments/runner/json_document.h"
+#include "frontend/driver/measure.h"
+#include "frontend/pt2/json.h"
 #include "ir/support/result.h"
 
 namespace lathe {
@@ -33,12 +35,6 @@ struct Variant {
   Loc loc = {};  // of the first character of `passes`
 };
 
-struct MeasureConfig {
-  int warmup = 3;
-  int repeats = 20;     // at least so many samples of each row
-  double min_ms = 100;  // and at least so much time in them
-};
-
 struct NextStep {
   std::string command;
   std::string says;
@@ -61,24 +57,28 @@ struct ExperimentConfig {
   std::string isa;           // "avx2", "avx512"; empty: the best of this machine
   std::vector<int> threads;  // empty: every core
   std::string dtype;         // empty: the model's own
-  MeasureConfig measure;
+  MeasureOptions measure;
   bool check_interp = true;
   Loc dtype_loc = {};
   Loc mode_loc = {};
   Loc dynamic_loc = {};
+  Loc isa_loc = {};
 };
 
 // The keys, for messages and for the schema's test, sorted.
 std::vector<std::string> config_keys();
 
-// Overrides `config` with the keys of an object. Unknown keys and values of the wrong kind are
-// errors at their place in `source`, with the nearest valid word.
-Status apply_config(const JsonValue& object, const JsonText& source, LocTable& locs,
-                    ExperimentConfig& config);
+// Where an offset of the JSON text is shown: in the file itself, or in the command line's flags.
+using LocateFn = std::function<Loc(size_t offset)>;
+
+// Overrides `config` with the keys of an object. Unknown and repeated keys and values of the wrong
+// kind are errors at their place, with the nearest valid word.
+Status apply_config(json::Value object, const LocateFn& locate, ExperimentConfig& config);
 
 // Reads a config file: at most 1 MiB of JSON, with at least one model. `file` gives the name
 // unless a key does.
-Result<ExperimentConfig> read_config(const JsonText& source, LocTable& locs);
+Result<ExperimentConfig> read_config(std::string_view text, const std::string& file,
+                                     LocTable& locs);
 
 // The config as JSON text that reads back to itself; kept in results.
 std::string print_config(const ExperimentConfig& config);

@@ -1,0 +1,100 @@
+/* The C ABI of Lathe, version 1: load a model, ask what it takes and gives, run it on the caller's
+ * memory.
+ *
+ *   lathe_model* model = lathe_load("m.pt2", "{\"threads\": 2}");
+ *   if (lathe_error(model)) puts(lathe_error(model));
+ *   else lathe_run(model, inputs, outputs);
+ *   lathe_free(model);
+ *
+ * Nothing here throws, prints or exits. Strings and arrays that a function returns belong to the
+ * handle and live as long as it does, but lathe_error's until the next call on the handle. A handle
+ * is used by one thread at a time; several handles at once are fine. Tensors are row-major and
+ * contiguous, and are never copied. */
+#ifndef LATHE_H
+#define LATHE_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LATHE_ABI_VERSION 1
+#define LATHE_EXPORT __attribute__((visibility("default")))
+
+typedef struct lathe_model lathe_model;
+
+typedef enum lathe_status {
+  LATHE_OK = 0,
+  LATHE_WRONG_INPUT = 2, /* the file, an option or an argument is wrong */
+  LATHE_INTERNAL = 3     /* Lathe is wrong */
+} lathe_status;
+
+typedef enum lathe_dtype {
+  LATHE_BOOL = 0, /* one byte */
+  LATHE_U8 = 1,
+  LATHE_I8 = 2,
+  LATHE_I16 = 3,
+  LATHE_I32 = 4,
+  LATHE_I64 = 5,
+  LATHE_F16 = 6,
+  LATHE_BF16 = 7,
+  LATHE_F32 = 8,
+  LATHE_F64 = 9
+} lathe_dtype;
+
+typedef struct lathe_tensor_info {
+  const char* name;
+  lathe_dtype dtype;
+  int32_t rank;
+  const int64_t* shape; /* `rank` extents */
+  uint64_t num_bytes;
+} lathe_tensor_info;
+
+/* The ABI version that the library was built with; a client that was compiled against another major
+ * one must not go on. */
+LATHE_EXPORT int32_t lathe_abi_version(void);
+
+/* Loads and compiles. `path`: .pt2, model JSON (.gz) or .lathe text. `options`: a JSON object, or
+ * null, with any of
+ *   "weights": "file" (default) or "random:SEED"
+ *   "target":  "cpu" (default)
+ *   "threads": a number (default: every core)
+ *   "isa":     "avx512", "avx2" (default: the best of this machine)
+ *   "passes":  pipeline text (default: "default")
+ *   "dims":    {"s0": 8}: sizes of symbolic dims (default: the exporter's example)
+ * Never null but when memory is out; ask lathe_error whether it worked. Weights are read from the
+ * mapped file and let go of once they are packed. */
+LATHE_EXPORT lathe_model* lathe_load(const char* path, const char* options);
+LATHE_EXPORT void lathe_free(lathe_model* model); /* null is fine */
+
+/* The message of the last call that failed, as `lathe` would print it, or null when it worked. */
+LATHE_EXPORT const char* lathe_error(const lathe_model* model);
+LATHE_EXPORT lathe_status lathe_last_status(const lathe_model* model);
+
+/* Tensors in the flattened order of args and kwargs, and of the outputs; 0 and null after a failed
+ * load or for a number that is out of range. */
+LATHE_EXPORT int32_t lathe_num_inputs(const lathe_model* model);
+LATHE_EXPORT int32_t lathe_num_outputs(const lathe_model* model);
+LATHE_EXPORT const lathe_tensor_info* lathe_input(const lathe_model* model, int32_t index);
+LATHE_EXPORT const lathe_tensor_info* lathe_output(const lathe_model* model, int32_t index);
+
+/* Runs once: one pointer for every input and output, each to at least its num_bytes. Outputs must
+ * not overlap inputs or each other. */
+LATHE_EXPORT lathe_status lathe_run(lathe_model* model, const void* const* inputs,
+                                    void* const* outputs);
+
+/* Milliseconds of the last lathe_run, measured inside. */
+LATHE_EXPORT double lathe_last_run_ms(const lathe_model* model);
+LATHE_EXPORT int32_t lathe_num_threads(const lathe_model* model);
+
+/* What is known of the model, as a JSON object: "name", "target", "isa", "threads", "kernels",
+ * "gflop", "compile_ms", "load_ms", "arena_bytes", "persistent_bytes", "dims", "inputs", "outputs"
+ * (with symbolic shapes), and "signature" (how args, kwargs and results flatten). */
+LATHE_EXPORT const char* lathe_info(const lathe_model* model);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LATHE_H */

@@ -1,0 +1,132 @@
+// Finds, reads and writes files. Errors have no location: the message names the path.
+#include "frontend/driver/files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kGraphFolders[] = {"experiments/graphs", "tests/zoo"};
+constexpr std::string_view kGraphEnding = ".json.gz";
+constexpr std::string_view kDefaultForm = ".aten";
+
+Diag file_error(const std::string& path, std::string_view what) {
+  return {code::kMissingFile, Loc::unknown(), fmt::format("{}: {}", path, what)};
+}
+
+bool is_file(const std::string& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+
+bool ends_with(std::string_view text, std::string_view ending) {
+  return text.size() >= ending.size() && text.substr(text.size() - ending.size()) == ending;
+}
+
+}  // namespace
+
+std::string tree_root() {
+  std::error_code error;
+  if (const char* root = std::getenv("LATHE_ROOT"); root != nullptr && *root != '\0') return root;
+  for (fs::path folder = fs::current_path(error); !error; folder = folder.parent_path()) {
+    if (fs::is_directory(folder / "tests/zoo", error)) return folder.string();
+    if (folder == folder.root_path()) break;
+    error.clear();
+  }
+  return {};
+}
+
+std::vector<std::string> graph_names() {
+  std::vector<std::string> names;
+  std::string root = tree_root();
+  if (root.empty()) return names;
+  for (const char* folder : kGraphFolders) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(fs::path(root) / folder, error)) {
+      std::string name = entry.path().filename().string();
+      if (ends_with(name, kGraphEnding))
+        names.push_back(name.substr(0, name.size() - kGraphEnding.size()));
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<std::string> find_model(const std::string& name, const std::string& folder) {
+  if (is_file(name)) return name;
+  if (std::string path = (fs::path(folder) / name).string(); is_file(path)) return path;
+  std::string root = tree_root();
+  bool is_name = name.find('/') == std::string::npos;
+  if (is_name && !root.empty())
+    for (const char* graphs : kGraphFolders)
+      for (std::string_view form : {std::string_view(), kDefaultForm}) {
+        std::string path =
+            (fs::path(root) / graphs / fmt::format("{}{}{}", name, form, kGraphEnding)).string();
+        if (is_file(path)) return path;
+      }
+  if (!is_name) return file_error(name, "no such file");
+  std::vector<std::string> names = graph_names();
+  std::string near = nearest(name, names);
+  for (const std::string& graph : names) {
+    std::string short_name = graph.substr(0, graph.find('.'));
+    if (near.empty()) near = nearest(name, {short_name});
+  }
+  return file_error(name, near.empty()
+                              ? "no such file, and no graph of that name; see `lathe list zoo`"
+                              : fmt::format("no such file; did you mean '{}'?", near));
+}
+
+Result<std::string> read_file(const std::string& path, size_t max_bytes) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return file_error(path, "is a folder, expected a file");
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return file_error(path, std::strerror(errno));
+  std::string text;
+  char block[1 << 16];
+  while (file.read(block, sizeof block), file.gcount() > 0) {
+    text.append(block, static_cast<size_t>(file.gcount()));
+    if (text.size() > max_bytes)
+      return Diag{code::kTooLarge, Loc::unknown(),
+                  fmt::format("{}: more than {} bytes", path, max_bytes)};
+  }
+  return text;
+}
+
+Status write_file(const std::string& path, std::string_view bytes) {
+  std::error_code error;
+  fs::path folder = fs::path(path).parent_path();
+  if (!folder.empty()) fs::create_directories(folder, error);
+  if (error) return file_error(path, error.message());
+  std::string temporary = fmt::format("{}.{}.part", path, getpid());
+  int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file < 0) return file_error(path, std::strerror(errno));
+  bool ok = true;
+  while (ok && !bytes.empty()) {
+    ssize_t written = write(file, bytes.data(), bytes.size());
+    ok = written > 0 || errno == EINTR;
+    if (written > 0) bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  ok = ok && fsync(file) == 0;
+  std::string why = ok ? "" : std::strerror(errno);
+  ok = close(file) == 0 && ok;
+  if (ok && rename(temporary.c_str(), path.c_str()) == 0) return Ok{};
+  if (why.empty()) why = std::strerror(errno);
+  unlink(temporary.c_str());
+  return file_error(path, why);
+}
+
+}  // namespace lathe

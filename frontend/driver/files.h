@@ -1,0 +1,31 @@
+// Files: where a model is found, reading with a bound, and writing that leaves nothing half done.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/support/result.h"
+
+namespace lathe {
+
+// The root of the source tree: $LATHE_ROOT, or the nearest folder at or above the working
+// directory that has tests/zoo; "" when there is none.
+std::string tree_root();
+
+// The path of a model: `name` itself when such a file exists, else below `folder` (the config's,
+// may be empty), else the graph of that name in experiments/graphs or tests/zoo ("bert_base" is
+// bert_base.aten, "bert_base.core" the other form). kMissingFile names the nearest graph.
+Result<std::string> find_model(const std::string& name, const std::string& folder = {});
+
+// Names of the graphs in experiments/graphs and tests/zoo, sorted.
+std::vector<std::string> graph_names();
+
+// The whole file, at most `max_bytes`; kMissingFile and kTooLarge.
+Result<std::string> read_file(const std::string& path, size_t max_bytes = size_t{1} << 30);
+
+// Writes to a temporary file beside `path`, syncs it and renames it; makes the folder when it is
+// missing. kMissingFile says what went wrong.
+Status write_file(const std::string& path, std::string_view bytes);
+
+}  // namespace lathe
