@@ -55,9 +55,7 @@ std::string spell(const DimAtom& atom) {
 
 // A term without its sign.
 std::string spell(const DimTerm& term) {
-  const bool is_alone =
-      term.factors.size() == 1 && (term.coefficient == 1 || term.coefficient == -1);
-  if (is_alone) return spell(*term.factors.front());
+  if (term.coefficient == 1 && term.factors.size() == 1) return spell(*term.factors.front());
   std::string text;
   if (term.coefficient != 1 && term.coefficient != -1) {
     text = fmt::format("{}", term.coefficient);
