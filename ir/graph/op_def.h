@@ -78,7 +78,7 @@ struct Absent {
 template <class Function>
 struct Slot {
   Slot(Absent absent) : why(absent.why) {}
-  Slot(Function* function) : function(function) {}
+  Slot(Function* f) : function(f) {}
   template <class F>
     requires std::is_convertible_v<F, Function*>
   Slot(F f) : function(f) {}

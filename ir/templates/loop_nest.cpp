@@ -63,9 +63,10 @@ class Scheduler {
       nest_.extents.pop_back();
     }
     Block body;
+    split_serial(vectorize_inner);
     decode_outer(body);
     if (vectorize_inner) {
-      emit_rows(body);
+      emit_serial_loops(body);
     } else {
       ReductionEmitter reductions(nest_.kernel, lanes_);
       Expr value = reductions.lower(nest_.value, body);
@@ -84,6 +85,35 @@ class Scheduler {
       if (e->dtype == DType::f64) bytes = std::max<int64_t>(bytes, 8);
     });
     return bytes;
+  }
+
+  // Loops inside the last one that a reduction moves with run serially, so that the reduction is
+  // computed once before them (statistics of a group of channels, used at every pixel).
+  void split_serial(bool vectorize_inner) {
+    if (!vectorize_inner || !contains_reduction(nest_.value)) return;
+    size_t parallel = nest_.vars.size();
+    while (parallel > 0 && !reductions_depend_on(nest_.value, nest_.vars[parallel - 1])) --parallel;
+    for (size_t i = parallel; i < nest_.vars.size(); ++i) {
+      serial_.push_back({nest_.vars[i], nest_.extents[i]});
+    }
+    nest_.vars.resize(parallel);
+    nest_.extents.resize(parallel);
+  }
+
+  void emit_serial_loops(Block& body) {
+    ReductionEmitter reductions(nest_.kernel, lanes_);
+    std::vector<Var> inside = {inner_};
+    for (const auto& [var, extent] : serial_) inside.push_back(var);
+    Expr value = reductions.hoist_invariant(nest_.value, inside, body);
+    Block rows;
+    emit_rows(rows, value);
+    for (size_t i = serial_.size(); i-- > 0;) {
+      Block outer;
+      outer.push_back({For{serial_[i].first, pool().integer(0), pool().integer(serial_[i].second),
+                           1, LoopKind::serial, std::move(rows)}});
+      rows = std::move(outer);
+    }
+    for (Stmt& stmt : rows) body.push_back(std::move(stmt));
   }
 
   // Declares the parallel variable and recovers the outer loop variables from it. Rows without
@@ -124,9 +154,7 @@ class Scheduler {
   }
 
   // The vectorised innermost loop: whole vectors, then the masked rest.
-  void emit_rows(Block& body) {
-    ReductionEmitter reductions(nest_.kernel, lanes_);
-    Expr value = reductions.hoist_invariant(nest_.value, inner_, body);
+  void emit_rows(Block& body, Expr value) {
     if (blocks_ == 1) {
       const int64_t whole = inner_extent_ / lanes_ * lanes_;
       if (whole > 0) emit_vector_loop(body, value, pool().integer(0), pool().integer(whole));
@@ -185,6 +213,7 @@ class Scheduler {
   const Target& target_;
   int lanes_ = 1;
   Var inner_, task_;
+  std::vector<std::pair<Var, int64_t>> serial_;
   int64_t inner_extent_ = 0, block_extent_ = 0, blocks_ = 1, tasks_ = 1;
   Expr block_;
 };

@@ -92,13 +92,21 @@ bool reads_evenly(Expr body, Var var) {
 
 bool contains_reduction(Expr e) { return !outermost_reductions(e).empty(); }
 
+bool reductions_depend_on(Expr e, Var var) {
+  for (Expr reduce : all_reductions(e)) {
+    if (free_vars(reduce).count(var.id) > 0) return true;
+  }
+  return false;
+}
+
 Expr ReductionEmitter::lower(Expr e, Block& block) {
   for (Expr reduce : outermost_reductions(e)) emit(reduce, block);
   return loop::bind(e, done_);
 }
 
-Expr ReductionEmitter::hoist_invariant(Expr e, Var var, Block& block) {
-  std::set<uint32_t> inner = {var.id};
+Expr ReductionEmitter::hoist_invariant(Expr e, const std::vector<Var>& vars, Block& block) {
+  std::set<uint32_t> inner;
+  for (Var var : vars) inner.insert(var.id);
   const std::vector<Expr> reductions = all_reductions(e);
   for (Expr reduce : reductions) {
     for (Var bound : as_reduce(reduce)->vars) inner.insert(bound.id);

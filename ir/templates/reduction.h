@@ -10,6 +10,8 @@
 namespace lathe {
 
 bool contains_reduction(loop::Expr e);
+// Some reduction in `e` moves with `var`.
+bool reductions_depend_on(loop::Expr e, loop::Var var);
 
 class ReductionEmitter {
  public:
@@ -19,8 +21,8 @@ class ReductionEmitter {
   // own last variable where its accesses allow. Equal reductions are computed once.
   loop::Expr lower(loop::Expr e, loop::Block& block);
 
-  // Lowers only those reductions that do not move with `var`.
-  loop::Expr hoist_invariant(loop::Expr e, loop::Var var, loop::Block& block);
+  // Lowers only those reductions that move with none of `vars`.
+  loop::Expr hoist_invariant(loop::Expr e, const std::vector<loop::Var>& vars, loop::Block& block);
 
   // Lowers the reductions of `e` over lanes of `axis`: one accumulator lane for each; what each is
   // bound to.

@@ -1,0 +1,118 @@
+// Outlining: see outline.h.
+#include "passes/analysis/outline.h"
+
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+namespace lathe {
+namespace {
+
+// The body of one group, and the values it captures, in the order of its params.
+struct Outlined {
+  std::unique_ptr<Graph> body = std::make_unique<Graph>();
+  std::vector<Value> captured;
+};
+
+class Outliner {
+ public:
+  Outliner(Module& module, Graph& graph, const OpDef& fused, const OpDef& param,
+           std::string_view pass)
+      : module_(module), graph_(graph), fused_(fused), param_(param), pass_(pass) {}
+
+  void run(const std::vector<FusionGroup>& groups) {
+    for (const FusionGroup& group : groups) {
+      for (Node* member : group.members) group_of_[member] = &group;
+    }
+    std::vector<std::unique_ptr<Node>> old = std::move(graph_.nodes);
+    graph_.nodes.clear();
+    for (std::unique_ptr<Node>& node : old) {
+      auto found = group_of_.find(node.get());
+      if (found == group_of_.end()) {
+        for (Value& operand : node->operands) operand = renamed(operand);
+        graph_.nodes.push_back(std::move(node));
+        continue;
+      }
+      const FusionGroup& group = *found->second;
+      const bool is_last = node.get() == group.members.back();
+      absorb(bodies_[&group], group, std::move(node));
+      if (is_last) graph_.nodes.push_back(finish(std::move(bodies_[&group]), group));
+    }
+    for (Value& output : graph_.outputs) output = renamed(output);
+    for (Mutation& mutation : graph_.mutations) mutation.value = renamed(mutation.value);
+  }
+
+ private:
+  Value renamed(Value value) const {
+    auto found = replaced_.find(value);
+    return found == replaced_.end() ? value : found->second;
+  }
+
+  void absorb(Outlined& outlined, const FusionGroup& group, std::unique_ptr<Node> node) {
+    for (Value& operand : node->operands) {
+      if (!operand) continue;
+      auto inner = group_of_.find(operand.node);
+      if (inner != group_of_.end() && inner->second == &group) continue;
+      operand = capture(outlined, renamed(operand));
+    }
+    outlined.body->nodes.push_back(std::move(node));
+  }
+
+  Value capture(Outlined& outlined, Value value) {
+    for (size_t i = 0; i < outlined.captured.size(); ++i) {
+      if (outlined.captured[i] == value) return {outlined.body->params[i].get(), 0};
+    }
+    auto param = std::make_unique<Node>();
+    param->op = &param_;
+    param->attrs.resize(param_.attrs.size());
+    param->name = value.node->name + (value.index ? "_" + std::to_string(value.index) : "");
+    param->types = {value.type()};
+    param->loc = value.node->loc;
+    outlined.captured.push_back(value);
+    outlined.body->params.push_back(std::move(param));
+    return {outlined.body->params.back().get(), 0};
+  }
+
+  std::unique_ptr<Node> finish(Outlined outlined, const FusionGroup& group) {
+    Node* last = group.members.back();
+    std::vector<Loc> locs;
+    for (Node* member : group.members) locs.push_back(member->loc);
+    outlined.body->name = last->name;
+    outlined.body->outputs = {{last, 0}};
+    auto node = std::make_unique<Node>();
+    node->op = &fused_;
+    node->attrs.resize(fused_.attrs.size());
+    node->name = last->name;
+    node->operands = std::move(outlined.captured);
+    node->list_sizes = {static_cast<int>(node->operands.size())};
+    node->types = {last->types[0]};
+    node->loc = module_.locs.derive(pass_, std::move(locs));
+    node->bodies.push_back(std::move(outlined.body));
+    replaced_[{last, 0}] = {node.get(), 0};
+    return node;
+  }
+
+  Module& module_;
+  Graph& graph_;
+  const OpDef& fused_;
+  const OpDef& param_;
+  std::string_view pass_;
+  std::unordered_map<const Node*, const FusionGroup*> group_of_;
+  std::unordered_map<const FusionGroup*, Outlined> bodies_;
+  std::map<Value, Value> replaced_;
+};
+
+}  // namespace
+
+Status outline(Module& module, Graph& graph, const Registry& ops, std::string_view pass,
+               const std::vector<FusionGroup>& groups) {
+  if (groups.empty()) return Ok{};
+  const OpDef* fused = ops.find("fused");
+  const OpDef* param = ops.find("param");
+  LATHE_CHECK(fused != nullptr && param != nullptr, "the op table lacks 'fused' or 'param'");
+  Outliner(module, graph, *fused, *param, pass).run(groups);
+  return Ok{};
+}
+
+}  // namespace lathe

@@ -1,0 +1,91 @@
+// Chooses where the elements of each value lie: channels last for images, token major for
+// attention.
+//
+// A convolution reads and writes all channels of a pixel at once, so its output lies channels last,
+// and whatever works pixel by pixel on it (norms, pooling, activations, concatenation) keeps that
+// order: no copies between. Attention writes [batch, heads, tokens, width] with the heads of a
+// token side by side, because what follows reads tokens. A layout never changes what a value means;
+// inputs and outputs of the graph stay row-major, as their owner expects. Runs before fusion, which
+// must not join loops across it.
+#include <unordered_map>
+
+#include "passes/pass.h"
+
+namespace lathe {
+namespace {
+
+Layout channels_last(int rank) {
+  Layout layout = {0};
+  for (int i = 2; i < rank; ++i) layout.push_back(i);
+  layout.push_back(1);
+  return layout;
+}
+
+bool is_channels_last(const TensorType& type) {
+  return type.rank() >= 3 && type.layout == channels_last(type.rank());
+}
+
+// The layout this node's results take from its op and its operands; empty: row-major.
+Layout preferred(const Node& node) {
+  const int rank = node.types[0].rank();
+  if (node.op->name == "convolution" && rank >= 3) return channels_last(rank);
+  if (node.op->name == "attention" && rank == 4) return {0, 2, 1, 3};
+  if (!node.op->traits.is_layout_agnostic || node.op->traits.op_class == OpClass::view) {
+    if (node.op->name != "cat" && node.op->name != "pad") return {};
+  }
+  for (Value operand : node.operands) {
+    if (operand && operand.type().rank() == rank && is_channels_last(operand.type())) {
+      return channels_last(rank);
+    }
+  }
+  return {};
+}
+
+Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
+  Graph& graph = unit.module.main();
+  std::unordered_map<const Node*, bool> is_output;
+  for (Value output : graph.outputs) is_output[output.node] = true;
+  for (const Mutation& mutation : graph.mutations) is_output[mutation.value.node] = true;
+  Changed changed = Changed::no;
+  for (const auto& node : graph.nodes) {
+    if (is_output.count(node.get()) != 0 || node->types.empty()) continue;
+    const Layout layout = preferred(*node);
+    for (TensorType& type : node->types) {
+      if (layout.empty() || type.rank() != static_cast<int>(layout.size())) continue;
+      if (type.layout == layout) continue;
+      type.layout = layout;
+      ++context.counters["values"];
+      changed = Changed::yes;
+    }
+  }
+  return changed;
+}
+
+}  // namespace
+
+PassDef define_choose_layout() {
+  return {
+      .name = "choose_layout",
+      .summary = "lay images out channels last and attention token major",
+      .needs = Form::core,
+      .leaves = Form::core,
+      .options = {},
+      .counters = {"values"},
+      .example = R"(
+func @main(%x: f32[1, 3, 8, 8], %w: f32[4, 3, 1, 1]) -> f32[1, 4, 8, 8] {
+  %0 = convolution(%x, %w)
+  %1 = relu(%0)
+  return %1
+}
+=>
+func @main(%x: f32[1, 3, 8, 8], %w: f32[4, 3, 1, 1]) -> f32[1, 4, 8, 8] {
+  %0 = convolution(%x, %w) : f32[1, 4, 8, 8] layout(0, 2, 3, 1)
+  %1 = relu(%0)
+  return %1
+}
+)",
+      .run = run,
+  };
+}
+
+}  // namespace lathe
