@@ -1,0 +1,39 @@
+// A model file as PyTorch writes it: a PT2 archive, or the bare model JSON, plain or gzipped.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "frontend/pt2/file_bytes.h"
+#include "frontend/pt2/zip.h"
+
+namespace lathe::pt2 {
+
+// The named records of one model. Of a bare JSON file only `program` is there.
+struct ModelFile {
+  std::string file;                         // as messages name it
+  std::string program_name;                 // the same with the entry: "m.pt2:models/model.json"
+  FileBytes program;                        // JSON text of the ExportedProgram
+  std::optional<FileBytes> weights_config;  // JSON texts of PayloadConfigs
+  std::optional<FileBytes> constants_config;
+  std::optional<ZipReader> archive;
+  std::string root;  // folder of all entries in the archive, with its slash; may be empty
+  uint64_t max_inflated_payload_bytes = 0;
+
+  // Bytes of data/weights/NAME or data/constants/NAME: in place when stored. A missing entry is a
+  // `missing-weight`.
+  Result<FileBytes> payload(std::string_view folder, std::string_view name) const;
+};
+
+struct OpenOptions {
+  std::string model = {};  // which model of the archive; empty: the only one, or "model"
+  size_t max_json_bytes = size_t{128} << 20;
+  // Compressed weights only; stored ones stay in the mapping.
+  uint64_t max_inflated_payload_bytes = uint64_t{4} << 30;
+};
+
+// Tells the three forms apart by their first bytes. Diags have no location.
+Result<ModelFile> open_model(FileBytes bytes, std::string file, const OpenOptions& options = {});
+
+}  // namespace lathe::pt2

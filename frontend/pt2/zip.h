@@ -1,0 +1,62 @@
+// The directory of a zip file over mapped bytes: where each entry lies, every offset and size
+// checked. Stored entries are used in place. Zip64 is read and written; encryption, several disks
+// and methods other than stored and deflated are refused.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "frontend/pt2/file_bytes.h"
+
+namespace lathe {
+
+struct ZipEntry {
+  std::string name;
+  bool is_deflated = false;
+  uint64_t begin = 0;        // of the data, in the file
+  uint64_t packed_size = 0;  // bytes in the file
+  uint64_t size = 0;         // bytes once inflated
+  uint32_t crc = 0;
+};
+
+class ZipReader {
+ public:
+  // Diags have no location; the message names the entry or byte.
+  static Result<ZipReader> open(FileBytes file);
+
+  const std::vector<ZipEntry>& entries() const { return entries_; }  // in directory order
+  const ZipEntry* find(std::string_view name) const;                 // null when there is none
+
+  // The entry's bytes: in place when stored, a buffer when deflated. At most `max_size` bytes.
+  // `check_crc` reads them all; weights are not checked, to leave their pages untouched.
+  Result<FileBytes> read(const ZipEntry& entry, uint64_t max_size, bool check_crc) const;
+
+ private:
+  FileBytes file_;
+  std::vector<ZipEntry> entries_;
+  std::map<std::string, size_t, std::less<>> index_;
+};
+
+// Builds a zip in memory. Names must be unique.
+class ZipWriter {
+ public:
+  // Entry data start at multiples of `alignment` bytes when they are stored.
+  explicit ZipWriter(size_t alignment = 64) : alignment_(alignment) {}
+  Status add(std::string_view name, std::string_view bytes, bool deflate);
+  std::string finish() &&;
+
+ private:
+  struct Record {
+    std::string name;
+    uint32_t crc;
+    uint64_t packed_size, size, header;
+    bool is_deflated;
+  };
+  size_t alignment_;
+  std::string out_;
+  std::vector<Record> records_;
+};
+
+}  // namespace lathe
