@@ -9,17 +9,6 @@
 namespace lathe::loop {
 namespace {
 
-// Two's complement arithmetic without signed overflow.
-int64_t wrapping_add(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-}
-int64_t wrapping_sub(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
-}
-int64_t wrapping_mul(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-}
-
 int64_t truncating_div(int64_t a, int64_t b) {
   if (b == 0) return 0;
   return b == -1 ? wrapping_sub(0, a) : a / b;

@@ -24,7 +24,18 @@ inline Scalar float_scalar(double value) {
   return s;
 }
 
-// Lossless wrap of an integer to the dtype's width; bool: 0 or 1.
+// Two's complement arithmetic without signed overflow.
+inline int64_t wrapping_add(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+inline int64_t wrapping_sub(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+}
+inline int64_t wrapping_mul(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+
+// An integer wrapped to the dtype's width; bool: 0 or 1.
 int64_t wrap_integer(DType dtype, int64_t value);
 int dtype_bits(DType dtype);
 inline bool is_compare(BinaryOp op) { return op >= BinaryOp::eq; }
