@@ -1,0 +1,65 @@
+// The parts of ElementContext that do not depend on the lowering that implements it.
+#include "ir/op/element.h"
+
+#include <algorithm>
+
+namespace lathe {
+
+loop::Expr ElementContext::broadcast_operand(const Node& node, int i,
+                                             std::span<const loop::Expr> index) {
+  const Shape& shape = node.operands[static_cast<size_t>(i)].type().shape;
+  std::vector<loop::Expr> own;
+  size_t skipped = index.size() - std::min(index.size(), shape.size());
+  for (size_t d = 0; d < shape.size() && skipped + d < index.size(); ++d)
+    own.push_back(shape[d] == Dim(1) ? integer(0) : index[skipped + d]);
+  return operand(node, i, own);
+}
+
+loop::Expr ElementContext::reduce(
+    loop::ReduceOp op, const std::vector<int64_t>& extents,
+    const std::function<loop::Expr(std::span<const loop::Expr>)>& body) {
+  std::vector<loop::Var> vars;
+  std::vector<loop::Expr> sizes;
+  std::vector<loop::Expr> index;
+  for (int64_t extent : extents) {
+    // A dim of one has no loop; leaving it out keeps row-major positions as they are.
+    if (extent == 1) {
+      index.push_back(integer(0));
+      continue;
+    }
+    vars.push_back(fresh_var(extent));
+    sizes.push_back(integer(extent));
+    index.push_back(pool().var(vars.back()));
+  }
+  loop::Expr element = body(index);
+  if (!element) return element;
+  loop::Expr result = loop::reduce(op, std::move(vars), std::move(sizes), element);
+  bool is_empty = std::find(extents.begin(), extents.end(), 0) != extents.end();
+  // Nothing to combine: no element may be read, not even by code that runs zero times.
+  return is_empty ? pool().number(loop::identity(op, result->dtype), result->dtype) : result;
+}
+
+loop::Expr ElementContext::flatten(std::span<const loop::Expr> index, const Shape& shape) {
+  loop::Expr position = integer(0);
+  for (size_t d = 0; d < shape.size() && d < index.size(); ++d)
+    position = position * integer(extent(shape[d])) + index[d];
+  return simplify(position);
+}
+
+std::vector<loop::Expr> ElementContext::unflatten(loop::Expr position, const Shape& shape) {
+  std::vector<loop::Expr> index(shape.size());
+  for (size_t d = shape.size(); d-- > 1;) {
+    loop::Expr size = integer(extent(shape[d]));
+    index[d] = simplify(loop::mod(position, size));
+    position = simplify(loop::floor_div(position, size));
+  }
+  // The outermost index needs no remainder: the position lies in the shape.
+  if (!shape.empty()) index[0] = simplify(position);
+  return index;
+}
+
+DType compute_dtype(DType dtype) {
+  return dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype;
+}
+
+}  // namespace lathe
