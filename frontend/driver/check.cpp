@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -112,7 +113,10 @@ Result<Reference> evaluate_reference(const Module& module, const std::vector<Ten
         double share = total == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total);
         return progress((share + (round ? 1 : 0)) / 2);
       };
+    auto start = std::chrono::steady_clock::now();
     LATHE_TRY(EvalResult result, evaluate(module, module.main(), inputs, options));
+    std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
+    reference.rounded_ms = elapsed.count();
     (round ? reference.rounded : reference.exact) = std::move(result.outputs);
   }
   return reference;

@@ -16,6 +16,7 @@ namespace lathe {
 struct Reference {
   std::vector<Tensor> exact;
   std::vector<Tensor> rounded;
+  double rounded_ms = 0;  // time of the rounded run
 };
 
 // Evaluates the imported graph twice. `progress` gets a share from 0 to 1; false stops with an

@@ -66,9 +66,14 @@ std::vector<std::string> graph_names() {
   return names;
 }
 
+Result<std::string> find_file(const std::string& path, const std::string& folder) {
+  if (is_file(path)) return path;
+  if (std::string below = (fs::path(folder) / path).string(); is_file(below)) return below;
+  return file_error(path, "no such file");
+}
+
 Result<std::string> find_model(const std::string& name, const std::string& folder) {
-  if (is_file(name)) return name;
-  if (std::string path = (fs::path(folder) / name).string(); is_file(path)) return path;
+  if (Result<std::string> path = find_file(name, folder); path.ok()) return path;
   std::string root = tree_root();
   bool is_name = name.find('/') == std::string::npos;
   if (is_name && !root.empty())

@@ -18,6 +18,9 @@ std::string tree_root();
 // bert_base.aten, "bert_base.core" the other form). kMissingFile names the nearest graph.
 Result<std::string> find_model(const std::string& name, const std::string& folder = {});
 
+// `path` itself when such a file exists, else below `folder`; kMissingFile.
+Result<std::string> find_file(const std::string& path, const std::string& folder);
+
 // Names of the graphs in experiments/graphs and tests/zoo, sorted.
 std::vector<std::string> graph_names();
 

@@ -1,0 +1,297 @@
+// Runs experiments. For each model: build every candidate, run each once and check it, then time
+// all of them interleaved.
+#include "experiments/runner/study.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "frontend/driver/files.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+
+namespace {
+
+// A row while it is being made, with what runs it.
+struct Candidate {
+  StudyRow row;
+  std::unique_ptr<Build> build;
+  std::unique_ptr<CallBuffers> call;
+};
+
+class Runner {
+ public:
+  Runner(ExperimentConfig config, const StudyOptions& options, LocTable& locs,
+         BuildFailure& failure)
+      : options_(options), locs_(locs), failure_(failure) {
+    study_.config = std::move(config);
+  }
+
+  Result<Study> run() {
+    study_.machine = this_machine();
+    study_.started = utc_now();
+    LATHE_DO(complete_config());
+    LATHE_DO(load_models());
+    for (model_index_ = 0; model_index_ < models_.size(); ++model_index_) LATHE_DO(run_model());
+    return std::move(study_);
+  }
+
+ private:
+  const ExperimentConfig& config() const { return study_.config; }
+
+  // Each model takes an equal part of the bar.
+  Status progress(double share, std::string_view what) {
+    double models = static_cast<double>(std::max<size_t>(models_.size(), 1));
+    bool goes_on = !options_.progress ||
+                   options_.progress((static_cast<double>(model_index_) + share) / models, what);
+    if (goes_on) return Ok{};
+    return Diag{code::kUnsupported, Loc::unknown(), "stopped"};
+  }
+
+  // An error whose locations are the config's.
+  Diag config_error(std::string_view code, Loc loc, std::string message) {
+    failure_.locs = locs_;
+    return {std::string(code), loc, std::move(message)};
+  }
+
+  Status complete_config() {
+    ExperimentConfig& c = study_.config;
+    if (c.threads.empty()) c.threads = {study_.machine.cores};
+    if (c.mode != "default")
+      return config_error(
+          code::kUnsupported, c.mode_loc,
+          fmt::format("mode '{}' is not supported yet, expected 'default'", c.mode));
+    if (c.dynamic.value_or(false))
+      return config_error(code::kUnsupported, c.dynamic_loc,
+                          "dynamic kernels are not supported yet; 'dims' chooses the sizes that "
+                          "are compiled");
+    for (const Variant& variant : c.variants) {
+      Result<Pipeline> pipeline = parse_pipeline(variant.passes);
+      if (!pipeline.ok()) {
+        Diag diag = std::move(pipeline).error();
+        diag.loc = place_in_passes(variant, diag.message);
+        failure_.locs = locs_;
+        return diag;
+      }
+    }
+    for (const std::string& target : c.targets) {
+      if (target == "interp") continue;
+      Result<std::unique_ptr<Backend>> backend = make_backend(target, c.isa);
+      if (!backend.ok()) {
+        Diag diag = std::move(backend).error();
+        diag.loc = c.isa_loc;
+        failure_.locs = locs_;
+        return diag;
+      }
+      backends_[target] = *std::move(backend);
+    }
+    return Ok{};
+  }
+
+  // The place of the first quoted name of the message inside the pipeline's text.
+  Loc place_in_passes(const Variant& variant, const std::string& message) {
+    const LocRow row = locs_[variant.loc];
+    if (row.kind != LocRow::Kind::text) return variant.loc;
+    size_t begin = message.find('\''), end = message.find('\'', begin + 1);
+    if (begin == std::string::npos || end == std::string::npos) return variant.loc;
+    size_t at = variant.passes.find(message.substr(begin + 1, end - begin - 1));
+    if (at == std::string::npos) return variant.loc;
+    return locs_.text(row.file, row.line, row.column + static_cast<int>(at), row.source_line);
+  }
+
+  Status load_models() {
+    for (const ModelRef& ref : config().models) {
+      LATHE_DO(progress(0, "loading " + ref.name));
+      Result<std::string> path = find_model(ref.source, options_.folder);
+      if (!path.ok()) {
+        Diag diag = std::move(path).error();
+        diag.loc = ref.loc;
+        failure_.locs = locs_;
+        return diag;
+      }
+      ModelOptions load;
+      load.dims = config().dims;
+      if (config().weights.is_random) load.random_weights = config().weights.seed;
+      LATHE_TRY(Model model, load_model(*path, load, failure_.locs));
+      models_.push_back(std::make_unique<Model>(std::move(model)));
+      LATHE_DO(check_dtype(*models_.back(), ref));
+    }
+    return Ok{};
+  }
+
+  Status check_dtype(const Model& model, const ModelRef& ref) {
+    std::string_view own = dtype_name(model_dtype(model));
+    if (config().dtype.empty() || config().dtype == own) return Ok{};
+    return config_error(code::kUnsupported, config().dtype_loc,
+                        fmt::format("model '{}' computes in {}; running it in {} is not supported "
+                                    "yet",
+                                    ref.name, own, config().dtype));
+  }
+
+  Result<std::vector<Tensor>> make_inputs(const Model& model) {
+    const DataSource& source = config().inputs;
+    failure_.locs = model.module.locs;
+    if (source.is_random) return random_inputs(model, source.seed);
+    LATHE_TRY(std::string path, find_file(source.file, options_.folder));
+    return read_inputs(model, path);
+  }
+
+  Status run_model() {
+    const Model& model = *models_[model_index_];
+    const ModelRef& ref = config().models[model_index_];
+    LATHE_TRY(study_.inputs, make_inputs(model));
+    candidates_.clear();
+    LATHE_DO(build_candidates(model, ref));
+    LATHE_DO(check_candidates(model, ref));
+    LATHE_DO(time_candidates(ref));
+    for (Candidate& candidate : candidates_) study_.rows.push_back(std::move(candidate.row));
+    candidates_.clear();
+    return Ok{};
+  }
+
+  Status build_candidates(const Model& model, const ModelRef& ref) {
+    size_t total = config().variants.size() * config().threads.size() * config().targets.size();
+    for (const std::string& target : config().targets) {
+      if (target == "interp") {
+        LATHE_DO(add_interpreter(model, ref));
+        continue;
+      }
+      for (int threads : config().threads)
+        for (const Variant& variant : config().variants) {
+          double share = static_cast<double>(candidates_.size()) / static_cast<double>(total);
+          LATHE_DO(progress(0.3 * share, fmt::format("{}  compiling {}", ref.name, variant.name)));
+          LATHE_DO(build_one(model, ref, target, threads, variant));
+        }
+    }
+    return Ok{};
+  }
+
+  Status build_one(const Model& model, const ModelRef& ref, const std::string& target, int threads,
+                   const Variant& variant) {
+    Candidate candidate;
+    StudyRow& row = candidate.row;
+    Backend& backend = *backends_[target];
+    int64_t before = reset_peak_memory() ? resident_bytes() : 0;
+    LATHE_TRY(Build made,
+              build(model, backend, {.passes = variant.passes, .threads = threads}, failure_));
+    candidate.build = std::make_unique<Build>(std::move(made));
+    const Program& program = candidate.build->program();
+    LATHE_TRY(CallBuffers call, CallBuffers::create(program, study_.inputs));
+    candidate.call = std::make_unique<CallBuffers>(std::move(call));
+    failure_.locs = candidate.build->lowered.unit.module.locs;
+    LATHE_DO(candidate.call->run(*candidate.build->executable));
+    if (before > 0) row.process_peak_bytes = std::max<int64_t>(peak_resident_bytes() - before, 0);
+    const ExecutableStats& stats = candidate.build->executable->stats();
+    row.model = ref.name;
+    row.variant = variant.name;
+    row.target = target;
+    row.threads = threads;
+    row.dtype = dtype_name(model_dtype(model));
+    row.isa = backend.target().isa;
+    row.compile_ms = candidate.build->compile_ms;
+    row.init_ms = candidate.build->init_ms;
+    row.kernels = program.num_kernels();
+    row.flops = candidate.build->flops();
+    row.traffic_bytes = candidate.build->traffic_bytes();
+    row.persistent_bytes = stats.persistent_bytes;
+    row.arena_bytes = stats.arena_bytes;
+    row.init_arena_bytes = program.init_arena_bytes;
+    row.io_bytes = candidate.build->io_bytes();
+    candidates_.push_back(std::move(candidate));
+    return Ok{};
+  }
+
+  // The interpreter is a target too: it runs the imported graph, rounding as eager does. It is its
+  // own check, and one sample is enough of it.
+  Status add_interpreter(const Model& model, const ModelRef& ref) {
+    Candidate candidate;
+    candidate.row.model = ref.name;
+    candidate.row.variant = "as imported";
+    candidate.row.target = "interp";
+    candidate.row.dtype = dtype_name(model_dtype(model));
+    candidates_.push_back(std::move(candidate));
+    return Ok{};
+  }
+
+  Status check_candidates(const Model& model, const ModelRef& ref) {
+    bool has_interpreter = std::find(config().targets.begin(), config().targets.end(), "interp") !=
+                           config().targets.end();
+    Reference reference;
+    if (config().check_interp || has_interpreter) {
+      LATHE_TRY(Module module, with_weights(model));
+      failure_.locs = module.locs;
+      auto tick = [&](double share) {
+        return progress(0.3 + 0.4 * share, ref.name + "  interpreting").ok();
+      };
+      LATHE_TRY(reference, evaluate_reference(module, study_.inputs, tick));
+    }
+    bool is_first = true;
+    for (Candidate& candidate : candidates_) {
+      std::vector<Tensor> outputs = reference.rounded;
+      if (candidate.call != nullptr) {
+        LATHE_TRY(outputs, candidate.call->outputs());
+      } else {
+        candidate.row.samples.milliseconds = {reference.rounded_ms};
+      }
+      outputs.resize(std::min(outputs.size(), reference_size(model)));
+      if (config().check_interp) candidate.row.agreement = compare(outputs, reference);
+      if (is_first) study_.outputs = std::move(outputs);
+      is_first = false;
+    }
+    return Ok{};
+  }
+
+  // A program also writes mutated buffers and inputs, behind the graph's outputs.
+  static size_t reference_size(const Model& model) { return model.module.main().outputs.size(); }
+
+  Status time_candidates(const ModelRef& ref) {
+    std::vector<std::function<Status()>> runs;
+    std::vector<Candidate*> timed;
+    for (Candidate& candidate : candidates_) {
+      if (candidate.call == nullptr) continue;
+      timed.push_back(&candidate);
+      runs.push_back([&candidate] { return candidate.call->run(*candidate.build->executable); });
+    }
+    auto tick = [&](double share) {
+      return progress(0.7 + 0.3 * share, ref.name + "  measuring").ok();
+    };
+    LATHE_TRY(std::vector<Samples> samples, measure(runs, config().measure, tick));
+    for (size_t i = 0; i < timed.size(); ++i) timed[i]->row.samples = std::move(samples[i]);
+    return Ok{};
+  }
+
+  const StudyOptions& options_;
+  LocTable& locs_;
+  BuildFailure& failure_;
+  Study study_;
+  std::map<std::string, std::unique_ptr<Backend>> backends_;
+  std::vector<std::unique_ptr<Model>> models_;
+  std::vector<Candidate> candidates_;
+  size_t model_index_ = 0;
+};
+
+}  // namespace
+
+double StudyRow::gflops() const {
+  double ms = samples.median();
+  return ms > 0 ? static_cast<double>(flops) / ms / 1e6 : 0;
+}
+
+std::string StudyRow::status() const {
+  if (!agreement) return "unchecked";
+  return agreement->passed ? "ok" : "wrong";
+}
+
+bool Study::passed() const {
+  return std::all_of(rows.begin(), rows.end(), [](const StudyRow& row) { return row.passed(); });
+}
+
+Result<Study> run_study(ExperimentConfig config, const StudyOptions& options, LocTable& locs,
+                        BuildFailure& failure) {
+  return Runner(std::move(config), options, locs, failure).run();
+}
+
+}  // namespace lathe

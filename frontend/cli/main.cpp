@@ -1,0 +1,74 @@
+// The command line: one subcommand for each file of this folder. CLI11 throws; nothing else does.
+#include <fmt/format.h>
+
+#include "frontend/cli/command.h"
+#include "frontend/cli/terminal.h"
+
+namespace lathe {
+
+namespace {
+
+// Flags and subcommands of the command that was being read, for the nearest choice.
+std::vector<std::string> known_words(const CLI::App& app) {
+  std::vector<std::string> words;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    words.push_back(command->get_name());
+  return words;
+}
+
+int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  const CLI::App* command = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
+  std::string message = error.what(), hint;
+  if (!message.empty() && message.back() == '.') message.pop_back();
+  for (int i = 1; i < argc; ++i) {
+    std::string word = std::string(argv[i]).substr(0, std::string(argv[i]).find('='));
+    std::vector<std::string> words = known_words(*command);
+    bool is_known = std::find(words.begin(), words.end(), word) != words.end();
+    std::string near = is_known ? "" : nearest(word, words);
+    bool is_culprit = message.find(word) != std::string::npos || command == &app;
+    if (!near.empty() && is_culprit) {
+      message = fmt::format("no {} named '{}'", word[0] == '-' ? "flag" : "command", word);
+      hint = fmt::format("; did you mean '{}'?", near);
+      break;
+    }
+  }
+  fmt::print(stderr, "lathe: error[unknown-key]: {}{}\n", message, hint);
+  fmt::print(stderr, "  lathe {}--help shows what there is\n",
+             command == &app ? "" : command->get_name() + " ");
+  return kWrongInput;
+}
+
+int run_main(int argc, char** argv) {
+  CLI::App app{"Lathe: a compiler laboratory for PyTorch graphs.", "lathe"};
+  app.require_subcommand(1);
+  app.footer("Start with: lathe run experiments/configs/quickstart.json");
+  app.set_help_all_flag("--help-all", "Help of every command");
+  Action action;
+  add_run(app, action);
+  add_compile(app, action);
+  add_opt(app, action);
+  add_explain(app, action);
+  add_doctor(app, action);
+  add_list(app, action);
+  try {
+    app.parse(argc, argv);
+    return action();
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::CallForAllHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    return usage_error(app, error, argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "lathe: error[internal]: {}\n", error.what());
+    return kInternal;
+  }
+}
+
+}  // namespace
+
+}  // namespace lathe
+
+int main(int argc, char** argv) { return lathe::run_main(argc, argv); }

@@ -1,0 +1,147 @@
+// Runs the pipeline and the backend, and holds the memory of a call.
+#include "frontend/driver/build.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "ir/op/all_ops.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+// Room for `num_bytes` from the first aligned byte on.
+BufferView allocate(std::vector<std::byte>& storage, size_t num_bytes) {
+  storage.resize(num_bytes + kAlignment);
+  auto address = reinterpret_cast<uintptr_t>(storage.data());
+  size_t skip = (kAlignment - address % kAlignment) % kAlignment;
+  return {storage.data() + skip, num_bytes};
+}
+
+int64_t row_major_bytes(const TensorType& type) {
+  return type.static_elements().value_or(0) * dtype_bytes(type.dtype);
+}
+
+double milliseconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+}  // namespace
+
+Result<Lowered> lower(const Model& model, const Target& target, const BuildOptions& options,
+                      BuildFailure& failure) {
+  Lowered lowered;
+  failure = {};
+  LATHE_TRY(lowered.pipeline, parse_pipeline(options.passes));
+  lowered.unit.module = clone(model.module);
+  for (const auto& [symbol, size] : model.dims) lowered.unit.module.hints[symbol] = size;
+  PassContext context{.ops = builtin_registry(), .target = target};
+  context.threads = options.threads;
+  RunOptions run = options.run;
+  run.reproducer = &failure.reproducer;
+  Result<PipelineReport> report = run_pipeline(lowered.unit, lowered.pipeline, run, context);
+  if (!report.ok()) {
+    failure.locs = lowered.unit.module.locs;
+    return std::move(report).error();
+  }
+  lowered.report = *std::move(report);
+  return lowered;
+}
+
+Result<Build> build(const Model& model, Backend& backend, const BuildOptions& options,
+                    BuildFailure& failure) {
+  auto start = std::chrono::steady_clock::now();
+  Build result;
+  LATHE_TRY(result.lowered, lower(model, backend.target(), options, failure));
+  if (result.lowered.report.form != Form::planned) {
+    failure.locs = result.lowered.unit.module.locs;
+    return Diag{code::kBadForm, Loc::unknown(),
+                fmt::format("pipeline '{}' ends in the form '{}', expected 'planned'; "
+                            "'default' and 'minimal' end there",
+                            options.passes, form_name(result.lowered.report.form))};
+  }
+  WeightStore weights = model.weights();
+  CompileOptions compile;
+  compile.threads = options.threads;
+  compile.weight = [&](const std::string& name) { return weights.get(name); };
+  compile.release_weight = [&](const std::string& name) { weights.release(name); };
+  Result<std::unique_ptr<Executable>> executable = backend.compile(result.program(), compile);
+  if (!executable.ok()) {
+    failure.locs = result.lowered.unit.module.locs;
+    return std::move(executable).error();
+  }
+  result.executable = *std::move(executable);
+  result.init_ms = result.executable->stats().init_ms;
+  result.compile_ms = milliseconds_since(start) - result.init_ms;
+  return result;
+}
+
+int64_t Build::flops() const {
+  int64_t sum = 0;
+  for (const Launch& launch : program().steps) sum += launch.flops;
+  return sum;
+}
+
+int64_t Build::traffic_bytes() const {
+  int64_t sum = 0;
+  for (const Launch& launch : program().steps) sum += launch.bytes;
+  return sum;
+}
+
+int64_t Build::io_bytes() const {
+  int64_t sum = 0;
+  for (const auto* ids : {&program().inputs, &program().outputs})
+    for (BufferId id : *ids) sum += program().buffers[static_cast<size_t>(id)].num_bytes;
+  return sum;
+}
+
+Result<CallBuffers> CallBuffers::create(const Program& program, const std::vector<Tensor>& inputs) {
+  if (inputs.size() != program.inputs.size())
+    return Diag{
+        code::kOperandCount, Loc::unknown(),
+        fmt::format("the program takes {} inputs, got {}", program.inputs.size(), inputs.size())};
+  CallBuffers call;
+  call.storage_.resize(program.inputs.size() + program.outputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(program.inputs[i])];
+    std::vector<std::byte> bytes = to_bytes(inputs[i]);
+    bool fits = buffer.type.dtype == inputs[i].dtype && buffer.type.is_static() &&
+                buffer.type.static_shape() == inputs[i].shape;
+    if (!fits)
+      return Diag{code::kShapeMismatch, Loc::unknown(),
+                  fmt::format("input {} is {}, got {}[{}]", i, to_string(buffer.type),
+                              dtype_name(inputs[i].dtype), fmt::join(inputs[i].shape, ", "))};
+    call.inputs_.push_back(allocate(call.storage_[i], bytes.size()));
+    if (!bytes.empty()) std::memcpy(call.inputs_.back().bytes, bytes.data(), bytes.size());
+  }
+  for (size_t i = 0; i < program.outputs.size(); ++i) {
+    const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(program.outputs[i])];
+    call.output_types_.push_back(buffer.type);
+    call.outputs_.push_back(allocate(call.storage_[inputs.size() + i],
+                                     static_cast<size_t>(row_major_bytes(buffer.type))));
+  }
+  return call;
+}
+
+Result<std::vector<Tensor>> CallBuffers::outputs() const {
+  std::vector<Tensor> tensors;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    TensorData data;
+    data.type = output_types_[i];
+    data.type.layout = {};  // callers see row-major memory
+    data.strides = row_major_strides(data.type.static_shape());
+    data.bytes = outputs_[i].bytes;
+    data.num_bytes = outputs_[i].num_bytes;
+    LATHE_TRY(Tensor tensor, read_tensor(data));
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+}  // namespace lathe

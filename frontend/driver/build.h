@@ -1,0 +1,68 @@
+// From a model to something that runs: the pipeline, the program, the executable.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+#include "frontend/driver/model.h"
+#include "passes/pipeline.h"
+
+namespace lathe {
+
+// The backend of a target ("cpu") and instruction set ("" for this machine's best).
+Result<std::unique_ptr<Backend>> make_backend(const std::string& target, const std::string& isa);
+std::vector<std::string> backend_names();
+
+struct BuildOptions {
+  std::string passes = "default";  // pipeline text
+  int threads = 1;
+  RunOptions run = {};  // of the pipeline; `reproducer` is set by the driver
+};
+
+// What a caller needs to show an error of a build.
+struct BuildFailure {
+  LocTable locs;
+  std::string reproducer;  // a .lathe file; empty when there is none
+};
+
+// A module after its passes, with what they did. The program is there from lower_to_loops on.
+struct Lowered {
+  Unit unit;
+  Pipeline pipeline;
+  PipelineReport report;
+};
+Result<Lowered> lower(const Model& model, const Target& target, const BuildOptions& options,
+                      BuildFailure& failure);
+
+struct Build {
+  Lowered lowered;
+  std::unique_ptr<Executable> executable;
+  double compile_ms = 0;  // passes and code, without init
+  double init_ms = 0;     // folding and packing of weights
+  const Program& program() const { return lowered.unit.program; }
+  int64_t flops() const;          // of one run
+  int64_t traffic_bytes() const;  // between kernels: each operand and result of each launch once
+  int64_t io_bytes() const;       // inputs and outputs
+};
+// Lowers and compiles; the pipeline must end in a planned program.
+Result<Build> build(const Model& model, Backend& backend, const BuildOptions& options,
+                    BuildFailure& failure);
+
+// The caller's side of a program: aligned bytes for every input and output.
+class CallBuffers {
+ public:
+  // `inputs` as in the program; dtypes and shapes are checked.
+  static Result<CallBuffers> create(const Program& program, const std::vector<Tensor>& inputs);
+  Status run(Executable& executable) { return executable.run(inputs_, outputs_); }
+  // What the last run wrote.
+  Result<std::vector<Tensor>> outputs() const;
+
+ private:
+  std::vector<std::vector<std::byte>> storage_;
+  std::vector<BufferView> inputs_;
+  std::vector<BufferView> outputs_;
+  std::vector<TensorType> output_types_;
+};
+
+}  // namespace lathe

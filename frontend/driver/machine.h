@@ -1,0 +1,25 @@
+// What results say of the machine and the moment they were measured in.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace lathe {
+
+struct Machine {
+  std::string cpu;     // "AMD EPYC"
+  std::string system;  // "Linux 6.1.0 x86_64"
+  int cores = 1;       // that this process may use
+  int64_t memory_bytes = 0;
+};
+Machine this_machine();
+
+// "2026-11-21T01:20:12Z".
+std::string utc_now();
+
+// Resident memory of this process, now and at its peak since the last reset; 0 when the system
+// does not say. reset_peak_memory is false where the system cannot.
+int64_t resident_bytes();
+int64_t peak_resident_bytes();
+bool reset_peak_memory();
+
+}  // namespace lathe

@@ -1,0 +1,76 @@
+// A model as the driver holds it: the imported module, its weights (from the file or from a seed),
+// and the sizes that its symbolic dims take.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/backend.h"
+#include "ir/graph/node.h"
+#include "ir/graph/tensor.h"
+#include "ir/support/result.h"
+
+namespace lathe {
+
+// Bytes of weights by name, as backends ask for them. Those of a file stay in its mapping; those of
+// a seed are made when asked for and kept until they are released.
+class WeightStore {
+ public:
+  // `module` must outlive the store. With a seed, every weight comes from it, file or not.
+  WeightStore(const Module& module, std::optional<uint64_t> seed) : module_(module), seed_(seed) {}
+
+  // The bytes as the module's type says, row-major. kMissingWeight when the file has none and there
+  // is no seed.
+  Result<BufferView> get(const std::string& name);
+  // Lets the bytes go: pages of a mapping are dropped, made ones freed. They come back when asked
+  // for again.
+  void release(const std::string& name);
+
+ private:
+  const Module& module_;
+  std::optional<uint64_t> seed_;
+  std::map<std::string, std::vector<std::byte>> made_;  // generated, or made contiguous
+};
+
+struct ModelOptions {
+  std::optional<uint64_t> random_weights;  // a seed; null: the file's
+  std::map<std::string, int64_t> dims;     // of symbols; their hints otherwise
+};
+
+struct Model {
+  std::string path;
+  std::string producer;   // "torch 2.13.0 export", "text"
+  std::string signature;  // JSON: how args, kwargs and results flatten; "null" when unknown
+  Module module;          // as imported
+  std::map<std::string, int64_t> dims;  // a value for every symbol
+  std::optional<uint64_t> random_weights;
+
+  WeightStore weights() const { return {module, random_weights}; }
+  int64_t weight_bytes() const;
+  int64_t num_weights() const;  // elements
+  int64_t num_nodes() const;
+};
+
+// Reads .pt2, model JSON (.gz) or .lathe text. Checks that every symbol has a size in its range.
+// `locs_on_error` receives the table that the Diag's locations refer to.
+Result<Model> load_model(const std::string& path, const ModelOptions& options,
+                         LocTable& locs_on_error);
+
+// The params' types with the model's dims put in.
+Result<std::vector<TensorType>> input_types(const Model& model);
+
+// Inputs in the order of the graph's params: from a seed, or from an .npz with tensors named 0, 1,
+// ...; shapes and dtypes are checked.
+Result<std::vector<Tensor>> random_inputs(const Model& model, uint64_t seed);
+Result<std::vector<Tensor>> read_inputs(const Model& model, const std::string& npz_path);
+
+// The dtype that the model computes in: that of its first floating output, or input.
+DType model_dtype(const Model& model);
+
+// The module with every weight's bytes in it, as the evaluator wants.
+Result<Module> with_weights(const Model& model);
+
+}  // namespace lathe
