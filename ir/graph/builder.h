@@ -2,13 +2,14 @@
 // error, after which every call is a no-op that returns a null Value, so that code that builds
 // stays plain.
 #pragma once
-#include <initializer_list>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ir/graph/node.h"
 #include "ir/graph/op_def.h"
+#include "ir/support/result.h"
 
 namespace lathe {
 
@@ -30,9 +31,13 @@ class Builder {
   Value call(std::string_view op, std::vector<Value> operands, NamedAttrs attrs = {});
   std::vector<Value> call_all(std::string_view op, std::vector<Value> operands,
                               NamedAttrs attrs = {}, std::vector<int> list_sizes = {});
-  // Full control: name hint, explicit list sizes, in-place flag. Null on error.
+  // Full control: name hint, explicit list sizes (may be empty for a row with at most one list),
+  // in-place flag, bodies. Trailing optional operands may be left out. A row with bodies and
+  // without `infer` takes its types from the outputs of its first body. An in-place node has the
+  // type of its first operand. Null on error.
   Node* create(const OpDef& op, std::vector<Value> operands, std::vector<int> list_sizes,
-               NamedAttrs attrs, std::string name = {}, bool in_place = false);
+               NamedAttrs attrs, std::string name = {}, bool in_place = false,
+               std::vector<std::unique_ptr<Graph>> bodies = {});
 
   // A rank-0 constant; `dtype` is the constant's own.
   Value scalar(double value, DType dtype);
@@ -43,6 +48,11 @@ class Builder {
   void fail(Diag diag);  // keeps the first
 
  private:
+  Status check_operands(const OpDef& op, std::vector<Value>& operands,
+                        std::vector<int>& list_sizes) const;
+  Result<std::vector<Attr>> fill_attrs(const OpDef& op, NamedAttrs attrs) const;
+  Result<std::vector<TensorType>> infer_types(const Node& node) const;
+
   static constexpr size_t kEnd = static_cast<size_t>(-1);
   Graph& graph_;
   const Registry& ops_;
@@ -52,7 +62,12 @@ class Builder {
   Diag error_;
 };
 
-// A name not yet used in the graph: `hint`, or hint_1, hint_2, ...
+// A name not yet used in the graph, reserved from now on: `hint`, or hint_1, hint_2, ...
+// Characters that text IR does not allow in names become '_'.
 std::string unique_name(const Graph& graph, const std::string& hint);
+
+// The attribute in the kind that the row wants (an integer for a number or a Dim, integers for
+// Dims, ...), or an error that names the attribute.
+Result<Attr> convert_attr(const OpDef& op, const AttrSpec& spec, Attr value);
 
 }  // namespace lathe

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -54,6 +55,8 @@ struct Node {
   Loc loc;
   bool in_place = false;
 
+  // What the row alone does not tell: whether this node or one in its bodies has effects.
+  bool has_effects() const;
   Value result(int index = 0) { return {this, index}; }
 
   // Operand `i` of the row: one value (maybe null), or the values of a list operand.
@@ -97,8 +100,16 @@ struct Graph {
   std::unique_ptr<Graph> clone() const;  // deep; node pointers differ, names and locations stay
   // Uses of every value, in order: (user, operand index); graph outputs are not listed.
   std::map<Value, std::vector<std::pair<Node*, int>>> uses() const;
-  void replace_uses(Value from, Value to);  // operands (also inside bodies) and outputs
-  bool erase_dead();  // nodes without users or effects; true when something went
+  void replace_uses(Value from, Value to);  // operands (also inside bodies), outputs, mutations
+  // Many replacements in one sweep; chains (a -> b, b -> c) are followed to their end.
+  void replace_uses(const std::map<Value, Value>& replacements);
+  // Removes nodes without users or effects, in bodies too; true when something went. In-place
+  // nodes count as effects.
+  bool erase_dead();
+
+  // The names in use and the next suffix to try for each. unique_name keeps it, so that a name
+  // costs no scan; it may hold names of erased nodes.
+  mutable std::unordered_map<std::string, int> name_index;
 };
 
 // Raw bytes of a weight or constant: where they lie and who keeps them alive. Never copied by the

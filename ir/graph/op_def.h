@@ -16,6 +16,11 @@
 
 namespace lathe {
 
+// The rows that the graph itself gives a meaning to.
+inline constexpr std::string_view kParamOp = "param";        // stands in Graph::params
+inline constexpr std::string_view kConstantOp = "constant";  // {value} or {name}, dtype, shape
+inline constexpr std::string_view kFusedOp = "fused";        // runs its body
+
 class Builder;
 struct ImportCall;
 namespace loop {
@@ -162,5 +167,8 @@ class Registry {
  private:
   std::vector<OpDef> rows_;
 };
+
+// "no op named 'rleu'; did you mean 'relu'?"
+Diag unknown_op(const Registry& ops, std::string_view name);
 
 }  // namespace lathe

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "ir/support/diag_codes.h"
+
 namespace lathe {
 
 bool TensorType::is_static() const {
@@ -60,6 +62,32 @@ std::string to_string(const TensorType& type) {
   std::string text = std::string(dtype_name(type.dtype)) + to_string(type.shape);
   if (!type.layout.empty()) text += fmt::format(" layout({})", fmt::join(type.layout, ", "));
   return text;
+}
+
+Status check_type(const TensorType& type) {
+  bool is_known = true;
+  for (const Dim& dim : type.shape) {
+    if (dim.is_too_large() || (dim.is_const() && dim.value() < 0))
+      return Diag{dim.is_const() ? code::kDimRange : code::kTooLarge, Loc::unknown(),
+                  fmt::format("{} has {}", to_string(type),
+                              dim.is_const() ? "a negative size" : "a size beyond 64 bits")};
+    is_known &= dim.is_const();
+  }
+  const std::optional<int64_t> count = type.static_elements();
+  int64_t num_bytes = 0;
+  if (is_known && (!count || __builtin_mul_overflow(*count, dtype_bytes(type.dtype), &num_bytes)))
+    return Diag{code::kTooLarge, Loc::unknown(),
+                fmt::format("{} has more bytes than 64 bits can count", to_string(type))};
+  if (type.layout.empty()) return Ok{};
+  Layout sorted = type.layout;
+  std::sort(sorted.begin(), sorted.end());
+  bool is_permutation = sorted.size() == type.shape.size();
+  for (size_t i = 0; i < sorted.size(); ++i) is_permutation &= sorted[i] == static_cast<int>(i);
+  if (!is_permutation)
+    return Diag{code::kBadValue, Loc::unknown(),
+                fmt::format("the layout of {} does not list each of its {} dims once",
+                            to_string(type), type.shape.size())};
+  return Ok{};
 }
 
 std::optional<Shape> broadcast(const Shape& a, const Shape& b, int* bad_dim) {

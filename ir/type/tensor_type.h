@@ -37,6 +37,10 @@ std::string to_string(
     const TensorType& type);  // "f32[s0, 128]", "f32[1, 64, 56, 56] layout(0, 2, 3, 1)"
 std::string to_string(const Shape& shape);  // "[s0, 128]"
 
+// An error for what no tensor can have: negative extents, more bytes than 64 bits count, or a
+// layout that is no permutation of the dims.
+Status check_type(const TensorType& type);
+
 // NumPy broadcasting of two shapes; nullopt when they do not broadcast. `bad_dim` gets the
 // offending dim counted from the end (0 = last). Symbolic sizes broadcast with 1 and with equal
 // expressions.
