@@ -1,8 +1,8 @@
 """The last lines of ./lathe test: every test case counted, failures shown, skips explained.
 
 Reads what Bazel left of each suite in a folder: NAME.json (its event stream), NAME.code ("test 3":
-command and exit status) and NAME.log. Exit code: 0 all passed, 1 a test failed, 2 there was no test,
-3 something did not build.
+command and exit status) and NAME.log. Exit code: 0 all passed, 1 a test failed, 2 there was no
+test, 3 something did not build.
 """
 
 import argparse
@@ -19,6 +19,7 @@ LEFT_OUT = (
     "left to ./lathe test --all: heavy models, comparison with PyTorch, layer checks by clang, "
     "sanitizers, fuzzing"
 )
+NO_REASON = "no reason given"
 MAX_FAILURES_SHOWN = 20
 MAX_LINES_PER_FAILURE = 40
 
@@ -39,7 +40,7 @@ def log_tail(outputs):
 
 
 def read_cases(suite, target, status, outputs):
-    """The cases of one test target: from its XML where it wrote one, else the target as one case."""
+    """The cases of a test target: from its XML where it wrote one, else the target as one case."""
     try:
         root = xml.parse(outputs["test.xml"]).getroot()
     except (KeyError, OSError, xml.ParseError):
@@ -55,8 +56,8 @@ def read_cases(suite, target, status, outputs):
             text = "\n".join(f.get("message") or f.text or "" for f in failures)
             cases.append(Case(suite, target, name, "failed", text))
         elif skipped is not None or element.get("result") in ("skipped", "suppressed"):
-            reason = "no reason given" if skipped is None else skipped.get("message") or skipped.text
-            cases.append(Case(suite, target, name, "skipped", (reason or "").strip()))
+            reason = None if skipped is None else skipped.get("message") or skipped.text
+            cases.append(Case(suite, target, name, "skipped", (reason or NO_REASON).strip()))
         else:
             cases.append(Case(suite, target, name, "passed", ""))
     if status != "PASSED" and not any(c.outcome == "failed" for c in cases):
@@ -88,10 +89,11 @@ def read_suite(folder, suite):
 
 
 def build_errors(folder, suite):
-    noise = r"(INFO|FAIL:|Loading|Analyzing|Starting|DEBUG|Use --|FAILED: |WARNING|//|Executed |There were)|$"
+    """What of Bazel's output tells why something did not build."""
+    noise = r"(INFO|FAIL|Loading|Analyzing|Starting|DEBUG|Use --|WARNING|//|Executed|There were)|$"
+    command = r": (\S*gcc|\S*clang\S*) failed: error executing command .*"
     lines = (folder / f"{suite}.log").read_text(errors="replace").splitlines()
-    kept = [line for line in lines if not re.match(noise, line)]
-    return [re.sub(r": (\S*gcc|\S*clang\S*) failed: error executing command .*", "", k) for k in kept]
+    return [re.sub(command, "", line) for line in lines if not re.match(noise, line)]
 
 
 def count(cases):
@@ -115,7 +117,7 @@ def print_failures(cases):
 def print_skips(cases):
     reasons = collections.defaultdict(list)
     for case in cases:
-        reasons[case.text.splitlines()[-1] if case.text else "no reason given"].append(case)
+        reasons[case.text.splitlines()[-1]].append(case)
     for reason, those in reasons.items():
         print(f"skipped {len(those)} in {those[0].target}: {reason}")
 

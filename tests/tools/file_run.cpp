@@ -1,0 +1,191 @@
+// Runs one case of a .lathe test file: parses, runs the pipeline, compares output and diagnostics.
+#include "tests/tools/file_run.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "ir/graph/text.h"
+#include "ir/graph/verify.h"
+#include "ir/program/program.h"
+#include "ir/target/target.h"
+#include "passes/pipeline.h"
+#include "tests/tools/line_checks.h"
+
+namespace lathe::file_test {
+namespace {
+
+// 1-based line of the text that a location stems from; 0 when it stems from none.
+int line_of(const LocTable& locs, Loc loc) {
+  const LocRow& row = locs[locs.origin(loc)];
+  return row.kind == LocRow::Kind::text ? row.line : 0;
+}
+
+Status run_pipeline_text(const FileCase& test, const Registry& ops, Outcome& outcome) {
+  const Target* target = find_target(test.target);
+  LATHE_CHECK(target != nullptr, "no target named '" + test.target + "'");
+  LATHE_TRY(const Pipeline pipeline, parse_pipeline(test.action));
+  RunOptions options;
+  options.check_honesty = true;
+  options.on_step = [&](const PassRecord& record) {
+    outcome.refusals.insert(outcome.refusals.end(), record.refusals.begin(), record.refusals.end());
+    return true;
+  };
+  PassContext context{ops, *target};
+  LATHE_TRY(const PipelineReport report, run_pipeline(outcome.unit, pipeline, options, context));
+  outcome.output =
+      report.form < Form::loops ? print(outcome.unit.module) : print(outcome.unit.program);
+  return Ok{};
+}
+
+// "dim s0 in [1, 4]" lines, which an expected module shares with its input.
+std::string dim_lines(std::string_view text) {
+  std::string lines;
+  for (const std::string& line : split_lines(text)) {
+    if (line.rfind("dim ", 0) == 0) lines += line + " ";
+  }
+  return lines;
+}
+
+void compare_expected(const FileCase& test, const Outcome& outcome, const Registry& ops,
+                      std::string_view file, std::vector<std::string>& failures) {
+  if (!test.has_expected || !outcome.error.empty()) return;
+  LocTable locs;
+  std::string text = test.expected;
+  // On one line above, so that positions hold.
+  if (dim_lines(text).empty()) text.insert(0, dim_lines(test.input));
+  const Result<Module> expected = parse(text, ops, file, &locs);
+  if (!expected) {
+    failures.push_back(fmt::format("{}:{}: what follows '=>' does not parse:\n{}", file,
+                                   test.expected_begin - 1, render(expected.error(), locs)));
+    return;
+  }
+  if (structural_hash(*expected) == structural_hash(outcome.unit.module)) return;
+  failures.push_back(fmt::format("{}:{}: expected (-) and got (+):\n{}", file,
+                                 test.expected_begin - 1,
+                                 line_diff(print(*expected), outcome.output)));
+}
+
+// A diagnostic as reported: its line, its kind, its words.
+struct Reported {
+  ExpectedDiag diag;
+  bool is_seen = false;
+};
+
+std::vector<Reported> reported_diags(const Outcome& outcome) {
+  std::vector<Reported> reported;
+  for (const Diag& error : outcome.error) {
+    const int line = line_of(outcome.locs, error.loc);
+    reported.push_back({{"error", error.code, error.message, line, line}});
+    for (const Note& note : error.notes) {
+      const int note_line = line_of(outcome.locs, note.loc);
+      reported.push_back({{"note", "", note.message, note_line != 0 ? note_line : line, 0}});
+    }
+  }
+  for (const Refusal& refusal : outcome.refusals) {
+    const int line = line_of(outcome.locs, refusal.loc);
+    reported.push_back({{"refuses", "", refusal.message, line, line}});
+  }
+  return reported;
+}
+
+bool matches(const ExpectedDiag& expected, const ExpectedDiag& reported) {
+  // An error without a place in the file may be written anywhere.
+  return expected.severity == reported.severity && expected.code == reported.code &&
+         (expected.line == reported.line || reported.line == 0) &&
+         reported.text.find(expected.text) != std::string::npos;
+}
+
+std::string show(const ExpectedDiag& diag) {
+  const std::string code = diag.code.empty() ? "" : "[" + diag.code + "]";
+  return fmt::format("{}{}: {}", diag.severity, code, diag.text);
+}
+
+void compare_diags(const FileCase& test, const Outcome& outcome, std::string_view file,
+                   std::vector<std::string>& failures) {
+  std::vector<Reported> reported = reported_diags(outcome);
+  for (const ExpectedDiag& expected : test.diags) {
+    bool is_found = false;
+    for (Reported& candidate : reported) {
+      if (candidate.is_seen || !matches(expected, candidate.diag)) continue;
+      candidate.is_seen = is_found = true;
+      break;
+    }
+    if (is_found) continue;
+    failures.push_back(fmt::format("{}:{}: missing {}", file, expected.line, show(expected)));
+  }
+  for (const Reported& candidate : reported) {
+    // What a pass leaves alone is only compared where a test asks for it.
+    if (candidate.is_seen || candidate.diag.severity == "refuses") continue;
+    failures.push_back(
+        fmt::format("{}:{}: unexpected {}", file, candidate.diag.line, show(candidate.diag)));
+  }
+}
+
+}  // namespace
+
+Outcome run_case(const FileCase& test, const Registry& ops, std::string_view file) {
+  Outcome outcome;
+  LocTable locs;
+  Result<Module> module = parse(test.input, ops, file, &locs);
+  if (!module) {
+    outcome.error.push_back(std::move(module).error());
+    outcome.locs = std::move(locs);
+    return outcome;
+  }
+  outcome.unit.module = *std::move(module);
+  if (test.action == "parse" || test.action == "print") {
+    outcome.output = print(outcome.unit.module);
+  } else if (const Status status = run_pipeline_text(test, ops, outcome); !status) {
+    outcome.error.push_back(status.error());
+  }
+  outcome.locs = outcome.unit.module.locs;
+  return outcome;
+}
+
+std::vector<std::string> compare(const FileCase& test, const Outcome& outcome, const Registry& ops,
+                                 std::string_view file) {
+  std::vector<std::string> failures;
+  compare_diags(test, outcome, file, failures);
+  if (!outcome.error.empty()) return failures;
+  check_lines(test.checks, outcome.output, file, failures);
+  compare_expected(test, outcome, ops, file, failures);
+  if (test.checks.empty() && test.diags.empty() && !test.has_expected && test.action != "parse") {
+    failures.push_back(fmt::format("{}:{}: the case expects nothing", file, test.line));
+  }
+  return failures;
+}
+
+std::string bless(std::string_view text, const std::vector<FileCase>& cases,
+                  const std::vector<Outcome>& outcomes) {
+  std::vector<std::string> lines = split_lines(text);
+  // From the end, so that line numbers before it hold.
+  for (size_t i = cases.size(); i-- > 0;) {
+    const FileCase& test = cases[i];
+    const Outcome& outcome = outcomes[i];
+    for (const ExpectedDiag& diag : test.diags) {
+      if (diag.severity != "error" || outcome.error.size() != 1) continue;
+      std::string& line = lines[static_cast<size_t>(diag.written_line - 1)];
+      const std::string_view offset = std::string_view(line).substr(line.rfind("// error[") + 9);
+      const size_t place = offset.find(']') + 1;
+      line = fmt::format(
+          "{}// error[{}]{} {}", line.substr(0, line.rfind("// error[")), outcome.error[0].code,
+          offset.substr(place, offset.find(':', place) + 1 - place), outcome.error[0].message);
+    }
+    if (!test.has_expected || !outcome.error.empty()) continue;
+    std::vector<std::string> body;
+    for (std::string& line : split_lines(outcome.output)) {
+      if (line.rfind("dim ", 0) != 0 && !(line.empty() && body.empty())) {
+        body.push_back(std::move(line));
+      }
+    }
+    const auto begin = lines.begin() + test.expected_begin - 1;
+    lines.erase(begin, lines.begin() + test.expected_end - 1);
+    lines.insert(lines.begin() + test.expected_begin - 1, body.begin(), body.end());
+  }
+  std::string blessed;
+  for (const std::string& line : lines) blessed += line + "\n";
+  return blessed;
+}
+
+}  // namespace lathe::file_test
