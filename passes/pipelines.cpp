@@ -39,14 +39,16 @@ const std::vector<NamedPipeline>& pipelines() {
        with(graph_steps(),
             {
                 {"choose_layout", "before fusion, which must not cross a change of layout"},
-                {"fuse_epilogue", "before fuse_pointwise, or the bias and the activation of a "
-                                  "contraction would join other groups"},
+                {"fuse_epilogue",
+                 "before fuse_pointwise, or the bias and the activation of a "
+                 "contraction would join other groups"},
                 {"fuse_pointwise", "what is left between contractions becomes few loops"},
                 {"lower_to_loops", "the graph's job is done: loops, kernels and launches"},
                 {"plan_memory", "last, because only now is every temporary known"},
             })},
       {"graph", "the part of default that needs no target", graph_steps()},
-      {"minimal", "only what running needs: the base line that shows what the rest buys",
+      {"minimal",
+       "only what running needs: the base line that shows what the rest buys",
        {
            {"functionalize", "loops have no in-place ops"},
            {"specialize_shapes", "kernels are built for known sizes"},

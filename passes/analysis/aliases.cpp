@@ -20,8 +20,7 @@ std::optional<Vector> reshape_strides(const Vector& old_shape, const Vector& old
   for (int64_t i = static_cast<int64_t>(old_shape.size()) - 1; i >= 0; --i) {
     size_t at = static_cast<size_t>(i);
     old_count *= old_shape[at];
-    bool ends_run =
-        i == 0 || (old_shape[at - 1] != 1 && old[at - 1] != old_count * base);
+    bool ends_run = i == 0 || (old_shape[at - 1] != 1 && old[at - 1] != old_count * base);
     if (!ends_run) continue;
     while (position >= 0 && (count < old_count || shape[static_cast<size_t>(position)] == 1)) {
       strides[static_cast<size_t>(position)] = count * base;

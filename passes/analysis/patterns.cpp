@@ -24,9 +24,7 @@ bool is_op(Value value, std::string_view op) {
   return value && value.index == 0 && value.node->op->name == op;
 }
 
-bool is_weight(const Node& node) {
-  return node.op->name == "constant" && !node.is_none("name");
-}
+bool is_weight(const Node& node) { return node.op->name == "constant" && !node.is_none("name"); }
 
 bool is_literal(const Node& node) { return node.op->name == "constant" && node.is_none("name"); }
 

@@ -12,8 +12,8 @@
 
 namespace lathe {
 
-// nullopt keeps the node, behind what the builder made; otherwise one value for each of its results,
-// made with the builder or already there.
+// nullopt keeps the node, behind what the builder made; otherwise one value for each of its
+// results, made with the builder or already there.
 using Replacement = std::optional<std::vector<Value>>;
 using RewriteFn = std::function<Result<Replacement>(Builder&, Node&)>;
 

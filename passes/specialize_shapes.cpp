@@ -1,0 +1,164 @@
+// Gives symbolic sizes their values, in every type and attribute.
+//
+// Early, because much folds away once a size is a number, and in any case before lowering: kernels
+// are built for known sizes. By default a symbol takes the size it had when the graph was captured;
+// `bindings` says otherwise ("s0=4,s1=128"). A symbol without either stays, and the pass says
+// which.
+//
+// Refuses a value outside the symbol's range: the graph promises nothing there.
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+#include "fmt/format.h"
+#include "ir/support/diag_codes.h"
+#include "passes/analysis/rewrite.h"
+#include "passes/pass.h"
+
+namespace lathe {
+namespace {
+
+Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context);
+
+}  // namespace
+
+PassDef define_specialize_shapes() {
+  return {
+      .name = "specialize_shapes",
+      .summary = "give symbolic sizes their values",
+      .needs = Form::imported,
+      .leaves = Form::imported,
+      .options = {{"bindings", "hints", "'hints', or values by name: s0=4,s1=128"}},
+      .counters = {"bound"},
+      .example = R"(
+dim s0 in [1, 64] hint 4
+func @main(%x: f32[s0, 8]) -> f32[s0, 8] {
+  %y = relu(%x)
+  return %y
+}
+=>
+func @main(%x: f32[4, 8]) -> f32[4, 8] {
+  %y = relu(%x)
+  return %y
+}
+)",
+      .run = run,
+  };
+}
+
+namespace {
+
+using Bindings = std::map<std::string, Dim>;
+
+struct CollectSymbols {
+  std::vector<std::string>& names;
+  void operator()(const Dim& dim) const { dim.collect_symbols(names); }
+  void operator()(const Shape& shape) const {
+    for (const Dim& dim : shape) dim.collect_symbols(names);
+  }
+  template <class T>
+  void operator()(const T&) const {}
+};
+
+struct Substitute {
+  const Bindings& bindings;
+  void operator()(Dim& dim) const { dim = dim.substitute(bindings); }
+  void operator()(Shape& shape) const {
+    for (Dim& dim : shape) dim = dim.substitute(bindings);
+  }
+  template <class T>
+  void operator()(T&) const {}
+};
+
+// Calls `visit` with every shape and attribute of the graph.
+template <class Visit>
+void for_each_size(Graph& graph, const Visit& visit) {
+  auto visit_node = [&](Node& node) {
+    for (TensorType& type : node.types) visit(type.shape);
+    for (Attr& attr : node.attrs) std::visit(visit, attr);
+  };
+  for (auto& param : graph.params) visit_node(*param);
+  for (auto& node : graph.nodes) visit_node(*node);
+}
+
+std::set<std::string> symbols_of(Module& module) {
+  std::vector<std::string> names;
+  for (Graph* graph : all_graphs(module)) for_each_size(*graph, CollectSymbols{names});
+  std::set<std::string> all(names.begin(), names.end());
+  for (const auto& [name, range] : module.dims) {
+    (void)range;
+    all.insert(name);
+  }
+  return all;
+}
+
+Diag bad_binding(std::string message) {
+  return {code::kBadValue, Loc::unknown(), "specialize_shapes: " + message};
+}
+
+Status check_range(const Module& module, const std::string& name, int64_t value) {
+  auto found = module.dims.find(name);
+  DimRange range = found == module.dims.end() ? DimRange{0, {}} : found->second;
+  if ((!range.min || value >= *range.min) && (!range.max || value <= *range.max)) return Ok{};
+  return Diag{code::kDimRange, Loc::unknown(),
+              fmt::format("specialize_shapes: {} = {} is outside [{}, {}]", name, value,
+                          range.min ? std::to_string(*range.min) : "-inf",
+                          range.max ? std::to_string(*range.max) : "inf")};
+}
+
+Result<Bindings> parse_bindings(const std::string& text, const std::set<std::string>& symbols) {
+  Bindings bindings;
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = std::min(text.find(',', begin), text.size());
+    std::string item = text.substr(begin, end - begin);
+    begin = end + 1;
+    size_t equals = item.find('=');
+    std::string name = item.substr(0, equals);
+    if (equals == std::string::npos || equals + 1 == item.size())
+      return bad_binding(fmt::format("expected 'name=size', got '{}'", item));
+    if (symbols.count(name) == 0) {
+      std::string near = nearest(name, {symbols.begin(), symbols.end()});
+      return bad_binding(fmt::format("the graph has no symbol '{}'{}", name,
+                                     near.empty() ? "" : "; did you mean '" + near + "'?"));
+    }
+    char* rest = nullptr;
+    int64_t value = std::strtoll(item.c_str() + equals + 1, &rest, 10);
+    if (*rest != '\0' || value < 0)
+      return bad_binding(
+          fmt::format("expected a size after '{}=', got '{}'", name, item.substr(equals + 1)));
+    bindings[name] = Dim(value);
+  }
+  return bindings;
+}
+
+Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context) {
+  Module& module = unit.module;
+  std::set<std::string> symbols = symbols_of(module);
+  Bindings bindings;
+  if (options.at("bindings") == "hints") {
+    for (const auto& [name, value] : module.hints) bindings[name] = Dim(value);
+  } else {
+    LATHE_TRY(bindings, parse_bindings(options.at("bindings"), symbols));
+  }
+  for (const std::string& name : symbols) {
+    auto found = bindings.find(name);
+    if (found != bindings.end()) {
+      LATHE_DO(check_range(module, name, found->second.value()));
+      context.counters["bound"] += 1;
+    } else {
+      context.refusals.push_back(
+          {Loc::unknown(), fmt::format("'{}' stays symbolic: nothing gives its value", name)});
+    }
+  }
+  if (context.counters["bound"] == 0) return Changed::no;
+  for (Graph* graph : all_graphs(module)) for_each_size(*graph, Substitute{bindings});
+  for (const auto& [name, value] : bindings) {
+    (void)value;
+    module.dims.erase(name);
+    module.hints.erase(name);
+  }
+  return Changed::yes;
+}
+
+}  // namespace
+}  // namespace lathe
