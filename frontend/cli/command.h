@@ -12,15 +12,18 @@ namespace lathe {
 // 0: all held. 1: a check failed. 2: the input is wrong. 3: Lathe is wrong.
 enum ExitCode : int { kHeld = 0, kCheckFailed = 1, kWrongInput = 2, kInternal = 3 };
 
-using Action = std::function<int()>;
+struct Session {
+  std::string command_line;     // as typed, for carets
+  std::function<int()> action;  // of the command that was chosen
+};
 
-// Each adds its subcommand; parsing it sets `action`.
-void add_run(CLI::App& app, Action& action);
-void add_compile(CLI::App& app, Action& action);
-void add_opt(CLI::App& app, Action& action);
-void add_explain(CLI::App& app, Action& action);
-void add_doctor(CLI::App& app, Action& action);
-void add_list(CLI::App& app, Action& action);
+// Each adds its subcommand; parsing it sets the session's action.
+void add_run(CLI::App& app, Session& session);
+void add_compile(CLI::App& app, Session& session);
+void add_opt(CLI::App& app, Session& session);
+void add_explain(CLI::App& app, Session& session);
+void add_doctor(CLI::App& app, Session& session);
+void add_list(CLI::App& app, Session& session);
 
 // Shows an error on standard error and gives its exit code. An internal one also names the
 // reproducer: `reproducer` is the text of a .lathe file, written below results/; empty: none.

@@ -45,16 +45,18 @@ int run_main(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer("Start with: lathe run experiments/configs/quickstart.json");
   app.set_help_all_flag("--help-all", "Help of every command");
-  Action action;
-  add_run(app, action);
-  add_compile(app, action);
-  add_opt(app, action);
-  add_explain(app, action);
-  add_doctor(app, action);
-  add_list(app, action);
+  Session session;
+  session.command_line = "lathe";
+  for (int i = 1; i < argc; ++i) session.command_line += std::string(" ") + argv[i];
+  add_run(app, session);
+  add_compile(app, session);
+  add_opt(app, session);
+  add_explain(app, session);
+  add_doctor(app, session);
+  add_list(app, session);
   try {
     app.parse(argc, argv);
-    return action();
+    return session.action();
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help);
   } catch (const CLI::CallForAllHelp& help) {

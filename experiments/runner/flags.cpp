@@ -1,0 +1,168 @@
+// Writes flags as a JSON object and lets the config's readers have it; every value's place in the
+// JSON text is kept beside its place in the command line.
+#include "experiments/runner/flags.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace lathe {
+
+namespace {
+
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+bool is_number(const std::string& text) {
+  return !text.empty() && text.size() < 19 &&
+         text.find_first_not_of("0123456789.") == std::string::npos && nlohmann::json::accept(text);
+}
+
+std::string scalar(const std::string& text) {
+  bool is_word = text == "true" || text == "false" || text == "null";
+  return is_word || is_number(text) ? text : quoted(text);
+}
+
+class Writer {
+ public:
+  explicit Writer(const std::string& command_line) : line_(command_line) {}
+
+  void add(const Flag& flag) {
+    find_value(flag, 0);
+    begin_member(flag.key);
+    if (flag.key == "threads" || flag.key == "targets" || flag.key == "model") {
+      write_list(flag.value);
+    } else if (flag.key == "dims" || flag.key == "measure") {
+      write_pairs(flag.value);
+    } else {
+      bool is_text = flag.key != "dynamic";
+      put(is_text ? quoted(flag.value) : scalar(flag.value), 0);
+    }
+  }
+
+  // --passes NAME=PIPELINE; a pipeline's own '=' stands inside braces.
+  void add_passes(const std::vector<Flag>& flags) {
+    begin_member("passes");
+    bool is_single = flags.size() == 1 && variant_name(flags[0].value).empty();
+    json_ += is_single ? "" : "{";
+    for (const Flag& flag : flags) {
+      find_value(flag, &flag == &flags[0] ? 0 : line_position_ + 1);
+      std::string name = variant_name(flag.value);
+      size_t skip = name.empty() ? 0 : name.size() + 1;
+      if (!is_single)
+        json_ += (&flag == &flags[0] ? "" : ",") + quoted(name.empty() ? flag.value : name) + ":";
+      put(quoted(flag.value.substr(skip)), skip);
+    }
+    json_ += is_single ? "" : "}";
+  }
+
+  std::string finish() { return (json_.empty() ? "{" : json_) + "}"; }
+
+  // The offset in the command line of an offset in the JSON text.
+  size_t line_offset(size_t json_offset) const {
+    size_t best = 0;
+    for (const auto& [in_json, in_line] : places_)
+      if (in_json <= json_offset)
+        best = in_line + (json_offset - in_json > 0 ? json_offset - in_json - 1 : 0);
+    return std::min(best, line_.size());
+  }
+
+ private:
+  static std::string variant_name(const std::string& text) {
+    size_t equals = text.find('='), brace = text.find('{');
+    return equals == std::string::npos || brace < equals ? "" : text.substr(0, equals);
+  }
+
+  // Puts line_position_ at the flag's value, behind `from`.
+  void find_value(const Flag& flag, size_t from) {
+    for (char separator : {' ', '='}) {
+      size_t at = line_.find("--" + flag.key + separator + flag.value, from);
+      if (at != std::string::npos) line_position_ = at + flag.key.size() + 3;
+    }
+  }
+
+  void begin_member(const std::string& key) {
+    json_ += (json_.empty() ? "{" : ",") + quoted(key) + ":";
+  }
+  void put(const std::string& json, size_t skip) {
+    places_.emplace_back(json_.size(), line_position_ + skip);
+    json_ += json;
+  }
+
+  void write_list(const std::string& text) {
+    json_ += "[";
+    for (size_t at = 0; at <= text.size();) {
+      size_t end = std::min(text.find(',', at), text.size());
+      if (at > 0) json_ += ",";
+      put(scalar(text.substr(at, end - at)), at);
+      at = end + 1;
+    }
+    json_ += "]";
+  }
+
+  void write_pairs(const std::string& text) {
+    json_ += "{";
+    for (size_t at = 0; at < text.size();) {
+      size_t end = std::min(text.find(',', at), text.size());
+      std::string pair = text.substr(at, end - at);
+      size_t equals = std::min(pair.find('='), pair.size());
+      if (at > 0) json_ += ",";
+      put(quoted(pair.substr(0, equals)), at);
+      json_ += ":";
+      bool has_value = equals < pair.size();
+      put(has_value ? scalar(pair.substr(equals + 1)) : "null", at + (has_value ? equals + 1 : 0));
+      at = end + 1;
+    }
+    json_ += "}";
+  }
+
+  const std::string& line_;
+  size_t line_position_ = 0;
+  std::string json_;
+  std::vector<std::pair<size_t, size_t>> places_;  // (in the JSON text, in the line)
+};
+
+}  // namespace
+
+const std::vector<FlagHelp>& config_flags() {
+  static const std::vector<FlagHelp> flags = {
+      {"model", "a path (.pt2, .json, .json.gz, .lathe) or a graph's name; several with commas"},
+      {"weights", "file, or random:SEED"},
+      {"inputs", "random:SEED, or an .npz with tensors 0, 1, ..."},
+      {"passes", "pipeline text, or NAME=PIPELINE, given several times to compare"},
+      {"targets", "cpu, interp"},
+      {"threads", "numbers of threads, such as 1,2"},
+      {"isa", "avx2 or avx512; this machine's best unless given"},
+      {"dtype", "f32, f64, f16, bf16; the model's own unless given"},
+      {"mode", "torch.compile's word"},
+      {"dynamic", "true, false or null"},
+      {"dims", "sizes of symbolic dims, such as s0=8"},
+      {"measure", "such as warmup=3,repeats=20,min_ms=100"},
+      {"check", "interp or none"},
+      {"name", "of the results file"},
+  };
+  return flags;
+}
+
+Status apply_flags(const std::vector<Flag>& flags, const std::string& command_line, LocTable& locs,
+                   ExperimentConfig& config) {
+  Writer writer(command_line);
+  std::vector<Flag> passes;
+  for (const Flag& flag : flags) {
+    if (flag.key == "passes") {
+      passes.push_back(flag);
+    } else {
+      writer.add(flag);
+    }
+  }
+  if (!passes.empty()) writer.add_passes(passes);
+  std::string text = writer.finish();
+  LATHE_TRY(auto document, json::parse(text, "command line", locs));
+  LocateFn locate = [&](size_t offset) {
+    return locs.text("command line", 1, static_cast<int>(writer.line_offset(offset)) + 1,
+                     command_line);
+  };
+  return apply_config(document->root(), locate, config);
+}
+
+}  // namespace lathe

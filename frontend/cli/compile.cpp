@@ -1,0 +1,112 @@
+// lathe compile: what a model becomes, at the stage that --emit names.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "frontend/cli/command.h"
+#include "frontend/cli/format.h"
+#include "frontend/cli/model_flags.h"
+#include "frontend/driver/files.h"
+#include "ir/graph/text.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+
+namespace {
+
+struct CompileArguments {
+  ModelFlags model;
+  std::string emit;
+  std::string output;
+};
+
+// The pipeline up to where the graph is still there: everything before lower_to_loops.
+Result<std::string> emit_graph(const Loaded& loaded, BuildFailure& failure) {
+  BuildOptions options = loaded.options;
+  LATHE_TRY(Pipeline pipeline, parse_pipeline(options.passes));
+  std::string graph_steps;
+  for (const PipelineStep& step : pipeline.steps) {
+    if (step.pass->leaves >= Form::loops) break;
+    graph_steps += (graph_steps.empty() ? "" : ",") + print(step);
+  }
+  options.passes = graph_steps;
+  LATHE_TRY(Lowered lowered, lower(loaded.model, loaded.backend->target(), options, failure));
+  return print(lowered.unit.module);
+}
+
+Result<std::string> emit(const Loaded& loaded, const std::string& what, BuildFailure& failure) {
+  std::vector<std::string> choices = {"graph", "loops"};
+  for (const std::string& choice : loaded.backend->emits()) choices.push_back(choice);
+  if (std::find(choices.begin(), choices.end(), what) == choices.end()) {
+    std::string near = nearest(what, choices);
+    return Diag{code::kBadValue, Loc::unknown(),
+                fmt::format("--emit is one of {}, got '{}'{}", fmt::join(choices, ", "), what,
+                            near.empty() ? "" : fmt::format("; did you mean '{}'?", near))};
+  }
+  if (what == "graph") return emit_graph(loaded, failure);
+  LATHE_TRY(Lowered lowered,
+            lower(loaded.model, loaded.backend->target(), loaded.options, failure));
+  failure.locs = lowered.unit.module.locs;
+  if (lowered.report.form < Form::loops)
+    return Diag{code::kBadForm, Loc::unknown(),
+                fmt::format("pipeline '{}' does not lower to loops, expected lower_to_loops in it",
+                            loaded.options.passes)};
+  if (what == "loops") return print(lowered.unit.program);
+  return loaded.backend->emit(lowered.unit.program, what);
+}
+
+// Without --emit: how long it takes and how much comes out.
+int summarize(const Loaded& loaded) {
+  BuildFailure failure;
+  Result<Build> made = build(loaded.model, *loaded.backend, loaded.options, failure);
+  if (!made.ok()) return report(made.error(), failure.locs, failure.reproducer);
+  const ExecutableStats& stats = made->executable->stats();
+  fmt::print("{}: {} compiled in {} for {} ({})\n", loaded.model.path,
+             plural(made->program().num_kernels(), "kernel"), format_ms(made->compile_ms),
+             loaded.backend->target().name, loaded.backend->target().isa);
+  fmt::print("  passes {}, code {}, packing of weights {}\n",
+             format_ms(made->lowered.report.milliseconds), format_ms(stats.codegen_ms),
+             format_ms(stats.init_ms));
+  fmt::print("  {} of packed weights, {} of temporaries\n", format_bytes(stats.persistent_bytes),
+             format_bytes(stats.arena_bytes));
+  fmt::print("Next: --emit=graph, loops, {}\n", fmt::join(loaded.backend->emits(), ", "));
+  return kHeld;
+}
+
+int run(const CompileArguments& arguments, const std::string& command_line) {
+  LocTable locs;
+  Result<Loaded> loaded = load(arguments.model, command_line, locs);
+  if (!loaded.ok()) return report(loaded.error(), locs);
+  if (arguments.emit.empty()) return summarize(*loaded);
+  BuildFailure failure;
+  Result<std::string> bytes = emit(*loaded, arguments.emit, failure);
+  if (!bytes.ok()) return report(bytes.error(), failure.locs, failure.reproducer);
+  if (arguments.output.empty() && arguments.emit == "object" && isatty(STDOUT_FILENO) != 0)
+    return report(
+        {code::kBadValue, Loc::unknown(), "an object file is not for a terminal; give -o FILE"},
+        locs);
+  if (arguments.output.empty()) {
+    fmt::print("{}", *bytes);
+    return kHeld;
+  }
+  Status written = write_file(arguments.output, *bytes);
+  if (!written.ok()) return report(written.error(), locs);
+  fmt::print("{}  {}\n", arguments.output, format_bytes(static_cast<int64_t>(bytes->size())));
+  return kHeld;
+}
+
+}  // namespace
+
+void add_compile(CLI::App& app, Session& session) {
+  CLI::App* command = app.add_subcommand("compile", "Show what a model becomes");
+  auto arguments = std::make_shared<CompileArguments>();
+  arguments->model.add_to(*command);
+  command->add_option("--emit", arguments->emit, "graph, loops, llvm, asm or object");
+  command->add_option("-o,--output", arguments->output, "a file; standard output unless given");
+  command->callback([arguments, &session] {
+    session.action = [arguments, &session] { return run(*arguments, session.command_line); };
+  });
+}
+
+}  // namespace lathe

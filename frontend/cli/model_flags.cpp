@@ -1,0 +1,42 @@
+// Reads the shared flags with the experiment config's readers.
+#include "frontend/cli/model_flags.h"
+
+#include "experiments/runner/flags.h"
+#include "frontend/driver/files.h"
+#include "frontend/driver/machine.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+
+void ModelFlags::add_to(CLI::App& command) {
+  command.add_option("model,--model", model,
+                     "a path (.pt2, .json, .json.gz, .lathe) or a graph's name");
+  command.add_option("--weights", weights, "file, or random:SEED");
+  command.add_option("--dims", dims, "sizes of symbolic dims, such as s0=8");
+  command.add_option("--target", target, "cpu");
+  command.add_option("--isa", isa, "avx2 or avx512; this machine's best unless given");
+  command.add_option("--threads", threads, "every core unless given")->check(CLI::Range(1, 1024));
+  command.add_option("--passes", passes, "pipeline text; `lathe list passes` shows the words");
+}
+
+Result<Loaded> load(const ModelFlags& flags, const std::string& command_line, LocTable& locs) {
+  if (flags.model.empty())
+    return Diag{code::kBadValue, Loc::unknown(),
+                "no model given, expected a path or the name of a graph; see `lathe list zoo`"};
+  ExperimentConfig config;
+  std::vector<Flag> words = {{"weights", flags.weights}};
+  if (!flags.dims.empty()) words.push_back({"dims", flags.dims});
+  LATHE_DO(apply_flags(words, command_line, locs, config));
+  Loaded loaded;
+  LATHE_TRY(loaded.backend, make_backend(flags.target, flags.isa));
+  loaded.options.passes = flags.passes;
+  loaded.options.threads = flags.threads > 0 ? flags.threads : this_machine().cores;
+  LATHE_TRY(std::string path, find_model(flags.model));
+  ModelOptions options;
+  options.dims = config.dims;
+  if (config.weights.is_random) options.random_weights = config.weights.seed;
+  LATHE_TRY(loaded.model, load_model(path, options, locs));
+  return loaded;
+}
+
+}  // namespace lathe
