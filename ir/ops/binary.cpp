@@ -1,0 +1,331 @@
+// Arithmetic of two broadcast operands.
+#include <cmath>
+#include <utility>
+
+#include "ir/op/arithmetic.h"
+#include "ir/op/import_call.h"
+#include "ir/op/pointwise.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+namespace {
+
+using loop::BinaryOp;
+using loop::Expr;
+
+struct Binary {
+  std::string name;
+  std::string summary;
+  InferFn* infer = infer_same;
+  Slot<ReferenceFn> reference;
+  Slot<LowerFn> lower;
+  Slot<DerivativeFn> derivative;
+  std::vector<Import> imports;
+  bool is_commutative = false;
+  DType dtype = DType::f32;  // of the examples
+  double low = -2;           // of the second operand; away from 0 where it divides
+  double self_low = -2;
+  std::string second = "other";
+  std::vector<Example> more = {};
+};
+
+OpDef binary(Binary row) {
+  const auto operand = [&](std::vector<int64_t> shape, bool is_second) {
+    return ExampleTensor{.dtype = row.dtype,
+                         .shape = std::move(shape),
+                         .low = is_second ? row.low : row.self_low,
+                         .high = is_float(row.dtype) ? 2.0 : 5.0};
+  };
+  std::vector<Example> examples = {{.operands = {operand({2, 3}, false), operand({2, 3}, true)}},
+                                   {.operands = {operand({2, 1, 3}, false), operand({4, 1}, true)}},
+                                   {.operands = {operand({3}, false), operand({}, true)}},
+                                   {.operands = {operand({0, 3}, false), operand({3}, true)}}};
+  examples.insert(examples.end(), row.more.begin(), row.more.end());
+  return {
+      .name = std::move(row.name),
+      .summary = std::move(row.summary),
+      .doc = "The operands broadcast as in NumPy and are promoted as in PyTorch.",
+      .operands = {{"self"}, {row.second}},
+      .attrs = {},
+      .traits = {.op_class = OpClass::elementwise, .is_commutative = row.is_commutative},
+      .infer = row.infer,
+      .reference = row.reference,
+      .decompose = Absent{"a core op"},
+      .lower = row.lower,
+      .derivative = row.derivative,
+      .imports = std::move(row.imports),
+      .examples = std::move(examples),
+  };
+}
+
+std::vector<Import> scalar_and_tensor(const std::string& name) {
+  return {{name + ".Tensor(Tensor self, Tensor other) -> Tensor"},
+          {name + ".Scalar(Tensor self, Scalar other) -> Tensor"}};
+}
+
+// self + alpha * other: the graph has no alpha, so that a + b is one thing to every pass.
+Result<std::vector<Value>> import_scaled(Builder& builder, const ImportCall& call) {
+  LATHE_TRY(Value self, import_tensor(builder, call, "self"));
+  LATHE_TRY(Value other, import_tensor(builder, call, "other"));
+  const double alpha = call.float_attr("alpha", 1);
+  if (alpha != 1) other = Term{builder, other} * alpha;
+  return import_node(builder, call, call.op->name, {self, other});
+}
+
+// other - alpha * self
+Result<std::vector<Value>> import_rsub(Builder& builder, const ImportCall& call) {
+  LATHE_TRY(Value self, import_tensor(builder, call, "self"));
+  LATHE_TRY(Value other, import_tensor(builder, call, "other"));
+  const double alpha = call.float_attr("alpha", 1);
+  if (alpha != 1) self = Term{builder, self} * alpha;
+  return import_node(builder, call, "sub", {other, self});
+}
+
+Result<std::vector<Value>> import_div_mode(Builder& builder, const ImportCall& call) {
+  LATHE_TRY(Value self, import_tensor(builder, call, "self"));
+  LATHE_TRY(Value other, import_tensor(builder, call, "other"));
+  const std::string mode = call.string_attr("rounding_mode");
+  const char* op = mode == "floor" ? "floor_divide" : mode == "trunc" ? "trunc_divide" : "div";
+  return import_node(builder, call, op, {self, other});
+}
+
+// Powers that PyTorch computes by multiplication and roots, when the exponent is a constant.
+Expr lower_pow(ElementContext& context, const Node& node, int result, std::span<const Expr> index) {
+  const Node& exponent = *node.operands[1].node;
+  const std::vector<Attr>& attrs = exponent.attrs;
+  const int value = exponent.op->attr_index("value");
+  if (exponent.op->traits.op_class == OpClass::source && value >= 0 && attrs.size() > 0 &&
+      is_float(node.types.front().dtype)) {
+    const auto* values = std::get_if<std::vector<double>>(&attrs[static_cast<size_t>(value)]);
+    const Expr x = loop::cast(context.broadcast_operand(node, 0, index),
+                              compute_dtype(node.types.front().dtype));
+    const double power = values && values->size() == 1 ? values->front() : 0;
+    Expr y;
+    if (power == 2) y = x * x;
+    if (power == 3) y = x * x * x;
+    if (power == 0.5) y = sqrt(x);
+    if (power == -0.5) y = rsqrt(x);
+    if (power == -1) y = 1.0 / x;
+    if (y) return loop::cast(y, node.types.front().dtype);
+  }
+  return pointwise_lower<[](Expr a, Expr b) {
+    // The loop IR's pow is of floats; integer results are exact below 2^53.
+    if (is_float(a->dtype)) return loop::binary(BinaryOp::pow, a, b);
+    return cast(loop::binary(BinaryOp::pow, cast(a, DType::f64), cast(b, DType::f64)), a->dtype);
+  }>(context, node, result, index);
+}
+
+using Pair = std::array<Term, 2>;
+
+std::vector<OpDef> sums_and_products() {
+  return {
+      binary(
+          {.name = "add",
+           .summary = "self + other; of bools, or",
+           .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::add(a, b); }>,
+           .lower = pointwise_lower<[](Expr a, Expr b) { return a + b; }>,
+           .derivative = pointwise_gradient<[](Term g, Term, Term, Term) { return Pair{g, g}; }>,
+           .imports = {{.schema = "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> "
+                                  "Tensor",
+                        .build = import_scaled},
+                       {.schema = "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> "
+                                  "Tensor",
+                        .build = import_scaled}},
+           .is_commutative = true}),
+      binary(
+          {.name = "sub",
+           .summary = "self - other",
+           .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::sub(a, b); }>,
+           .lower = pointwise_lower<[](Expr a, Expr b) { return a - b; }>,
+           .derivative = pointwise_gradient<[](Term g, Term, Term, Term) { return Pair{g, -g}; }>,
+           .imports = {{.schema = "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> "
+                                  "Tensor",
+                        .build = import_scaled},
+                       {.schema = "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> "
+                                  "Tensor",
+                        .build = import_scaled},
+                       {.schema = "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> "
+                                  "Tensor",
+                        .build = import_rsub},
+                       {.schema = "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> "
+                                  "Tensor",
+                        .build = import_rsub}}}),
+      binary(
+          {.name = "mul",
+           .summary = "self * other; of bools, and",
+           .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::mul(a, b); }>,
+           .lower = pointwise_lower<[](Expr a, Expr b) { return a * b; }>,
+           .derivative =
+               pointwise_gradient<[](Term g, Term a, Term b, Term) { return Pair{g * b, g * a}; }>,
+           .imports = scalar_and_tensor("mul"),
+           .is_commutative = true}),
+      binary(
+          {.name = "maximum",
+           .summary = "the larger of self and other; NaN when either is",
+           .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::max(a, b); }>,
+           .lower = pointwise_lower<[](Expr a, Expr b) { return max(a, b); }>,
+           .derivative = pointwise_gradient<[](Term g, Term a, Term b, Term) {
+             return Pair{select(gt(a, b), g, 0.0), select(gt(a, b), 0.0, g)};
+           }>,
+           .imports = {{"maximum(Tensor self, Tensor other) -> Tensor"},
+                       {"max.other(Tensor self, Tensor other) -> Tensor"}},
+           .is_commutative = true}),
+      binary(
+          {.name = "minimum",
+           .summary = "the smaller of self and other; NaN when either is",
+           .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::min(a, b); }>,
+           .lower = pointwise_lower<[](Expr a, Expr b) { return min(a, b); }>,
+           .derivative = pointwise_gradient<[](Term g, Term a, Term b, Term) {
+             return Pair{select(lt(a, b), g, 0.0), select(lt(a, b), 0.0, g)};
+           }>,
+           .imports = {{"minimum(Tensor self, Tensor other) -> Tensor"},
+                       {"min.other(Tensor self, Tensor other) -> Tensor"}},
+           .is_commutative = true}),
+  };
+}
+
+constexpr Absent kStep{"piecewise constant in the quotient"};
+
+std::vector<OpDef> quotients_and_powers() {
+  const std::string mode = "(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor";
+  return {
+      binary({.name = "div",
+              .summary = "self / other, in floats",
+              .infer = infer_float,
+              .reference = pointwise_reference<[](double a, double b) { return a / b; }>,
+              .lower = pointwise_lower<[](Expr a, Expr b) { return a / b; }>,
+              .derivative = pointwise_gradient<[](Term g, Term, Term b, Term y) {
+                return Pair{g / b, -(g * y / b)};
+              }>,
+              .imports = {{"div.Tensor(Tensor self, Tensor other) -> Tensor"},
+                          {"div.Scalar(Tensor self, Scalar other) -> Tensor"},
+                          {"true_divide.Tensor(Tensor self, Tensor other) -> Tensor"},
+                          {.schema = "div.Tensor_mode" + mode, .build = import_div_mode},
+                          {.schema = "div.Scalar_mode(Tensor self, Scalar other, *, str? "
+                                     "rounding_mode) -> Tensor",
+                           .build = import_div_mode}},
+              .low = 0.5}),
+      binary({.name = "floor_divide",
+              .summary = "self / other, rounded to minus infinity; 0 for an integer zero divisor",
+              .reference =
+                  pointwise_reference<[](auto a, auto b) { return arithmetic::floor_div(a, b); }>,
+              .lower = pointwise_lower<[](Expr a, Expr b) { return floor_div(a, b); }>,
+              .derivative = kStep,
+              .imports = {{"floor_divide(Tensor self, Tensor other) -> Tensor"},
+                          {"floor_divide.Scalar(Tensor self, Scalar other) -> Tensor"}},
+              .dtype = DType::i32,
+              .low = 1,
+              .self_low = -9}),
+      binary({.name = "trunc_divide",
+              .summary = "self / other, rounded towards zero; 0 for an integer zero divisor",
+              .reference =
+                  pointwise_reference<[](auto a, auto b) { return arithmetic::trunc_div(a, b); }>,
+              .lower = pointwise_lower<[](Expr a, Expr b) {
+                return loop::unary(loop::UnaryOp::trunc, a / b);
+              }>,
+              .derivative = kStep,
+              .imports = {},
+              .dtype = DType::i32,
+              .low = 1,
+              .self_low = -9}),
+      binary(
+          {.name = "remainder",
+           .summary = "self - other * floor(self / other): the sign of the divisor",
+           .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::mod(a, b); }>,
+           .lower = pointwise_lower<[](Expr a, Expr b) { return mod(a, b); }>,
+           .derivative = kStep,
+           .imports = scalar_and_tensor("remainder"),
+           .dtype = DType::i32,
+           .low = 1,
+           .self_low = -9}),
+      binary(
+          {.name = "fmod",
+           .summary = "self - other * trunc(self / other): the sign of the dividend",
+           .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::fmod(a, b); }>,
+           .lower = pointwise_lower<[](Expr a, Expr b) {
+             return a - loop::unary(loop::UnaryOp::trunc, a / b) * b;
+           }>,
+           .derivative = kStep,
+           .imports = scalar_and_tensor("fmod"),
+           .dtype = DType::i32,
+           .low = 1,
+           .self_low = -9}),
+      binary(
+          {.name = "pow",
+           .summary = "self to the power of exponent",
+           .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::pow(a, b); }>,
+           .lower = lower_pow,
+           .derivative = pointwise_gradient<[](Term g, Term a, Term b, Term y) {
+             return Pair{g * b * apply("pow", {a, b - 1.0}), g * y * log(a)};
+           }>,
+           .imports = {{"pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor"},
+                       {"pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor"},
+                       {"pow.Scalar(Scalar self, Tensor exponent) -> Tensor"}},
+           .low = 0.5,
+           .self_low = 0.5,
+           .second = "exponent",
+           .more = {{.operands = {{.dtype = DType::i32, .shape = {3}, .low = -3, .high = 4},
+                                  {.dtype = DType::i32, .shape = {3}, .low = 0, .high = 4}}}}}),
+      binary({.name = "atan2",
+              .summary = "the angle of the point (other, self)",
+              .infer = infer_float,
+              .reference = pointwise_reference<[](double a, double b) { return std::atan2(a, b); }>,
+              .lower = Absent{"the loop IR has no inverse tangent of a quotient"},
+              .derivative = pointwise_gradient<[](Term g, Term a, Term b, Term) {
+                const Term scaled = g / (a * a + b * b);
+                return Pair{scaled * b, -(scaled * a)};
+              }>,
+              .imports = {{"atan2(Tensor self, Tensor other) -> Tensor"}},
+              .low = 0.5}),
+  };
+}
+
+std::vector<OpDef> bitwise_rows() {
+  const auto bitwise = [](std::string name, std::string summary, Slot<ReferenceFn> reference,
+                          Slot<LowerFn> lower, std::vector<Import> imports) {
+    return binary({.name = std::move(name),
+                   .summary = std::move(summary),
+                   .reference = reference,
+                   .lower = lower,
+                   .derivative = Absent{"the result is not a float"},
+                   .imports = std::move(imports),
+                   .is_commutative = true,
+                   .dtype = DType::i32});
+  };
+  const auto with_dunder = [](std::vector<Import> imports, const std::string& dunder) {
+    for (Import& import : scalar_and_tensor(dunder)) imports.push_back(std::move(import));
+    return imports;
+  };
+  return {
+      bitwise("bitwise_and", "the bits set in both; of bools, and",
+              pointwise_reference<[](auto a, auto b) {
+                return static_cast<int64_t>(a) & static_cast<int64_t>(b);
+              }>,
+              pointwise_lower<[](Expr a, Expr b) { return binary(BinaryOp::bit_and, a, b); }, true>,
+              with_dunder(scalar_and_tensor("bitwise_and"), "__and__")),
+      bitwise("bitwise_or", "the bits set in either; of bools, or",
+              pointwise_reference<[](auto a, auto b) {
+                return static_cast<int64_t>(a) | static_cast<int64_t>(b);
+              }>,
+              pointwise_lower<[](Expr a, Expr b) { return binary(BinaryOp::bit_or, a, b); }, true>,
+              with_dunder(scalar_and_tensor("bitwise_or"), "__or__")),
+      bitwise("bitwise_xor", "the bits set in one of both; of bools, unequal",
+              pointwise_reference<[](auto a, auto b) {
+                return static_cast<int64_t>(a) ^ static_cast<int64_t>(b);
+              }>,
+              pointwise_lower<[](Expr a, Expr b) { return binary(BinaryOp::bit_xor, a, b); }, true>,
+              with_dunder(scalar_and_tensor("bitwise_xor"), "__xor__")),
+  };
+}
+
+}  // namespace
+
+std::vector<OpDef> define_binary() {
+  std::vector<OpDef> rows = sums_and_products();
+  for (auto* family : {quotients_and_powers, bitwise_rows}) {
+    for (OpDef& row : family()) rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace lathe

@@ -1,0 +1,162 @@
+// The nodes that hold a graph together: parameters, constants, sizes as tensors, fused groups.
+#include <fmt/format.h>
+
+#include "ir/op/dense.h"
+#include "ir/op/element.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+namespace {
+
+using loop::Expr;
+
+constexpr Absent kNoOperands{"no operand to differentiate by"};
+
+Result<std::vector<TensorType>> infer_from_attrs(const Node& node) {
+  return std::vector<TensorType>{{node.dtype_attr("dtype", DType::f32), node.dims_attr("shape")}};
+}
+
+std::vector<double> literal(const Node& node) {
+  const auto* values = std::get_if<std::vector<double>>(&node.attr("value"));
+  return values ? *values : std::vector<double>{};
+}
+
+Result<std::vector<TensorType>> infer_constant(const Node& node) {
+  const TensorType type{node.dtype_attr("dtype", DType::f32), node.dims_attr("shape")};
+  if (node.is_none("name") == node.is_none("value")) {
+    return Diag{code::kAttribute, node.loc,
+                "'constant' takes either the 'name' of a weight or its 'value'"};
+  }
+  const size_t count = literal(node).size();
+  const auto elements = type.static_elements();
+  if (!node.is_none("value") && count != 1 &&
+      (!elements || *elements != static_cast<int64_t>(count))) {
+    return Diag{code::kShapeMismatch, node.loc,
+                fmt::format("'constant' of shape {} has {} values", to_string(type.shape), count)};
+  }
+  return std::vector<TensorType>{type};
+}
+
+Result<std::vector<Tensor>> constant_reference(const Node& node, std::span<const Tensor* const>) {
+  if (node.is_none("value")) {
+    return Diag{code::kMissingWeight, node.loc,
+                fmt::format("no data for weight '{}'", node.string_attr("name"))};
+  }
+  Tensor result = result_tensor(node);
+  const std::vector<double> values = literal(node);
+  for (int64_t i = 0; i < result.num_elements(); ++i) {
+    result.set(i, values.size() == 1 ? values.front() : values[static_cast<size_t>(i)]);
+  }
+  return std::vector<Tensor>{std::move(result)};
+}
+
+// A literal as a chain of selects over its position; literals are short. A weight is a buffer of
+// the program and has no element form.
+Expr lower_constant(ElementContext& context, const Node& node, int, std::span<const Expr> index) {
+  const TensorType& type = node.types.front();
+  const std::vector<double> values = literal(node);
+  if (values.empty()) return Expr{};
+  Expr result = context.pool().number(values.back(), type.dtype);
+  if (values.size() == 1) return result;
+  const Expr position = context.flatten(index, type.shape);
+  for (size_t i = values.size() - 1; i-- > 0;) {
+    result = select(eq(position, context.integer(static_cast<int64_t>(i))),
+                    context.pool().number(values[i], type.dtype), result);
+  }
+  return result;
+}
+
+OpDef constant() {
+  return {
+      .name = "constant",
+      .summary = "a weight of the module by its name, or a literal; one value fills the shape",
+      .operands = {},
+      .attrs = {{.name = "name", .kind = AttrKind::string, .is_optional = true},
+                {.name = "value", .kind = AttrKind::numbers, .is_optional = true},
+                {.name = "dtype", .kind = AttrKind::dtype},
+                {.name = "shape", .kind = AttrKind::dims}},
+      .traits = {.op_class = OpClass::source},
+      .infer = infer_constant,
+      .reference = constant_reference,
+      .decompose = Absent{"a core op"},
+      .lower = lower_constant,
+      .derivative = kNoOperands,
+      .imports = {},
+      .examples = {{.attrs = {{"value", std::vector<double>{1, -2, 0.5}},
+                              {"dtype", DType::f32},
+                              {"shape", std::vector<int64_t>{3}}}},
+                   {.attrs = {{"value", std::vector<double>{7}},
+                              {"dtype", DType::i64},
+                              {"shape", std::vector<int64_t>{2, 2}}}}},
+  };
+}
+
+OpDef size_value() {
+  return {
+      .name = "size_value",
+      .summary = "a symbolic size as a rank-0 tensor",
+      .operands = {},
+      .attrs = {{.name = "value", .kind = AttrKind::dim},
+                {.name = "dtype", .kind = AttrKind::dtype, .default_value = DType::i64}},
+      .traits = {.op_class = OpClass::source},
+      .infer = [](const Node& node) -> Result<std::vector<TensorType>> {
+        return std::vector<TensorType>{{node.dtype_attr("dtype", DType::i64), {}}};
+      },
+      .reference = [](const Node& node,
+                      std::span<const Tensor* const>) -> Result<std::vector<Tensor>> {
+        Tensor result = result_tensor(node);
+        put(result, 0, node.int_attr("value"));
+        return std::vector<Tensor>{std::move(result)};
+      },
+      .decompose = Absent{"a core op"},
+      .lower =
+          [](ElementContext& context, const Node& node, int, std::span<const Expr>) {
+            return context.pool().number(static_cast<double>(node.int_attr("value")),
+                                         node.types.front().dtype);
+          },
+      .derivative = kNoOperands,
+      .imports = {},
+      .examples = {{.attrs = {{"value", int64_t{12}}}}},
+  };
+}
+
+OpDef param() {
+  return {
+      .name = "param",
+      .summary = "an input of its graph",
+      .operands = {},
+      .attrs = {},
+      .traits = {.op_class = OpClass::structure},
+      .infer = Absent{"the graph gives its type"},
+      .reference = Absent{"the run gives its value"},
+      .decompose = Absent{"an input"},
+      .lower = Absent{"an input is a buffer of the program"},
+      .derivative = kNoOperands,
+      .imports = {},
+      .examples = {},
+  };
+}
+
+OpDef fused() {
+  return {
+      .name = "fused",
+      .summary = "a group that is computed in one launch: its body, applied to the operands",
+      .operands = {{"captured", OperandKind::tensor_list}},
+      .attrs = {},
+      .num_results = -1,
+      .traits = {.op_class = OpClass::structure},
+      .infer = Absent{"the outputs of its body"},
+      .reference = Absent{"the evaluator runs its body"},
+      .decompose = Absent{"its body says it"},
+      .lower = Absent{"lowering composes the elements of its body"},
+      .derivative = Absent{"derivatives are taken before fusion"},
+      .imports = {},
+      .examples = {},
+  };
+}
+
+}  // namespace
+
+std::vector<OpDef> define_structure() { return {constant(), size_value(), param(), fused()}; }
+
+}  // namespace lathe

@@ -1,0 +1,271 @@
+// Ops of one operand that differ only in a scalar function.
+#include <cmath>
+#include <utility>
+
+#include "ir/op/arithmetic.h"
+#include "ir/op/pointwise.h"
+
+namespace lathe {
+namespace {
+
+using loop::Expr;
+using loop::UnaryOp;
+
+struct Domain {  // of the examples
+  double low = -2, high = 2;
+  DType dtype = DType::f32;
+};
+
+OpDef unary(std::string name, std::string summary, InferFn* infer, Slot<ReferenceFn> reference,
+            Slot<LowerFn> lower, Slot<DerivativeFn> derivative, Domain domain = {}) {
+  const std::string schema = name + "(Tensor self) -> Tensor";
+  return {
+      .name = std::move(name),
+      .summary = std::move(summary),
+      .operands = {{"self"}},
+      .attrs = {},
+      .traits = {.op_class = OpClass::elementwise},
+      .infer = infer,
+      .reference = reference,
+      .decompose = Absent{"a core op"},
+      .lower = lower,
+      .derivative = derivative,
+      .imports = {{schema}},
+      .examples =
+          {{.operands =
+                {{.dtype = domain.dtype, .shape = {2, 5}, .low = domain.low, .high = domain.high}}},
+           {.operands =
+                {{.dtype = domain.dtype, .shape = {}, .low = domain.low, .high = domain.high}}}},
+  };
+}
+
+constexpr Absent kStep{"the derivative is zero wherever it exists"};
+constexpr Absent kNoFloat{"the result is not a float"};
+
+// Cephes' atan: |x| is reduced to at most 0.66, where a rational function is exact to a few ULP.
+Expr atan(Expr x) {
+  const Expr magnitude = abs(x);
+  const Expr is_large = lt(constant_like(x, 2.414213562373095), magnitude);  // tan(3 pi / 8)
+  const Expr is_medium = lt(constant_like(x, 0.66), magnitude);
+  const Expr reduced = select(is_large, -1.0 / magnitude,
+                              select(is_medium, (magnitude - 1.0) / (magnitude + 1.0), magnitude));
+  const Expr offset = select(is_large, constant_like(x, M_PI_2),
+                             select(is_medium, constant_like(x, M_PI_4), constant_like(x, 0)));
+  const Expr z = reduced * reduced;
+  const Expr p = (((z * -8.750608600031904122785e-1 - 1.615753718733365076637e1) * z -
+                   7.500855792314704667340e1) *
+                      z -
+                  1.228866684490136173410e2) *
+                     z -
+                 6.485021904942025371773e1;
+  const Expr q = ((((z + 2.485846490142306297962e1) * z + 1.650270098316988542046e2) * z +
+                   4.328810604912902668951e2) *
+                      z +
+                  4.853903996359136964868e2) *
+                     z +
+                 1.945506571482613964425e2;
+  const Expr result = offset + reduced + reduced * z * p / q;
+  return select(lt(x, constant_like(x, 0)), -result, result);
+}
+
+Expr asin(Expr x) { return atan(x / sqrt(1.0 - x * x)); }
+
+// expm1 keeps the small values that e^x - e^-x would cancel.
+Expr sinh(Expr x) {
+  const Expr e = loop::unary(UnaryOp::expm1, x);
+  return select(lt(constant_like(x, 40), x), exp(x + -M_LN2), (e + e / (e + 1.0)) * 0.5);
+}
+
+Expr asinh(Expr x) {
+  const Expr a = abs(x);
+  const Expr result = loop::unary(UnaryOp::log1p, a + a * a / (sqrt(a * a + 1.0) + 1.0));
+  return select(lt(x, constant_like(x, 0)), -result, result);
+}
+
+std::vector<OpDef> arithmetic_rows() {
+  return {
+      unary("neg", "-x", infer_same, pointwise_reference<[](auto x) { return arithmetic::neg(x); }>,
+            pointwise_lower<[](Expr x) { return -x; }>,
+            pointwise_gradient<[](Term g, Term, Term) { return -g; }>),
+      unary("abs", "x without its sign", infer_same,
+            pointwise_reference<[](auto x) { return arithmetic::abs(x); }>,
+            pointwise_lower<[](Expr x) { return abs(x); }>,
+            pointwise_gradient<[](Term g, Term x, Term) { return g * apply("sign", {x}); }>),
+      unary("sign", "-1, 0 or 1; 0 for NaN", infer_same,
+            pointwise_reference<[](auto x) { return static_cast<double>((x > 0) - (x < 0)); }>,
+            pointwise_lower<[](Expr x) {
+              const Expr zero = constant_like(x, 0);
+              return cast(lt(zero, x), x->dtype) - cast(lt(x, zero), x->dtype);
+            }>,
+            kStep),
+      unary("reciprocal", "1 / x", infer_float, pointwise_reference<[](double x) { return 1 / x; }>,
+            pointwise_lower<[](Expr x) { return 1.0 / x; }>,
+            pointwise_gradient<[](Term g, Term, Term y) { return -(g * y * y); }>, {0.5, 2}),
+      unary("square", "x * x", infer_same,
+            pointwise_reference<[](auto x) { return arithmetic::mul(x, x); }>,
+            pointwise_lower<[](Expr x) { return x * x; }>,
+            pointwise_gradient<[](Term g, Term x, Term) { return g * x * 2.0; }>),
+      unary("sqrt", "square root; NaN below zero", infer_float,
+            pointwise_reference<[](double x) { return std::sqrt(x); }>,
+            pointwise_lower<[](Expr x) { return sqrt(x); }>,
+            pointwise_gradient<[](Term g, Term, Term y) { return g / (y * 2.0); }>, {0.1, 4}),
+      unary("rsqrt", "1 / sqrt(x)", infer_float,
+            pointwise_reference<[](double x) { return 1 / std::sqrt(x); }>,
+            pointwise_lower<[](Expr x) { return rsqrt(x); }>,
+            pointwise_gradient<[](Term g, Term, Term y) { return g * y * y * y * -0.5; }>,
+            {0.2, 4}),
+      unary("floor", "largest integer at most x", infer_same,
+            pointwise_reference<[](auto x) { return std::floor(static_cast<double>(x)); }>,
+            pointwise_lower<[](Expr x) { return loop::unary(UnaryOp::floor, x); }>, kStep),
+      unary("ceil", "smallest integer at least x", infer_same,
+            pointwise_reference<[](auto x) { return std::ceil(static_cast<double>(x)); }>,
+            pointwise_lower<[](Expr x) { return loop::unary(UnaryOp::ceil, x); }>, kStep),
+      unary("trunc", "x rounded towards zero", infer_same,
+            pointwise_reference<[](auto x) { return std::trunc(static_cast<double>(x)); }>,
+            pointwise_lower<[](Expr x) { return loop::unary(UnaryOp::trunc, x); }>, kStep),
+      unary("round", "x rounded to the nearest integer, ties to even", infer_same,
+            pointwise_reference<[](auto x) { return std::nearbyint(static_cast<double>(x)); }>,
+            pointwise_lower<[](Expr x) { return loop::unary(UnaryOp::round_even, x); }>, kStep),
+      unary("relu", "max(x, 0)", infer_same,
+            pointwise_reference<[](auto x) { return arithmetic::max(x, decltype(x)(0)); }>,
+            pointwise_lower<[](Expr x) { return max(x, constant_like(x, 0)); }>,
+            pointwise_gradient<[](Term g, Term x, Term) { return select(gt(x, 0.0), g, 0.0); }>),
+  };
+}
+
+std::vector<OpDef> exponential_rows() {
+  return {
+      unary("exp", "e to the power of x", infer_float,
+            pointwise_reference<[](double x) { return std::exp(x); }>,
+            pointwise_lower<[](Expr x) { return exp(x); }>,
+            pointwise_gradient<[](Term g, Term, Term y) { return g * y; }>),
+      unary("exp2", "2 to the power of x", infer_float,
+            pointwise_reference<[](double x) { return std::exp2(x); }>,
+            pointwise_lower<[](Expr x) { return exp(x * M_LN2); }>,
+            pointwise_gradient<[](Term g, Term, Term y) { return g * y * M_LN2; }>),
+      unary("expm1", "e^x - 1, exact near 0", infer_float,
+            pointwise_reference<[](double x) { return std::expm1(x); }>,
+            pointwise_lower<[](Expr x) { return loop::unary(UnaryOp::expm1, x); }>,
+            pointwise_gradient<[](Term g, Term, Term y) { return g * (y + 1.0); }>),
+      unary("log", "natural logarithm; NaN below zero", infer_float,
+            pointwise_reference<[](double x) { return std::log(x); }>,
+            pointwise_lower<[](Expr x) { return log(x); }>,
+            pointwise_gradient<[](Term g, Term x, Term) { return g / x; }>, {0.1, 4}),
+      unary("log2", "logarithm to base 2", infer_float,
+            pointwise_reference<[](double x) { return std::log2(x); }>,
+            pointwise_lower<[](Expr x) { return log(x) * M_LOG2E; }>,
+            pointwise_gradient<[](Term g, Term x, Term) { return g / (x * M_LN2); }>, {0.1, 4}),
+      unary("log10", "logarithm to base 10", infer_float,
+            pointwise_reference<[](double x) { return std::log10(x); }>,
+            pointwise_lower<[](Expr x) { return log(x) * M_LOG10E; }>,
+            pointwise_gradient<[](Term g, Term x, Term) { return g / (x * M_LN10); }>, {0.1, 4}),
+      unary("log1p", "log(1 + x), exact near 0", infer_float,
+            pointwise_reference<[](double x) { return std::log1p(x); }>,
+            pointwise_lower<[](Expr x) { return loop::unary(UnaryOp::log1p, x); }>,
+            pointwise_gradient<[](Term g, Term x, Term) { return g / (x + 1.0); }>, {-0.5, 2}),
+      unary("tanh", "hyperbolic tangent", infer_float,
+            pointwise_reference<[](double x) { return std::tanh(x); }>,
+            pointwise_lower<[](Expr x) { return tanh(x); }>,
+            pointwise_gradient<[](Term g, Term, Term y) { return g * (1.0 - y * y); }>),
+      unary("sigmoid", "1 / (1 + e^-x)", infer_float,
+            pointwise_reference<[](double x) { return 1 / (1 + std::exp(-x)); }>,
+            pointwise_lower<[](Expr x) { return 1.0 / (exp(-x) + 1.0); }>,
+            pointwise_gradient<[](Term g, Term, Term y) { return g * y * (1.0 - y); }>),
+      unary(
+          "erf", "2 / sqrt(pi) times the integral of e^-t^2 from 0 to x", infer_float,
+          pointwise_reference<[](double x) { return std::erf(x); }>,
+          pointwise_lower<[](Expr x) { return erf(x); }>,
+          pointwise_gradient<[](Term g, Term x, Term) { return g * exp(-(x * x)) * M_2_SQRTPI; }>),
+      unary("sinh", "hyperbolic sine", infer_float,
+            pointwise_reference<[](double x) { return std::sinh(x); }>, pointwise_lower<&sinh>,
+            pointwise_gradient<[](Term g, Term x, Term) { return g * apply("cosh", {x}); }>),
+      unary("cosh", "hyperbolic cosine", infer_float,
+            pointwise_reference<[](double x) { return std::cosh(x); }>,
+            pointwise_lower<[](Expr x) { return exp(x + -M_LN2) + exp(-x + -M_LN2); }>,
+            pointwise_gradient<[](Term g, Term x, Term) { return g * apply("sinh", {x}); }>),
+      unary("asinh", "inverse hyperbolic sine", infer_float,
+            pointwise_reference<[](double x) { return std::asinh(x); }>, pointwise_lower<&asinh>,
+            pointwise_gradient<[](Term g, Term x, Term) { return g / sqrt(x * x + 1.0); }>),
+      unary("acosh", "inverse hyperbolic cosine; NaN below 1", infer_float,
+            pointwise_reference<[](double x) { return std::acosh(x); }>,
+            pointwise_lower<[](Expr x) { return log(x + sqrt(x * x - 1.0)); }>,
+            pointwise_gradient<[](Term g, Term x, Term) { return g / sqrt(x * x - 1.0); }>,
+            {1.5, 4}),
+      unary(
+          "atanh", "inverse hyperbolic tangent; NaN outside [-1, 1]", infer_float,
+          pointwise_reference<[](double x) { return std::atanh(x); }>, pointwise_lower<[](Expr x) {
+            return loop::unary(UnaryOp::log1p, x * 2.0 / (1.0 - x)) * 0.5;
+          }>,
+          pointwise_gradient<[](Term g, Term x, Term) { return g / (1.0 - x * x); }>, {-0.9, 0.9}),
+  };
+}
+
+std::vector<OpDef> trigonometric_rows() {
+  return {
+      unary("sin", "sine of radians", infer_float,
+            pointwise_reference<[](double x) { return std::sin(x); }>,
+            pointwise_lower<[](Expr x) { return loop::unary(UnaryOp::sin, x); }>,
+            pointwise_gradient<[](Term g, Term x, Term) { return g * cos(x); }>),
+      unary("cos", "cosine of radians", infer_float,
+            pointwise_reference<[](double x) { return std::cos(x); }>,
+            pointwise_lower<[](Expr x) { return loop::unary(UnaryOp::cos, x); }>,
+            pointwise_gradient<[](Term g, Term x, Term) { return -(g * sin(x)); }>),
+      unary("tan", "tangent of radians", infer_float,
+            pointwise_reference<[](double x) { return std::tan(x); }>, pointwise_lower<[](Expr x) {
+              return loop::unary(UnaryOp::sin, x) / loop::unary(UnaryOp::cos, x);
+            }>,
+            pointwise_gradient<[](Term g, Term, Term y) { return g * (y * y + 1.0); }>, {-1, 1}),
+      unary("asin", "inverse sine; NaN outside [-1, 1]", infer_float,
+            pointwise_reference<[](double x) { return std::asin(x); }>, pointwise_lower<&asin>,
+            pointwise_gradient<[](Term g, Term x, Term) { return g * rsqrt(1.0 - x * x); }>,
+            {-0.9, 0.9}),
+      unary("acos", "inverse cosine; NaN outside [-1, 1]", infer_float,
+            pointwise_reference<[](double x) { return std::acos(x); }>,
+            pointwise_lower<[](Expr x) { return M_PI_2 - asin(x); }>,
+            pointwise_gradient<[](Term g, Term x, Term) { return -(g * rsqrt(1.0 - x * x)); }>,
+            {-0.9, 0.9}),
+      unary("atan", "inverse tangent", infer_float,
+            pointwise_reference<[](double x) { return std::atan(x); }>, pointwise_lower<&atan>,
+            pointwise_gradient<[](Term g, Term x, Term) { return g / (x * x + 1.0); }>, {-4, 4}),
+  };
+}
+
+std::vector<OpDef> boolean_rows() {
+  return {
+      unary("isnan", "whether x is not a number", infer_bool,
+            pointwise_reference<[](auto x) { return x != x; }>,
+            pointwise_lower<[](Expr x) { return loop::unary(UnaryOp::is_nan, x); }, true>,
+            kNoFloat),
+      unary("isinf", "whether x is an infinity", infer_bool,
+            pointwise_reference<[](auto x) { return std::isinf(static_cast<double>(x)); }>,
+            pointwise_lower<[](Expr x) {
+              if (!is_float(x->dtype)) return x->pool->boolean(false);
+              return eq(abs(x), constant_like(x, INFINITY));
+            },
+                            true>,
+            kNoFloat),
+      unary("logical_not", "whether x is zero", infer_bool,
+            pointwise_reference<[](auto x) { return x == 0; }>,
+            pointwise_lower<[](Expr x) { return logical_not(x); }, true>, kNoFloat),
+      unary("bitwise_not", "every bit of an integer flipped; not of a bool", infer_same,
+            pointwise_reference<[](const Node& node, auto x) {
+              const auto bits = static_cast<int64_t>(x);
+              return node.types.front().dtype == DType::b8 ? static_cast<int64_t>(bits == 0)
+                                                           : ~bits;
+            }>,
+            pointwise_lower<[](Expr x) { return loop::unary(UnaryOp::bit_not, x); }, true>,
+            kNoFloat, {-8, 8, DType::i32}),
+  };
+}
+
+}  // namespace
+
+std::vector<OpDef> define_unary() {
+  std::vector<OpDef> rows = arithmetic_rows();
+  for (auto* family : {exponential_rows, trigonometric_rows, boolean_rows}) {
+    for (OpDef& row : family()) rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace lathe
