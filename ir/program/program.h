@@ -18,7 +18,7 @@ namespace lathe {
 enum class BufferKind : uint8_t {
   input,       // the caller's, read only
   output,      // the caller's, written
-  weight,      // mapped file bytes, read only, only in init
+  weight,      // mapped file bytes, read only; let go after init unless a step reads them in place
   constant,    // bytes held in the program
   persistent,  // written by init, read by steps
   temporary,   // in the arena, alive from its first to its last use
@@ -68,12 +68,20 @@ struct Launch {
   int64_t bytes = 0;  // least traffic: each operand and result once
 };
 
+// State that a run replaces: afterwards, the contents of buffer `output` belong in buffer `input`.
+struct ProgramMutation {
+  std::string target;  // name of the weight or param
+  BufferId input;
+  BufferId output;
+};
+
 struct Program {
   std::string name;
   std::vector<loop::Kernel> kernels;  // distinct by structural hash
   std::vector<ProgramBuffer> buffers;
-  std::vector<BufferId> inputs;
-  std::vector<BufferId> outputs;  // may repeat, and may name inputs
+  std::vector<BufferId> inputs;       // the graph's params, then weights that the run replaces
+  std::vector<BufferId> outputs;      // the graph's outputs, then mutations; each buffer once
+  std::vector<ProgramMutation> mutations;
   std::vector<Launch> init;
   std::vector<Launch> steps;
   int64_t arena_bytes = 0;       // of steps

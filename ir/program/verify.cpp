@@ -1,7 +1,7 @@
 // The verifier of programs.
 //
 // Checked: ids are in range; a kernel launch has one buffer per global buffer of its kernel, each
-// at least as large, and writes only what may be written; weights appear in init alone; persistent
+// at least as large, and writes only what may be written; persistent
 // buffers are written by init and read by steps; nothing is read before it is written; every output
 // is written or is an input, a constant or persistent; planned temporaries are 64-byte aligned, lie
 // in their arena and do not overlap while both are alive.
@@ -168,8 +168,6 @@ class Verifier {
     } else if (!s.is_written && !is_source(b.kind)) {
       return fail(fmt::format("buffer {} is read before it is written", quote(use.id)));
     }
-    if (b.kind == BufferKind::weight && !is_init_)
-      return fail(fmt::format("a step reads weight {}, only init may", quote(use.id)));
     if (b.kind == BufferKind::input && is_init_)
       return fail(fmt::format("init reads input {}", quote(use.id)));
     (is_init_ ? s.in_init : s.in_steps) = true;

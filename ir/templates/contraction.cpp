@@ -312,12 +312,10 @@ LoopNest pack_nest(
     loop::BufferRef packed,
     const std::function<Expr(std::span<const Expr>, std::span<const Expr>, Expr)>& b) {
   LoopNest nest;
-  nest.kernel = std::move(kernel);
   nest.out = packed;
-  loop::Pool& pool = *nest.kernel.pool;
+  loop::Pool& pool = *kernel.pool;
   auto add = [&](const char* name, int64_t extent) {
-    nest.vars.push_back(
-        nest.kernel.add_var({name, loop::VarKind::loop, DType::i64, 1, 0, extent - 1}));
+    nest.vars.push_back(kernel.add_var({name, loop::VarKind::loop, DType::i64, 1, 0, extent - 1}));
     nest.extents.push_back(extent);
     return pool.var(nest.vars.back());
   };
@@ -337,6 +335,7 @@ LoopNest pack_nest(
     nest.value = loop::select(loop::lt(column, pool.integer(spec.n)), nest.value,
                               loop::constant_like(nest.value, 0));
   }
+  nest.kernel = kernel;
   return nest;
 }
 

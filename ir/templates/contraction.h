@@ -57,8 +57,9 @@ PackedLayout packed_layout(const ContractionSpec& spec, const Target& target);
 void build_contraction(loop::Kernel& kernel, const ContractionSpec& spec,
                        const PackedLayout& layout, loop::BufferRef packed, const Target& target);
 
-// The nest that fills packed B from b(batch, k, n), which must stay in bounds for n below spec.n.
-LoopNest pack_nest(loop::Kernel kernel, const ContractionSpec& spec, const PackedLayout& layout,
+// The nest that fills packed B from b(batch, k, n), which is asked for n below spec.n only. `b` may
+// add to the kernel, which the nest then has a copy of.
+LoopNest pack_nest(loop::Kernel& kernel, const ContractionSpec& spec, const PackedLayout& layout,
                    loop::BufferRef packed,
                    const std::function<loop::Expr(std::span<const loop::Expr> batch,
                                                   std::span<const loop::Expr> k, loop::Expr n)>& b);

@@ -1,0 +1,73 @@
+// Turns the fused graph into a program: one launch of a loop kernel for each node that computes.
+//
+// Contractions go through the templates of ir/templates with the parameters of the target;
+// everything else through the generic schedule. Views cost nothing: who reads one reads through it.
+// What depends on weights and literals alone (packing, folded norms) becomes the program's init.
+// Runs last on the graph; plan_memory then places the temporaries. Types must be static:
+// specialize_shapes binds symbols before.
+#include "passes/lowering/lowering.h"
+
+#include <unordered_map>
+
+#include "passes/pass.h"
+
+namespace lathe {
+namespace {
+
+// A weight that the run replaces is state: it comes in and goes out with every run, like a param.
+void make_state_params(Graph& graph, const Registry& ops) {
+  std::unordered_map<std::string, const Mutation*> state;
+  for (const Mutation& mutation : graph.mutations) {
+    if (!mutation.is_input) state[mutation.target] = &mutation;
+  }
+  if (state.empty()) return;
+  for (auto& node : graph.nodes) {
+    if (node->op->name != "constant" || node->is_none("name")) continue;
+    const std::string weight = node->string_attr("name");
+    if (state.count(weight) == 0) continue;
+    auto param = std::make_unique<Node>();
+    param->op = ops.find("param");
+    param->attrs.resize(param->op->attrs.size());
+    param->name = weight;
+    param->types = node->types;
+    param->loc = node->loc;
+    graph.replace_uses(node->result(), param->result());
+    graph.params.push_back(std::move(param));
+  }
+  graph.erase_dead();
+}
+
+Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
+  make_state_params(unit.module.main(), context.ops);
+  LATHE_TRY(unit.program, Lowering(unit.module, context).run());
+  context.counters["kernels"] = static_cast<int64_t>(unit.program.kernels.size());
+  context.counters["launches"] = static_cast<int64_t>(unit.program.steps.size());
+  return Changed::yes;
+}
+
+}  // namespace
+
+PassDef define_lower_to_loops() {
+  return {
+      .name = "lower_to_loops",
+      .summary = "turn every fused group into a loop kernel and the graph into a list of launches",
+      .needs = Form::core,
+      .leaves = Form::loops,
+      .options = {},
+      .counters = {"kernels", "launches"},
+      .example = R"(
+func @main(%x: f32[8, 4], %y: f32[8, 4]) -> f32[8, 4] {
+  %0 = add(%x, %y)
+  return %0
+}
+=>
+func @main(%x: f32[8, 4], %y: f32[8, 4]) -> f32[8, 4] {
+  %0 = add(%x, %y)
+  return %0
+}
+)",
+      .run = run,
+  };
+}
+
+}  // namespace lathe

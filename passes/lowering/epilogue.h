@@ -1,0 +1,31 @@
+// What happens to one element of a contraction on its way to memory.
+#pragma once
+#include <vector>
+
+#include "ir/templates/contraction.h"
+#include "passes/lowering/kernel_context.h"
+
+namespace lathe {
+
+class Epilogue {
+ public:
+  // `node` is the contraction, or the fused node around it; the kernel has entered its body.
+  Epilogue(KernelContext& kernel, const Node& node, BufferId out, TensorType out_type);
+
+  // The contraction's element at `index` is `value`: runs it through the body's other members.
+  // Views rename the index, elementwise ops change the value.
+  ResultElement apply(std::vector<loop::Expr> index, loop::Expr value);
+
+ private:
+  std::vector<loop::Expr> rename(const Node& view, const std::vector<loop::Expr>& index);
+
+  KernelContext& kernel_;
+  const Node& node_;
+  loop::BufferRef out_;
+  TensorType out_type_;
+};
+
+// The value's elements in a row-major buffer of their own, made by a copy when they have none.
+Result<BufferId> materialize_copy(Lowering& lowering, Value value, Phase phase);
+
+}  // namespace lathe

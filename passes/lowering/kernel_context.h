@@ -1,0 +1,77 @@
+// Builds the expressions of one kernel from graph values, by substitution through views and group
+// members.
+#pragma once
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "ir/op/element.h"
+#include "passes/lowering/lowering.h"
+
+namespace lathe {
+
+class KernelContext final : public ElementContext {
+ public:
+  KernelContext(Lowering& lowering, Phase phase, std::string name);
+
+  // Reads inside the fused node's body mean its operands; its members are inlined.
+  void enter(const Node& fused);
+  // The value at the index now being built; valid until the next clear_bindings.
+  void bind(Value value, loop::Expr element);
+  void clear_bindings();
+  // Reads of the value come from this buffer, also when it would be inlined.
+  void read_from(Value value, BufferId buffer) { forced_[resolve(value)] = buffer; }
+
+  bool is_forced(Value value) const { return forced_.count(resolve(value)) != 0; }
+
+  // The element of a value at a logical index, in its compute dtype.
+  loop::Expr element(Value value, std::span<const loop::Expr> index);
+  // As element(), but computed here even when the value has a place of its own.
+  loop::Expr compute(Value value, std::span<const loop::Expr> index);
+  // Position of a logical index in a buffer of this type.
+  loop::Expr address(const TensorType& type, std::span<const loop::Expr> index);
+  loop::BufferRef use(BufferId buffer, bool is_written = false);
+  loop::Expr load(BufferId buffer, const TensorType& type, std::span<const loop::Expr> index);
+  Value resolve(Value value) const;
+
+  loop::Expr operand(const Node& node, int i, std::span<const loop::Expr> index) override;
+  loop::Var fresh_var(int64_t extent) override;
+  loop::Pool& pool() override { return *kernel_.pool; }
+  loop::Expr simplify(loop::Expr index) override;
+
+  loop::Kernel& kernel() { return kernel_; }
+  const loop::Kernel& kernel() const { return kernel_; }
+  const std::vector<BufferId>& buffers() const { return buffers_; }
+  Phase phase() const { return phase_; }
+  // The first error met while building; expressions are meaningless after one.
+  const Diag* error() const { return has_error_ ? &error_ : nullptr; }
+
+ private:
+  loop::Expr fail(Diag diag, DType dtype);
+
+  Lowering& lowering_;
+  Phase phase_;
+  loop::Kernel kernel_;
+  std::vector<BufferId> buffers_;
+  std::unordered_map<BufferId, loop::BufferRef> refs_;
+  std::unordered_map<const Node*, Value> captured_;
+  std::unordered_set<const Node*> members_;
+  std::map<Value, loop::Expr> bound_;
+  std::map<Value, BufferId> forced_;
+  std::map<std::pair<Value, std::vector<const loop::ExprNode*>>, loop::Expr> memo_;
+  bool has_error_ = false;
+  Diag error_;
+};
+
+// A loop over every element of a type, in physical order; index is the logical one.
+struct ElementLoops {
+  std::vector<loop::Var> vars;
+  std::vector<int64_t> extents;
+  std::vector<loop::Expr> index;
+};
+ElementLoops element_loops(loop::Kernel& kernel, const TensorType& type);
+
+}  // namespace lathe

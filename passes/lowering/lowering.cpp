@@ -1,0 +1,343 @@
+// Places, phases and launches: see lowering.h.
+#include "passes/lowering/lowering.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fmt/format.h"
+#include "ir/loop/text.h"
+#include "ir/support/diag_codes.h"
+#include "passes/lowering/kernel_context.h"
+
+namespace lathe {
+namespace {
+
+using loop::Expr;
+
+// The node that computes: a fused node's last member, or the node itself.
+const Node& computing(const Node& node) {
+  return node.bodies.empty() ? node : *node.bodies[0]->outputs[0].node;
+}
+
+// "matmul_add_gelu": the ops of a launch that compute something.
+std::string label_of(const Node& node) {
+  if (node.bodies.empty()) return node.op->name;
+  std::string label;
+  for (const auto& member : node.bodies[0]->nodes) {
+    if (member->op->traits.op_class == OpClass::view) continue;
+    label += (label.empty() ? "" : "_") + member->op->name;
+  }
+  return label;
+}
+
+bool is_copied_view(const Node& node) { return node.op->name == "cat" || node.op->name == "pad"; }
+
+int64_t elements(const TensorType& type) { return type.static_elements().value_or(0); }
+
+// Multiplies and adds of a contraction; its operands' inner extents say how deep each sum is.
+int64_t contraction_flops(const Node& node) {
+  const int64_t results = elements(node.types[0]);
+  if (node.op->name == "matmul") return 2 * results * node.operand(0).type().shape.back().value();
+  if (node.op->name == "convolution") {
+    const TensorType& weight = node.operand(1).type();
+    const int64_t outputs = std::max<int64_t>(1, weight.shape[0].value());
+    return 2 * results * (elements(weight) / outputs);
+  }
+  const TensorType& key = node.operand(1).type();
+  return 4 * results * key.shape[key.shape.size() - 2].value();
+}
+
+}  // namespace
+
+int64_t count_flops(const Node& node) {
+  if (!node.bodies.empty()) {
+    int64_t flops = 0;
+    for (const auto& member : node.bodies[0]->nodes) flops += count_flops(*member);
+    return flops;
+  }
+  switch (node.op->traits.op_class) {
+    case OpClass::contraction:
+      return contraction_flops(node);
+    case OpClass::elementwise:
+      return node.types.empty() ? 0 : elements(node.types[0]);
+    case OpClass::reduction:
+    case OpClass::normalize: {
+      const Value input = node.operand(0);
+      return input ? elements(input.type()) : 0;
+    }
+    default:
+      return 0;
+  }
+}
+
+Lowering::Lowering(Module& module, PassContext& context)
+    : module_(module), graph_(module.main()), context_(context), constants_(graph_) {}
+
+Result<Program> Lowering::run() {
+  for (const auto& node : graph_.nodes) {
+    for (const TensorType& type : node->types) {
+      if (!type.is_static()) {
+        return Diag{code::kUnsupported, node->loc,
+                    fmt::format("'{}' has the symbolic type {}: run specialize_shapes first",
+                                node->name, to_string(type))};
+      }
+    }
+  }
+  program_.name = graph_.name;
+  LATHE_DO(bind_params());
+  LATHE_DO(bind_outputs());
+  for (const auto& node : graph_.nodes) {
+    if (node->types.empty() || node->op->name == "constant") continue;
+    if (constants_.contains(node->result()) || is_inlined(node->result(), Phase::step)) continue;
+    LATHE_DO(lower_node(*node, Phase::step));
+  }
+  LATHE_DO(copy_outputs());
+  settle_persistent();
+  return std::move(program_);
+}
+
+BufferId Lowering::add_buffer(ProgramBuffer buffer) {
+  program_.buffers.push_back(std::move(buffer));
+  return static_cast<BufferId>(program_.buffers.size()) - 1;
+}
+
+BufferId Lowering::add_temporary(const std::string& name, TensorType type, int64_t num_elements,
+                                 Phase phase) {
+  ProgramBuffer buffer;
+  buffer.name = name;
+  buffer.num_bytes = num_elements * dtype_bytes(type.dtype);
+  buffer.type = std::move(type);
+  buffer.kind = phase == Phase::init ? BufferKind::persistent : BufferKind::temporary;
+  return add_buffer(std::move(buffer));
+}
+
+Status Lowering::bind_params() {
+  for (const auto& param : graph_.params) {
+    ProgramBuffer buffer;
+    buffer.name = param->name;
+    buffer.type = param->types[0];
+    buffer.num_bytes = elements(buffer.type) * dtype_bytes(buffer.type.dtype);
+    buffer.kind = BufferKind::input;
+    const BufferId id = add_buffer(std::move(buffer));
+    places_[param->result()] = id;
+    program_.inputs.push_back(id);
+  }
+  return Ok{};
+}
+
+Status Lowering::bind_outputs() {
+  output_values_ = graph_.outputs;
+  for (const Mutation& mutation : graph_.mutations) output_values_.push_back(mutation.value);
+  for (size_t i = 0; i < output_values_.size(); ++i) {
+    const Value value = output_values_[i];
+    ProgramBuffer buffer;
+    buffer.name = value.node->name;
+    buffer.type = value.type();
+    buffer.type.layout.clear();
+    buffer.num_bytes = elements(buffer.type) * dtype_bytes(buffer.type.dtype);
+    buffer.kind = BufferKind::output;
+    const BufferId id = add_buffer(std::move(buffer));
+    program_.outputs.push_back(id);
+    const bool is_made_by_a_step = value.node->op->name != "param" && !constants_.contains(value) &&
+                                   !is_inlined(value, Phase::step) && value.type().layout.empty();
+    if (is_made_by_a_step) outputs_.emplace(value, id);  // the first, when it repeats
+  }
+  for (size_t i = 0; i < graph_.mutations.size(); ++i) {
+    const Mutation& mutation = graph_.mutations[i];
+    for (size_t p = 0; p < graph_.params.size(); ++p) {
+      if (graph_.params[p]->name != mutation.target) continue;
+      program_.mutations.push_back(
+          {mutation.target, program_.inputs[p], program_.outputs[graph_.outputs.size() + i]});
+    }
+  }
+  return Ok{};
+}
+
+bool Lowering::is_inlined(Value value, Phase phase) const {
+  const Node& node = *value.node;
+  if (node.op->name == "constant") return splat_value(value).has_value();
+  switch (node.op->traits.op_class) {
+    case OpClass::view:
+      return !is_copied_view(node);
+    case OpClass::source:
+      return static_cast<bool>(node.op->lower);
+    case OpClass::elementwise:
+      return phase == Phase::init && constants_.contains(value) &&
+             static_cast<bool>(node.op->lower);
+    default:
+      return false;
+  }
+}
+
+Result<BufferId> Lowering::materialize(Value value) {
+  if (auto found = places_.find(value); found != places_.end()) return found->second;
+  if (value.node->op->name == "constant") return constant_buffer(*value.node);
+  LATHE_CHECK(value.node->op->name != "param",
+              fmt::format("the param '{}' has no buffer", value.node->name));
+  LATHE_DO(lower_node(*value.node, constants_.contains(value) ? Phase::init : Phase::step));
+  auto found = places_.find(value);
+  LATHE_CHECK(found != places_.end(), fmt::format("'{}' was lowered, but result {} was not made",
+                                                  value.node->name, value.index));
+  return found->second;
+}
+
+Result<BufferId> Lowering::constant_buffer(const Node& node) {
+  ProgramBuffer buffer;
+  buffer.name = node.name;
+  buffer.type = node.types[0];
+  buffer.num_bytes = elements(buffer.type) * dtype_bytes(buffer.type.dtype);
+  if (is_weight(node)) {
+    buffer.kind = BufferKind::weight;
+    buffer.weight = node.string_attr("name");
+    if (auto known = weights_.find(buffer.weight); known != weights_.end()) return known->second;
+  } else {
+    buffer.kind = BufferKind::constant;
+    const auto* values = std::get_if<std::vector<double>>(&node.attr("value"));
+    LATHE_CHECK(values != nullptr,
+                fmt::format("the constant '{}' has neither name nor value", node.name));
+    Tensor tensor = Tensor::zeros(buffer.type.dtype, buffer.type.static_shape());
+    for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+      tensor.set(i, (*values)[values->size() == 1 ? 0 : static_cast<size_t>(i)]);
+    }
+    buffer.bytes = to_bytes(tensor);
+  }
+  const std::string weight = buffer.weight;
+  const BufferId id = add_buffer(std::move(buffer));
+  if (!weight.empty()) weights_[weight] = id;
+  places_[{const_cast<Node*>(&node), 0}] = id;
+  return id;
+}
+
+Status Lowering::lower_node(Node& node, Phase phase) {
+  if (node.op->traits.has_effects && node.types.empty()) return Ok{};
+  for (int result = 0; result < static_cast<int>(node.types.size()); ++result) {
+    const Value value{&node, result};
+    if (places_.count(value) != 0) continue;
+    if (result > 0 && !is_read(value)) continue;
+    const TensorType& type = node.types[static_cast<size_t>(result)];
+    auto output = outputs_.find(value);
+    const BufferId out = output != outputs_.end() && phase == Phase::step
+                             ? output->second
+                             : add_temporary(node.name, type, elements(type), phase);
+    const Node& first = node.bodies.empty() ? node : *node.bodies[0]->nodes[0];
+    bool done = false;
+    if (result == 0 && first.op->traits.op_class == OpClass::contraction) {
+      LATHE_TRY(done, first.op->name == "attention" ? lower_attention(*this, node, out, phase)
+                                                    : lower_contraction(*this, node, out, phase));
+    }
+    if (!done) LATHE_DO(lower_generic(value, out, phase));
+    places_[value] = out;
+  }
+  return Ok{};
+}
+
+bool Lowering::is_read(Value value) {
+  if (reads_.empty()) {
+    for (const auto& node : graph_.nodes) {
+      for (Value operand : node->operands) {
+        if (operand) reads_.insert(operand);
+      }
+    }
+    for (Value output : output_values_) reads_.insert(output);
+  }
+  return reads_.count(value) != 0;
+}
+
+Status Lowering::lower_generic(Value value, BufferId out, Phase phase) {
+  const Node& node = *value.node;
+  if (elements(value.type()) == 0) return Ok{};
+  KernelContext kernel(*this, phase, node.name);
+  Value computed = value;
+  if (!node.bodies.empty()) {
+    kernel.enter(node);
+    computed = node.bodies[0]->outputs[static_cast<size_t>(value.index)];
+  }
+  return emit_elements(kernel, out, node, [&](std::span<const Expr> index) {
+    return kernel.compute(computed, index);
+  });
+}
+
+Status Lowering::emit_elements(KernelContext& kernel, BufferId out, const Node& node,
+                               const ElementFn& element) {
+  const TensorType type = buffer(out).type;
+  ElementLoops loops = element_loops(kernel.kernel(), type);
+  LoopNest nest;
+  nest.value = loop::cast(element(loops.index), type.dtype);
+  nest.index = kernel.address(type, loops.index);
+  nest.out = kernel.use(out, true);
+  nest.vars = loops.vars;
+  nest.extents = loops.extents;
+  if (kernel.error()) return *kernel.error();
+  nest.kernel = kernel.kernel();
+  return emit_kernel(schedule(std::move(nest), target()), kernel.buffers(), node, kernel.phase());
+}
+
+Status Lowering::emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers, const Node& node,
+                             Phase phase) {
+  Launch launch;
+  launch.label = label_of(node);
+  launch.origins = {node.loc};
+  launch.flops = count_flops(node);
+  for (BufferId id : buffers) launch.bytes += buffer(id).num_bytes;
+  kernel.origins = {node.loc};
+  const uint64_t hash = loop::structural_hash(kernel);
+  auto [found, is_new] = kernel_index_.emplace(hash, static_cast<int>(program_.kernels.size()));
+  if (is_new) {
+    kernel.name = fmt::format("{}_{}", launch.label, found->second);
+    program_.kernels.push_back(std::move(kernel));
+  }
+  launch.kind = KernelLaunch{found->second, std::move(buffers)};
+  (phase == Phase::init ? program_.init : program_.steps).push_back(std::move(launch));
+  return Ok{};
+}
+
+Status Lowering::copy_outputs() {
+  for (size_t i = 0; i < output_values_.size(); ++i) {
+    const Value value = output_values_[i];
+    const BufferId out = program_.outputs[i];
+    auto made = outputs_.find(value);
+    if (made != outputs_.end() && made->second == out) continue;
+    if (elements(value.type()) == 0) continue;
+    auto place = places_.find(value);
+    KernelContext kernel(*this, Phase::step, value.node->name);
+    const bool is_whole = place != places_.end() && value.type().layout.empty();
+    if (is_whole) {
+      Launch launch;
+      launch.label = "copy";
+      launch.origins = {value.node->loc};
+      launch.bytes = 2 * buffer(out).num_bytes;
+      launch.kind = CopyLaunch{place->second, out};
+      program_.steps.push_back(std::move(launch));
+      continue;
+    }
+    if (!is_inlined(value, Phase::step)) {
+      LATHE_TRY(const BufferId source, materialize(value));
+      kernel.read_from(value, source);
+    }
+    LATHE_DO(emit_elements(kernel, out, *value.node, [&](std::span<const Expr> index) {
+      return kernel.element(value, index);
+    }));
+  }
+  return Ok{};
+}
+
+// What init makes for itself alone lives in init's arena and goes when init has run.
+void Lowering::settle_persistent() {
+  std::set<BufferId> read_by_steps(program_.outputs.begin(), program_.outputs.end());
+  for (const Launch& launch : program_.steps) {
+    if (auto* kernel = std::get_if<KernelLaunch>(&launch.kind)) {
+      read_by_steps.insert(kernel->buffers.begin(), kernel->buffers.end());
+    } else if (auto* copy = std::get_if<CopyLaunch>(&launch.kind)) {
+      read_by_steps.insert(copy->source);
+    }
+  }
+  for (size_t i = 0; i < program_.buffers.size(); ++i) {
+    ProgramBuffer& buffer = program_.buffers[i];
+    if (buffer.kind == BufferKind::persistent &&
+        read_by_steps.count(static_cast<BufferId>(i)) == 0) {
+      buffer.kind = BufferKind::temporary;
+    }
+  }
+}
+
+}  // namespace lathe

@@ -1,0 +1,90 @@
+// From a fused graph to a program: where each value lives, and one kernel for each launch.
+//
+// Values are made on demand. A view is never made unless something must find its elements in
+// memory: who reads it reads through it. What depends on constants alone is made once, in
+// Program::init.
+#pragma once
+#include <functional>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/graph/node.h"
+#include "ir/loop/node.h"
+#include "ir/program/program.h"
+#include "ir/support/result.h"
+#include "ir/templates/loop_nest.h"
+#include "passes/analysis/patterns.h"
+#include "passes/pass.h"
+
+namespace lathe {
+
+enum class Phase : uint8_t { init, step };
+
+class KernelContext;
+
+class Lowering {
+ public:
+  // The module's types must be static, and weights that the graph replaces must be params.
+  Lowering(Module& module, PassContext& context);
+  Result<Program> run();
+
+  // The buffer that holds the value's elements as its type says; appends what makes it when needed.
+  Result<BufferId> materialize(Value value);
+  // True when readers take the value's elements from an expression instead of a buffer.
+  bool is_inlined(Value value, Phase phase) const;
+  bool is_constant(Value value) const { return constants_.contains(value); }
+
+  // A buffer of at least the type's elements; init's is persistent when a step reads it.
+  BufferId add_temporary(const std::string& name, TensorType type, int64_t num_elements,
+                         Phase phase);
+  const ProgramBuffer& buffer(BufferId id) const {
+    return program_.buffers[static_cast<size_t>(id)];
+  }
+
+  // Appends a launch of the kernel, which is shared with an equal one. `node` is what it computes.
+  Status emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers, const Node& node,
+                     Phase phase);
+  // Appends the loop that writes element(index) to every element of `out`, which has the kernel's
+  // type.
+  using ElementFn = std::function<loop::Expr(std::span<const loop::Expr> index)>;
+  Status emit_elements(KernelContext& kernel, BufferId out, const Node& node,
+                       const ElementFn& element);
+  const Target& target() const { return context_.target; }
+
+ private:
+  BufferId add_buffer(ProgramBuffer buffer);
+  Status bind_params();
+  Status bind_outputs();
+  Status lower_node(Node& node, Phase phase);
+  Status lower_generic(Value value, BufferId out, Phase phase);
+  Result<BufferId> constant_buffer(const Node& node);
+  Status copy_outputs();
+  void settle_persistent();
+  bool is_read(Value value);
+
+  Module& module_;
+  Graph& graph_;
+  PassContext& context_;
+  ConstantValues constants_;
+  Program program_;
+  std::map<Value, BufferId> places_;         // values that have a buffer
+  std::map<Value, BufferId> outputs_;        // values that are made in an output buffer
+  std::vector<Value> output_values_;         // user outputs, then mutations
+  std::map<std::string, BufferId> weights_;  // by name
+  std::unordered_map<uint64_t, int> kernel_index_;
+  std::set<Value> reads_;
+};
+
+// The templates, in contraction.cpp and attention.cpp of this folder. `node` is a contraction, or a
+// fused node whose body starts with one. False: no template fits, and the generic loop must do.
+Result<bool> lower_contraction(Lowering& lowering, Node& node, BufferId out, Phase phase);
+Result<bool> lower_attention(Lowering& lowering, Node& node, BufferId out, Phase phase);
+
+// Operations of one launch, for tables: multiplies and adds count one each.
+int64_t count_flops(const Node& node);
+
+}  // namespace lathe
