@@ -8,6 +8,7 @@
 
 #include "ir/graph/text.h"
 #include "ir/support/diag_codes.h"
+#include "ir/support/lexer.h"
 
 namespace lathe {
 namespace {
@@ -146,10 +147,6 @@ std::optional<Attr> convert_to(AttrKind kind, const Attr& value) {
   return std::nullopt;
 }
 
-bool is_name_char(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 }  // namespace
 
 Result<Attr> convert_attr(const OpDef& op, const AttrSpec& spec, Attr value) {
@@ -168,9 +165,7 @@ std::string unique_name(const Graph& graph, const std::string& hint) {
     for (const auto& param : graph.params) index.try_emplace(param->name, 1);
     for (const auto& node : graph.nodes) index.try_emplace(node->name, 1);
   }
-  std::string base = hint.empty() ? "v" : hint;
-  for (char& c : base)
-    if (!is_name_char(c)) c = '_';
+  const std::string base = as_name(hint);
   const auto [entry, is_new] = index.try_emplace(base, 1);
   if (is_new) return base;
   int& next = entry->second;  // references stay valid when the map grows

@@ -1,5 +1,5 @@
-// The text form (grammar: house.md C6). print is canonical: equal modules print equally, and
-// parse(print(m)) is structurally m.
+// The text form of graphs; the grammar stands at the top of print.cpp. print is canonical: equal
+// modules print equally, and parse(print(m)) is structurally m, but for the bytes of weights.
 #pragma once
 #include <string>
 #include <string_view>
@@ -14,8 +14,8 @@ struct PrintOptions {
   bool locations = false;  // "@3" on statements and a locs table at the end
 };
 std::string print(const Module& module, const PrintOptions& options = {});
-std::string print(const Graph& graph, const PrintOptions& options = {});
-std::string print(const Node& node);  // one line, for messages
+std::string print(const Graph& graph);  // as a function, without the sizes it depends on
+std::string print(const Node& node);    // one line, for messages
 std::string print(const Attr& attr);
 
 // `file` names the text in locations. On failure `locs_on_error` (when given) receives the table

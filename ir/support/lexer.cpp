@@ -287,6 +287,13 @@ std::string quote(std::string_view text) {
   return out + '"';
 }
 
+std::string as_name(std::string_view text) {
+  std::string name(text);
+  for (char& c : name)
+    if (!is_name_char(c)) c = '_';
+  return name.empty() ? "_" : name;
+}
+
 std::string spell_real(double value) {
   std::string text = value != value ? "nan" : fmt::format("{}", value);
   if (text.find_first_of(".en") == text.npos) text += ".0";

@@ -101,6 +101,10 @@ class Lexer {
 // `text` in double quotes, escaped so that the lexer reads it back.
 std::string quote(std::string_view text);
 
+// `text` with every character that a name does not allow replaced by '_'; never empty. It may start
+// with a digit, as the names of values and functions do.
+std::string as_name(std::string_view text);
+
 // The shortest decimal that reads back as `value`, always with a point, an exponent, inf or nan.
 std::string spell_real(double value);
 
