@@ -49,6 +49,7 @@ struct Model {
   std::optional<uint64_t> random_weights;
 
   WeightStore weights() const { return {module, random_weights}; }
+  bool has_weights() const;  // every weight has bytes in the file
   int64_t weight_bytes() const;
   int64_t num_weights() const;  // elements
   int64_t num_nodes() const;

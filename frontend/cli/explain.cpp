@@ -1,0 +1,193 @@
+// lathe explain: what a model is, which kernels it becomes, from which lines, and how long each
+// takes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "frontend/cli/command.h"
+#include "frontend/cli/format.h"
+#include "frontend/cli/model_flags.h"
+#include "frontend/cli/places.h"
+#include "frontend/cli/terminal.h"
+
+namespace lathe {
+
+namespace {
+
+struct ExplainArguments {
+  ModelFlags model;
+  bool all = false;
+};
+
+// Launches that do the same for different layers: one line.
+struct Group {
+  std::string label;
+  int64_t count = 0;
+  double seconds = 0;
+  int64_t flops = 0;
+  int64_t bytes = 0;
+  Source source;
+  std::string refusal;
+};
+
+constexpr size_t kLines = 16;  // without --all
+constexpr int kTimedRuns = 5;
+
+// Seconds of each step: the least of some runs.
+Result<std::vector<double>> time_steps(const Model& model, Build& made) {
+  LATHE_TRY(std::vector<Tensor> inputs, random_inputs(model, 0));
+  LATHE_TRY(CallBuffers call, CallBuffers::create(made.program(), inputs));
+  made.executable->set_timing(true);
+  std::vector<double> least;
+  for (int i = 0; i < kTimedRuns; ++i) {
+    LATHE_DO(call.run(*made.executable));
+    std::vector<double> seconds = made.executable->step_seconds();
+    if (least.empty()) least = seconds;
+    for (size_t s = 0; s < least.size() && s < seconds.size(); ++s)
+      least[s] = std::min(least[s], seconds[s]);
+  }
+  made.executable->set_timing(false);
+  return least;
+}
+
+// Why the ops of a launch did not join others: the first refusal that speaks of one of its lines.
+std::string refusal_of(const Launch& launch, const PipelineReport& report, const LocTable& locs) {
+  for (const PassRecord& record : report.passes)
+    for (const Refusal& refusal : record.refusals)
+      for (Loc origin : launch.origins)
+        if (!origin.is_unknown() && locs.origin(origin) == locs.origin(refusal.loc))
+          return refusal.message;
+  return "";
+}
+
+std::vector<Group> group_launches(const Build& made, const std::vector<double>& seconds) {
+  const LocTable& locs = made.lowered.unit.module.locs;
+  std::vector<Group> groups;
+  const std::vector<Launch>& steps = made.program().steps;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    Source source = describe_source(locs, steps[i].origins);
+    auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& g) {
+      return g.label == steps[i].label && g.source.names == source.names;
+    });
+    if (same == groups.end()) {
+      groups.push_back({.label = steps[i].label, .source = source});
+      same = groups.end() - 1;
+      same->refusal = refusal_of(steps[i], made.lowered.report, locs);
+    }
+    ++same->count;
+    same->flops += steps[i].flops;
+    same->bytes += steps[i].bytes;
+    same->seconds += i < seconds.size() ? seconds[i] : 0;
+  }
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const Group& a, const Group& b) { return a.seconds > b.seconds; });
+  return groups;
+}
+
+std::string cut(std::string text, size_t width) {
+  if (text.size() > width) text = text.substr(0, width - 3) + "...";
+  return text;
+}
+
+std::string kernels_table(const std::vector<Group>& groups, bool all) {
+  double total = 0;
+  for (const Group& group : groups) total += group.seconds;
+  Table table({Align::left, Align::left, Align::left, Align::right, Align::right, Align::left});
+  table.add({"kernel", "from", "", "time", "GFLOP/s", "refused to join"});
+  for (size_t i = 0; i < groups.size() && (all || i < kLines); ++i) {
+    const Group& g = groups[i];
+    std::string count = g.count > 1 ? fmt::format(" x{}", g.count) : "";
+    std::string rate = g.seconds > 0 && g.flops > 0
+                           ? fmt::format("{:.1f}", static_cast<double>(g.flops) / g.seconds / 1e9)
+                           : "";
+    size_t room = all ? 400 : 24;
+    table.add({cut(g.label, room) + count, cut(g.source.names, room), g.source.place,
+               total > 0 ? format_percent(g.seconds / total) : "", rate,
+               all ? g.refusal : cut(g.refusal, 40)});
+  }
+  std::string text = table.str(2);
+  if (!all && groups.size() > kLines)
+    text += fmt::format("  {} more lines                --all shows every kernel\n",
+                        groups.size() - kLines);
+  return text;
+}
+
+std::string dims_text(const Model& model) {
+  std::string text;
+  for (const auto& [symbol, range] : model.module.dims) {
+    std::string low = range.min ? fmt::format("{}", *range.min) : "0";
+    std::string high = range.max ? fmt::format("{}", *range.max) : "any";
+    auto size = model.dims.find(symbol);
+    text += fmt::format("{}{} in [{}, {}]{}", text.empty() ? "" : ", ", symbol, low, high,
+                        size == model.dims.end() ? "" : fmt::format(" (here {})", size->second));
+  }
+  return text.empty() ? "no dynamic dims" : "dims: " + text;
+}
+
+std::string values_text(const std::vector<TensorType>& types) {
+  std::string text;
+  for (size_t i = 0; i < types.size() && i < 4; ++i)
+    text += (i == 0 ? "" : ", ") + to_string(types[i]);
+  return types.size() > 4 ? text + fmt::format(", and {} more", types.size() - 4) : text;
+}
+
+void show(const Model& model, const Build& made, const std::vector<double>& seconds, bool all) {
+  bool color = color_on_stdout();
+  std::vector<TensorType> takes, gives;
+  for (const auto& param : model.module.main().params) takes.push_back(param->types[0]);
+  for (Value value : model.module.main().outputs)
+    if (value) gives.push_back(value.type());
+  double total = 0;
+  for (double s : seconds) total += s;
+  fmt::print("{}   {}, {}, {} weights ({})\n", styled(model.path, Style::bold, color),
+             model.producer, plural(model.num_nodes(), "node"),
+             format_large(static_cast<double>(model.num_weights())),
+             format_bytes(model.weight_bytes()));
+  Table facts({Align::left, Align::left});
+  facts.add(
+      {"captured",
+       fmt::format("{}; {}", plural(static_cast<int64_t>(model.module.graphs.size()), "graph"),
+                   dims_text(model))});
+  facts.add({"takes", values_text(takes)});
+  facts.add({"gives", values_text(gives)});
+  facts.add({"becomes", fmt::format("{}, {}FLOP, {} live at most beside {} of packed weights",
+                                    plural(made.program().num_kernels(), "kernel"),
+                                    format_large(static_cast<double>(made.flops())),
+                                    format_bytes(made.executable->stats().arena_bytes),
+                                    format_bytes(made.executable->stats().persistent_bytes))});
+  facts.add({"time", fmt::format("{}, compiled in {}", format_ms(total * 1000),
+                                 format_ms(made.compile_ms))});
+  fmt::print("{}\n{}", facts.str(2), kernels_table(group_launches(made, seconds), all));
+}
+
+int run(const ExplainArguments& arguments, const std::string& command_line) {
+  LocTable locs;
+  Result<Loaded> loaded = load(arguments.model, command_line, locs);
+  if (!loaded.ok()) return report(loaded.error(), locs);
+  // A graph without weights is explained with made ones: times do not depend on values.
+  if (!loaded->model.has_weights()) loaded->model.random_weights = 0;
+  BuildFailure failure;
+  Result<Build> made = build(loaded->model, *loaded->backend, loaded->options, failure);
+  if (!made.ok()) return report(made.error(), failure.locs, failure.reproducer);
+  Result<std::vector<double>> seconds = time_steps(loaded->model, *made);
+  if (!seconds.ok()) return report(seconds.error(), made->lowered.unit.module.locs);
+  show(loaded->model, *made, *seconds, arguments.all);
+  fmt::print("Next: ./lathe opt {} --passes=graph --diff     what each pass changed\n",
+             arguments.model.model);
+  return kHeld;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Session& session) {
+  CLI::App* command = app.add_subcommand("explain", "Say what a model becomes, kernel by kernel");
+  auto arguments = std::make_shared<ExplainArguments>();
+  arguments->model.add_to(*command);
+  command->add_flag("--all", arguments->all, "every kernel, nothing cut");
+  command->callback([arguments, &session] {
+    session.action = [arguments, &session] { return run(*arguments, session.command_line); };
+  });
+}
+
+}  // namespace lathe
