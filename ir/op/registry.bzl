@@ -1,7 +1,15 @@
 """Registration by existence: one C++ table from the files of a folder."""
 
-def registry(name, type, header, function, srcs, deps, is_list = False, visibility = ["//visibility:public"]):
-    """A library whose `function` returns every `<type> define_<stem>()` of its sources, in sorted order.
+def registry(
+        name,
+        type,
+        header,
+        function,
+        srcs,
+        deps,
+        is_list = False,
+        visibility = ["//visibility:public"]):
+    """A library whose `function` returns every `<type> define_<stem>()` of its sources, sorted.
 
     Args:
       name: of the library.
@@ -15,7 +23,8 @@ def registry(name, type, header, function, srcs, deps, is_list = False, visibili
     """
     stems = sorted([s[:-len(".cpp")] for s in srcs])
     result = "std::vector<%s>" % type if is_list else type
-    lines = ["#include \"%s\"" % header, "#include <iterator>", "#include <utility>", "#include <vector>", "namespace lathe {"]
+    headers = ["\"%s\"" % header, "<iterator>", "<utility>", "<vector>"]
+    lines = ["#include %s" % h for h in headers] + ["namespace lathe {"]
     lines += ["%s define_%s();" % (result, s) for s in stems]
     lines += ["std::vector<%s> %s() {" % (type, function), "  std::vector<%s> rows;" % type]
     for s in stems:

@@ -1,4 +1,4 @@
-"""Debian's rules_cc 0.0.4 loads a symbol that its Bazel 4.2.3 lacks, so the native rules are re-exported."""
+"""The native rules, re-exported: Debian's rules_cc 0.0.4 loads a symbol that its Bazel lacks."""
 
 cc_library = native.cc_library
 cc_binary = native.cc_binary
