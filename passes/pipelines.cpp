@@ -20,7 +20,7 @@ std::vector<StepReason> graph_steps() {
       {"fold_batch_norm",
        "after decompose, when every matrix product is a matmul, and before the constants fold"},
       {"fold_constants", "masks and positions become literals once sizes are known"},
-      {"drop_noops", "again, because decomposing leaves reshapes and casts that change nothing"},
+      {"simplify", "decomposing leaves views of views, and folding leaves ones and zeros"},
       {"cse", "after folding, which makes equal what was computed twice in different words"},
       {"dce", "last, because every pass above leaves behind what it replaced"},
   };

@@ -9,13 +9,15 @@
 
 namespace lathe {
 
-// Nodes that become one, in graph order; the last is the only one that others read, by its result 0.
+// Nodes that become one, in graph order; the last is the only one that others read, by its result
+// 0.
 struct FusionGroup {
   std::vector<Node*> members;
 };
 
-// Replaces every group by a fused node at the place of its last member, in one sweep. Groups must not
-// share nodes. The new node takes the last member's name and a location derived from all members.
+// Replaces every group by a fused node at the place of its last member, in one sweep. Groups must
+// not share nodes. The new node takes the last member's name and a location derived from all
+// members.
 Status outline(Module& module, Graph& graph, const Registry& ops, std::string_view pass,
                const std::vector<FusionGroup>& groups);
 

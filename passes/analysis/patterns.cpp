@@ -42,6 +42,20 @@ ConstantValues::ConstantValues(const Graph& graph) {
 
 bool ConstantValues::contains(Value value) const { return known_.count(value.node) != 0; }
 
+bool is_identity(const Node& node) {
+  if (node.operands.empty() || node.types.size() != 1 || node.in_place) return false;
+  if (node.operands[0].type() != node.types[0]) return false;
+  const std::string& op = node.op->name;
+  if (op == "permute") {
+    std::vector<int64_t> dims = node.ints_attr("dims");
+    for (int64_t& dim : dims) dim = normalize_dim(dim, static_cast<int>(dims.size())).value_or(0);
+    return std::is_sorted(dims.begin(), dims.end());
+  }
+  if (op == "slice") return node.int_attr("step", 1) == 1;
+  return op == "reshape" || op == "expand" || op == "cast" || op == "squeeze" || op == "alias" ||
+         op == "detach" || op == "clone" || op == "contiguous";
+}
+
 std::optional<double> splat_value(Value value) {
   for (;;) {
     if (!value) return std::nullopt;

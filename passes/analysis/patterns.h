@@ -27,6 +27,9 @@ class ConstantValues {
   std::unordered_set<const Node*> known_;
 };
 
+// A view, copy or cast whose result is its operand, element by element, in the same type.
+bool is_identity(const Node& node);
+
 // The element of a literal that has the same one everywhere, seen through views; nullopt otherwise.
 std::optional<double> splat_value(Value value);
 

@@ -29,6 +29,7 @@ class Sweep {
     for (Value& output : graph_.outputs) output = renamed(output);
     for (Mutation& mutation : graph_.mutations) mutation.value = renamed(mutation.value);
     settle_names();
+    graph_.name_index.clear();  // it knows neither the dropped names nor the settled ones
     if (!status.ok()) return std::move(status).error();
     return !replaced_.empty();
   }
