@@ -23,7 +23,7 @@
 //   location = "python" STRING STRING STRING STRING { ( "at" | "from" ) STRING ":" INT STRING
 //   STRING }
 //            | "text" STRING ":" INT ":" INT STRING
-//            | "derived" STRING { "@" INT }
+//            | "derived" STRING "[" [ "@" INT { "," "@" INT } ] "]"
 //
 // The strings of a python location are FX node, target, module path and module class; its frames,
 // innermost first, have file, line, function and code. Result i > 0 of node %n is %n.i. Attributes
@@ -41,6 +41,16 @@ namespace lathe {
 namespace {
 
 constexpr size_t kMaxLine = 100;
+
+template <class List, class F>
+std::string join(const List& list, F spell) {
+  std::string text;
+  for (const auto& element : list) {
+    if (!text.empty()) text += ", ";
+    text += spell(element);
+  }
+  return text;
+}
 
 // Locations of a module, numbered from 1 in the order of their ids, so that derived rows follow
 // the rows they come from.
@@ -85,9 +95,10 @@ class LocNumbers {
       return fmt::format("text {}:{}:{} {}", quote(row.file), row.line, row.column,
                          quote(row.source_line));
     if (row.kind == LocRow::Kind::derived) {
-      std::string text = "derived " + quote(row.by);
-      for (Loc from : row.from) text += at(from);
-      return text;
+      std::vector<std::string> numbers;
+      for (Loc from : row.from)
+        if (!from.is_unknown()) numbers.push_back(at(from).substr(1));
+      return fmt::format("derived {} [{}]", quote(row.by), fmt::join(numbers, ", "));
     }
     std::string text = fmt::format("python {} {} {} {}", quote(row.fx_node), quote(row.fx_target),
                                    quote(row.module_path), quote(row.module_class));
@@ -104,16 +115,6 @@ class LocNumbers {
   const LocTable& locs_;
   std::map<Loc, size_t> numbers_;
 };
-
-template <class List, class F>
-std::string join(const List& list, F spell) {
-  std::string text;
-  for (const auto& element : list) {
-    if (!text.empty()) text += ", ";
-    text += spell(element);
-  }
-  return text;
-}
 
 std::string spell(Value value) {
   if (!value) return "none";

@@ -1,0 +1,227 @@
+// Reading types, attribute values and locations.
+#include "ir/graph/parse_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "ir/graph/builder.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+namespace {
+
+constexpr int64_t kMaxLine = std::numeric_limits<int>::max();
+
+std::string dtype_names() {
+  std::string names;
+  for (int i = 0; i < kNumDTypes; ++i)
+    names += (i == 0 ? "" : ", ") + std::string(dtype_name(static_cast<DType>(i)));
+  return names;
+}
+
+Result<DType> parse_dtype_token(Lexer& lexer) {
+  const Token token = lexer.peek();
+  if (token.kind != TokenKind::name) return lexer.expected("a dtype");
+  const std::optional<DType> dtype = parse_dtype(token.text);
+  if (!dtype)
+    return lexer.error(
+        token,
+        fmt::format("no dtype named '{}'; there are {}", token.text.substr(0, 40), dtype_names()),
+        code::kSyntax);
+  lexer.take();
+  return *dtype;
+}
+
+// "(0, 2, 3, 1)"; "layout" has been read.
+Result<Layout> parse_layout(Lexer& lexer) {
+  Layout layout;
+  LATHE_DO(lexer.expect("("));
+  while (!lexer.accept(")")) {
+    if (!layout.empty()) LATHE_DO(lexer.expect(","));
+    const Token token = lexer.peek();
+    LATHE_TRY(const int64_t dim, lexer.integer());
+    if (dim < 0 || dim > std::numeric_limits<int>::max())
+      return lexer.error(token, "a layout lists dims, counted from 0", code::kBadValue);
+    layout.push_back(static_cast<int>(dim));
+  }
+  return layout;
+}
+
+Result<bool> parse_bool(Lexer& lexer) {
+  if (lexer.accept("true")) return true;
+  if (lexer.accept("false")) return false;
+  return lexer.expected("true or false");
+}
+
+// "[a, b]" of what `parse_element` reads.
+template <class T, class F>
+Result<Attr> parse_list(Lexer& lexer, F parse_element) {
+  std::vector<T> list;
+  LATHE_DO(lexer.expect("["));
+  while (!lexer.accept("]")) {
+    if (!list.empty()) LATHE_DO(lexer.expect(","));
+    LATHE_TRY(T element, parse_element());
+    list.push_back(std::move(element));
+  }
+  return Attr(std::move(list));
+}
+
+template <class T>
+Result<Attr> as_attr(Result<T> result) {
+  if (!result.ok()) return std::move(result).error();
+  return Attr(*std::move(result));
+}
+
+Result<Attr> parse_value(Lexer& lexer, AttrKind kind) {
+  switch (kind) {
+    case AttrKind::boolean:
+      return as_attr(parse_bool(lexer));
+    case AttrKind::integer:
+      return as_attr(lexer.integer());
+    case AttrKind::number:
+      return as_attr(lexer.number());
+    case AttrKind::string:
+      return as_attr(lexer.string());
+    case AttrKind::dtype:
+      return as_attr(parse_dtype_token(lexer));
+    case AttrKind::dim:
+      return as_attr(parse_dim(lexer));
+    case AttrKind::ints:
+      return parse_list<int64_t>(lexer, [&] { return lexer.integer(); });
+    case AttrKind::numbers:
+      return parse_list<double>(lexer, [&] { return lexer.number(); });
+    case AttrKind::dims:
+      return parse_list<Dim>(lexer, [&] { return parse_dim(lexer); });
+    case AttrKind::bools:
+      return parse_list<bool>(lexer, [&] { return parse_bool(lexer); });
+    case AttrKind::layout:
+      LATHE_DO(lexer.expect("layout"));
+      return as_attr(parse_layout(lexer));
+  }
+  return lexer.expected("a value");
+}
+
+Result<int> parse_line_number(Lexer& lexer) {
+  LATHE_DO(lexer.expect(":"));
+  const Token token = lexer.peek();
+  LATHE_TRY(const int64_t line, lexer.integer());
+  if (line < 0 || line > kMaxLine)
+    return lexer.error(token, "this is no line or column number", code::kBadValue);
+  return static_cast<int>(line);
+}
+
+// `"model.py":12 "forward" "h = f(x)"`
+Result<Frame> parse_frame(Lexer& lexer) {
+  Frame frame;
+  LATHE_TRY(frame.file, lexer.string());
+  LATHE_TRY(frame.line, parse_line_number(lexer));
+  LATHE_TRY(frame.function, lexer.string());
+  LATHE_TRY(frame.code, lexer.string());
+  return frame;
+}
+
+Result<Loc> parse_python_location(Lexer& lexer, LocTable& locs) {
+  LocRow row;
+  row.kind = LocRow::Kind::python;
+  LATHE_TRY(row.fx_node, lexer.string());
+  LATHE_TRY(row.fx_target, lexer.string());
+  LATHE_TRY(row.module_path, lexer.string());
+  LATHE_TRY(row.module_class, lexer.string());
+  std::vector<Frame> frames;  // innermost first
+  while (lexer.accept(frames.empty() ? "at" : "from")) {
+    LATHE_TRY(Frame frame, parse_frame(lexer));
+    frames.push_back(std::move(frame));
+  }
+  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame)
+    row.frame = locs.add_frame(row.frame, std::move(*frame));
+  return locs.add(std::move(row));
+}
+
+Result<Loc> parse_location(Lexer& lexer, LocTable& locs, const std::map<int64_t, Loc>& earlier) {
+  if (lexer.accept("python")) return parse_python_location(lexer, locs);
+  if (lexer.accept("text")) {
+    LATHE_TRY(std::string file, lexer.string());
+    LATHE_TRY(const int line, parse_line_number(lexer));
+    LATHE_TRY(const int column, parse_line_number(lexer));
+    LATHE_TRY(std::string source_line, lexer.string());
+    return locs.text(std::move(file), line, column, std::move(source_line));
+  }
+  LATHE_DO(lexer.expect("derived"));
+  LATHE_TRY(const std::string by, lexer.string());
+  std::vector<Loc> from;
+  LATHE_DO(lexer.expect("["));
+  while (!lexer.accept("]")) {
+    if (!from.empty()) LATHE_DO(lexer.expect(","));
+    const Token token = lexer.peek();
+    LATHE_TRY(const int64_t number, parse_loc_number(lexer));
+    const auto found = earlier.find(number);
+    if (found == earlier.end())
+      return lexer.error(token, fmt::format("no location @{} above this one", number),
+                         code::kUndefinedValue);
+    from.push_back(found->second);
+  }
+  return locs.derive(by, std::move(from));
+}
+
+}  // namespace
+
+Result<TensorType> parse_type(Lexer& lexer) {
+  const Token start = lexer.peek();
+  TensorType type;
+  LATHE_TRY(type.dtype, parse_dtype_token(lexer));
+  LATHE_DO(lexer.expect("["));
+  while (!lexer.accept("]")) {
+    if (!type.shape.empty()) LATHE_DO(lexer.expect(","));
+    LATHE_TRY(Dim dim, parse_dim(lexer));
+    type.shape.push_back(std::move(dim));
+  }
+  if (lexer.accept("layout")) {
+    LATHE_TRY(type.layout, parse_layout(lexer));
+  }
+  if (Status status = check_type(type); !status.ok())
+    return lexer.error(start, status.error().message, status.error().code.c_str());
+  return type;
+}
+
+Result<Attr> parse_attr(Lexer& lexer, const OpDef& op, const AttrSpec& spec) {
+  if (spec.is_optional && lexer.accept("none")) return Attr();
+  Result<Attr> value = parse_value(lexer, spec.kind);
+  if (!value.ok() && value.error().code == code::kSyntax)
+    value.error().message =
+        fmt::format("attribute '{}' of '{}': {}", spec.name, op.name, value.error().message);
+  return value;
+}
+
+Result<int64_t> parse_loc_number(Lexer& lexer) {
+  const Token token = lexer.peek();
+  LATHE_TRY(const Token at, lexer.expect(TokenKind::function, "a location such as @3"));
+  int64_t number = 0;
+  bool is_number = at.text.size() <= 9;
+  for (char c : at.text) {
+    is_number &= c >= '0' && c <= '9';
+    if (is_number) number = number * 10 + (c - '0');
+  }
+  if (!is_number)
+    return lexer.error(token, fmt::format("'@{}' is no location's number", at.text.substr(0, 40)),
+                       code::kSyntax);
+  return number;
+}
+
+Result<std::map<int64_t, Loc>> parse_locs(Lexer& lexer, LocTable& locs) {
+  std::map<int64_t, Loc> rows;
+  LATHE_DO(lexer.expect("{"));
+  while (!lexer.accept("}")) {
+    const Token token = lexer.peek();
+    LATHE_TRY(const int64_t number, parse_loc_number(lexer));
+    LATHE_DO(lexer.expect("="));
+    LATHE_TRY(const Loc loc, parse_location(lexer, locs, rows));
+    if (!rows.emplace(number, loc).second)
+      return lexer.error(token, fmt::format("location @{} is defined twice", number),
+                         code::kRedefinedValue);
+  }
+  return rows;
+}
+
+}  // namespace lathe

@@ -1,0 +1,27 @@
+// The parts of the text form below statements: types, attribute values and locations.
+// Only ir/graph/parse*.cpp includes this.
+#pragma once
+#include <map>
+#include <string>
+
+#include "ir/graph/node.h"
+#include "ir/graph/op_def.h"
+#include "ir/support/lexer.h"
+#include "ir/support/result.h"
+
+namespace lathe {
+
+// A type, checked by check_type; errors stand at its first token.
+Result<TensorType> parse_type(Lexer& lexer);
+
+// The value of an attribute in the kind its row wants.
+Result<Attr> parse_attr(Lexer& lexer, const OpDef& op, const AttrSpec& spec);
+
+// The rows of a locs table by number; "locs" has been read. A derived row may name earlier rows
+// only.
+Result<std::map<int64_t, Loc>> parse_locs(Lexer& lexer, LocTable& locs);
+
+// The number of "@3".
+Result<int64_t> parse_loc_number(Lexer& lexer);
+
+}  // namespace lathe
