@@ -73,6 +73,17 @@ std::optional<std::vector<double>> literal_values(const Tensor& tensor) {
   return values;
 }
 
+// An attribute of the node is a size that is not known yet.
+bool is_symbolic(const Node& node) {
+  for (const Attr& attr : node.attrs) {
+    if (const Dim* dim = std::get_if<Dim>(&attr); dim != nullptr && !dim->is_const()) return true;
+    if (const auto* dims = std::get_if<std::vector<Dim>>(&attr))
+      for (const Dim& dim : *dims)
+        if (!dim.is_const()) return true;
+  }
+  return false;
+}
+
 void round_elements(Tensor& tensor) {
   if (!is_float(tensor.dtype)) return;
   for (double& value : tensor.floats) value = round_to(tensor.dtype, value);
@@ -125,6 +136,7 @@ class Folder {
       return is_literal(node);
     for (Value operand : node.operands)
       if (operand && known_.find(operand.node) == known_.end()) return false;
+    if (is_symbolic(node)) return false;
     bool has_source = traits.op_class == OpClass::source || is_literal(node);
     if (node.operands.empty() && !has_source) return false;
     for (const TensorType& type : node.types) {

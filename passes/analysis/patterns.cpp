@@ -24,9 +24,16 @@ bool is_op(Value value, std::string_view op) {
   return value && value.index == 0 && value.node->op->name == op;
 }
 
-bool is_weight(const Node& node) { return node.op->name == "constant" && !node.is_none("name"); }
+Value named_operand(const Node& node, std::string_view name) {
+  const auto& specs = node.op->operands;
+  for (size_t i = 0; i < specs.size(); ++i)
+    if (specs[i].name == name) return node.operand(static_cast<int>(i));
+  return {};
+}
 
-bool is_literal(const Node& node) { return node.op->name == "constant" && node.is_none("name"); }
+bool is_weight(const Node& node) { return node.op->name == kConstantOp && !node.is_none("name"); }
+
+bool is_literal(const Node& node) { return node.op->name == kConstantOp && node.is_none("name"); }
 
 ConstantValues::ConstantValues(const Graph& graph) {
   for (const auto& node : graph.nodes) {

@@ -12,6 +12,9 @@ namespace lathe {
 // `value` is the first result of a node of op `op`.
 bool is_op(Value value, std::string_view op);
 
+// The operand that the row calls `name`; null when the row has none or the node omits it.
+Value named_operand(const Node& node, std::string_view name);
+
 // A constant node that refers to a weight of the module, whose bytes may be absent.
 bool is_weight(const Node& node);
 // A constant node that holds its elements.

@@ -1,0 +1,117 @@
+// Removes what changes nothing in inference: dropout, aliases, copies, views and casts to what is
+// already there, and assertions.
+//
+// Early, because clones and casts stand between the parts of the patterns that later passes seek.
+// After functionalize, because before it a copy may be what keeps an in-place op from writing
+// elsewhere.
+//
+// Assertions: one that the types or a literal prove goes; one that they disprove is an error at its
+// place in the model; one that depends on data goes as well and is listed as a refusal, because a
+// program has no way to raise it. Dropout in training mode stays: it is meant.
+#include "fmt/format.h"
+#include "ir/support/diag_codes.h"
+#include "passes/analysis/patterns.h"
+#include "passes/analysis/rewrite.h"
+#include "passes/pass.h"
+
+namespace lathe {
+namespace {
+
+Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context);
+
+}  // namespace
+
+PassDef define_drop_noops() {
+  return {
+      .name = "drop_noops",
+      .summary = "remove dropout, copies, assertions, and views that change nothing",
+      .needs = Form::functional,
+      .leaves = Form::functional,
+      .counters = {"dropped", "asserts", "asserts_unchecked"},
+      .example = R"(
+func @main(%x: f32[4, 2]) -> f32[4, 2] {
+  %a = clone(%x)
+  %b = reshape(%a) {shape = [4, 2]}
+  %y = relu(%b)
+  return %y
+}
+=>
+func @main(%x: f32[4, 2]) -> f32[4, 2] {
+  %y = relu(%x)
+  return %y
+}
+)",
+      .run = run,
+  };
+}
+
+namespace {
+
+bool is_assert(const Node& node) {
+  return node.op->traits.has_effects && node.types.empty() && node.bodies.empty();
+}
+
+enum class Verdict : uint8_t { holds, fails, unknown };
+
+// An assertion on a value's metadata states them as attributes; one on a condition has the
+// condition as its operand.
+Verdict judge(const Node& node) {
+  if (node.operands.empty() || !node.operands[0]) return Verdict::unknown;
+  const TensorType& type = node.operands[0].type();
+  bool is_on_type = node.op->attr_index("dtype") >= 0;
+  if (!is_on_type) {
+    auto condition = splat_value(node.operands[0]);
+    if (!condition) return Verdict::unknown;
+    return *condition != 0 ? Verdict::holds : Verdict::fails;
+  }
+  if (!node.is_none("dtype") && node.dtype_attr("dtype", type.dtype) != type.dtype)
+    return Verdict::fails;
+  if (node.is_none("size")) return Verdict::holds;
+  Shape size = node.dims_attr("size");
+  if (size == type.shape) return Verdict::holds;
+  bool is_known = size.size() != type.shape.size();
+  for (size_t i = 0; i < size.size() && !is_known; ++i)
+    is_known = size[i].is_const() && type.shape[i].is_const() && size[i] != type.shape[i];
+  return is_known ? Verdict::fails : Verdict::unknown;
+}
+
+bool is_idle_dropout(const Node& node) {
+  if (node.op->attr_index("p") < 0 || node.types.size() != 1) return false;
+  std::string_view mode = node.op->attr_index("train") >= 0 ? "train" : "training";
+  bool is_dropout = node.op->name.find("dropout") != std::string::npos;
+  return is_dropout && (!node.bool_attr(mode, true) || node.float_attr("p") == 0);
+}
+
+Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
+  auto drop_assert = [&](const Node& node) -> Result<Replacement> {
+    Verdict verdict = judge(node);
+    if (verdict == Verdict::fails)
+      return Diag{code::kShapeMismatch, node.loc,
+                  fmt::format("the model asserts what does not hold: '{}' is {}",
+                              node.operands[0].node->name, to_string(node.operands[0].type()))};
+    bool holds = verdict == Verdict::holds;
+    context.counters[holds ? "asserts" : "asserts_unchecked"] += 1;
+    if (!holds)
+      context.refusals.push_back(
+          {node.loc, fmt::format("the assertion '{}' depends on data and is not checked when the "
+                                 "program runs",
+                                 node.name)});
+    return Replacement(std::vector<Value>());
+  };
+  auto visit = [&](Builder&, Node& node) -> Result<Replacement> {
+    if (is_assert(node)) return drop_assert(node);
+    if (!is_identity(node) && !is_idle_dropout(node)) return Replacement();
+    if (node.operands[0].type() != node.types[0]) return Replacement();
+    context.counters["dropped"] += 1;
+    return Replacement(std::vector<Value>{node.operands[0]});
+  };
+  Changed changed = Changed::no;
+  for (Graph* graph : all_graphs(unit.module)) {
+    LATHE_TRY(bool dropped, rewrite(unit.module, *graph, context.ops, "drop_noops", visit));
+    if (dropped) changed = Changed::yes;
+  }
+  return changed;
+}
+
+}  // namespace
+}  // namespace lathe
