@@ -17,6 +17,13 @@ Term constant_like(Term like, double value) {
   return {like.builder(), like.builder().scalar(value, dtype)};
 }
 
+Term size_like(Term like, const Dim& size) {
+  if (size.is_const()) return constant_like(like, static_cast<double>(size.value()));
+  Builder& builder = like.builder();
+  return {builder, builder.call("size_value", {},
+                                {{"value", size}, {"dtype", compute_dtype(like.dtype())}})};
+}
+
 Term operator+(Term a, Term b) { return apply("add", {a, b}); }
 Term operator-(Term a, Term b) { return apply("sub", {a, b}); }
 Term operator*(Term a, Term b) { return apply("mul", {a, b}); }

@@ -69,6 +69,7 @@ Term select(Term condition, Term if_true, double if_false);
 Term select(Term condition, double if_true, Term if_false);
 
 Term constant_like(Term like, double value);  // rank 0, of the dtype `like` computes in
+Term size_like(Term like, const Dim& size);   // the same for a size, which may be symbolic
 Term cast(Term x, DType dtype);               // x itself when it has that dtype
 Term reshape(Term x, Shape shape);            // x itself when it has that shape
 Term expand(Term x, Shape shape);             // likewise
