@@ -136,8 +136,8 @@ void read_dict(Reader& reader, json::Value value, Argument& out) {
   if (!reader.expect(value, json::Kind::object)) return;
   for (auto [key, member] : value.members()) {
     if (reader.failed()) return;
-    dict.emplace_back(std::string(key), Argument());
-    read(reader, member, dict.back().second);
+    dict.push_back({std::string(key), Argument()});
+    read(reader, member, dict.back().value);
   }
 }
 

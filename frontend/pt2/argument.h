@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -66,6 +65,7 @@ struct ComplexValue {
   double imag = 0;
 };
 
+struct DictItem;
 struct Argument {
   enum class Tag : uint8_t {
     as_none,
@@ -102,7 +102,7 @@ struct Argument {
     unknown,  // a variant newer than this reader; fails only where it is used
   };
   using OptionalName = std::optional<std::string>;
-  using Dict = std::vector<std::pair<std::string, Argument>>;
+  using Dict = std::vector<DictItem>;
 
   Tag tag = Tag::as_none;
   std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<bool>,
@@ -121,6 +121,10 @@ struct Argument {
   const T& as() const {
     return *std::get_if<T>(&value);
   }
+};
+struct DictItem {
+  std::string name;
+  Argument value;
 };
 std::string_view tag_name(Argument::Tag tag);  // "as_tensor"
 
