@@ -38,6 +38,7 @@ const std::vector<NamedPipeline>& pipelines() {
       {"default", "everything, from a PyTorch graph to a planned program",
        with(graph_steps(),
             {
+                {"split_group_norm", "before choose_layout, which then places what it makes"},
                 {"choose_layout", "before fusion, which must not cross a change of layout"},
                 {"fuse_epilogue",
                  "before fuse_pointwise, or the bias and the activation of a "

@@ -1,0 +1,218 @@
+// The contraction and attention templates against plain sums.
+#include "ir/templates/contraction.h"
+
+#include <cmath>
+
+#include "ir/templates/attention.h"
+#include "tests/templates/run_kernel.h"
+
+namespace lathe {
+namespace {
+
+using loop::Expr;
+using Index = std::span<const Expr>;
+
+struct Product {
+  int64_t batch, m, n, k;
+};
+
+class MatrixProduct : public ::testing::TestWithParam<std::tuple<Product, const char*>> {};
+
+// out[b, m, n] = relu(x[b, m, k] @ w[b, k, n] + bias[n])
+TEST_P(MatrixProduct, AgreesWithPlainSums) {
+  const auto& [p, isa] = GetParam();
+  const Product size = p;
+  const Target& target = *find_target(isa);
+  loop::Kernel kernel, packer;
+  kernel.pool = std::make_shared<loop::Pool>();
+  packer.pool = std::make_shared<loop::Pool>();
+  ContractionSpec spec;
+  if (size.batch > 1) spec.batch = {size.batch};
+  spec.m = {size.m};
+  spec.n = size.n;
+  spec.k = {size.k};
+  const PackedLayout layout = packed_layout(spec, target);
+  loop::Pool& pool = *kernel.pool;
+  auto x = kernel.add_buffer({"x", DType::f32, size.batch * size.m * size.k});
+  auto bias = kernel.add_buffer({"bias", DType::f32, size.n});
+  auto packed = kernel.add_buffer({"packed", DType::f32, layout.num_elements()});
+  auto out = kernel.add_buffer(
+      {"out", DType::f32, size.batch * size.m * size.n, loop::Space::global, true});
+  auto row = [&](Index batch, Expr m) {
+    return batch.empty() ? m : batch[0] * pool.integer(size.m) + m;
+  };
+  spec.a = [&](Index batch, Index m, Index k) {
+    return pool.load(x, row(batch, m[0]) * pool.integer(size.k) + k[0], DType::f32);
+  };
+  spec.epilogue = [&](Index batch, Index m, Expr n, Expr sum) {
+    Expr value = loop::max(sum + pool.load(bias, n, DType::f32), loop::constant_like(sum, 0));
+    return ResultElement{out, row(batch, m[0]) * pool.integer(size.n) + n, value};
+  };
+  build_contraction(kernel, spec, layout, packed, target);
+
+  auto w = packer.add_buffer({"w", DType::f32, size.batch * size.k * size.n});
+  auto packed_out =
+      packer.add_buffer({"packed", DType::f32, layout.num_elements(), loop::Space::global, true});
+  LoopNest nest = pack_nest(packer, spec, layout, packed_out, [&](Index batch, Index k, Expr n) {
+    loop::Pool& own = *packer.pool;
+    Expr depth = batch.empty() ? k[0] : batch[0] * own.integer(size.k) + k[0];
+    return own.load(w, depth * own.integer(size.n) + n, DType::f32);
+  });
+
+  Floats xs = numbers(size.batch * size.m * size.k, 1),
+         ws = numbers(size.batch * size.k * size.n, 2), biases = numbers(size.n, 3),
+         packs(size_t(layout.num_elements()), NAN), outs(size_t(size.batch * size.m * size.n), NAN);
+  run_kernel(schedule(std::move(nest), target), {&ws, &packs});
+  run_kernel(kernel, {&xs, &biases, &packs, &outs});
+  for (int64_t b = 0; b < size.batch; ++b) {
+    for (int64_t m = 0; m < size.m; ++m) {
+      for (int64_t n = 0; n < size.n; ++n) {
+        double sum = biases[size_t(n)];
+        for (int64_t k = 0; k < size.k; ++k) {
+          sum += double(xs[size_t((b * size.m + m) * size.k + k)]) *
+                 ws[size_t((b * size.k + k) * size.n + n)];
+        }
+        ASSERT_NEAR(outs[size_t((b * size.m + m) * size.n + n)], std::max(sum, 0.0), 1e-4)
+            << b << ", " << m << ", " << n;
+      }
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, MatrixProduct,
+    ::testing::Combine(::testing::Values(Product{1, 1, 1, 1}, Product{1, 15, 32, 8},
+                                         Product{1, 29, 10, 7}, Product{1, 5, 100, 12},
+                                         Product{3, 17, 33, 20}, Product{1, 40, 64, 16}),
+                       ::testing::Values("avx512", "avx2")));
+
+// A 3x3 convolution, channels last, unpadded; rows of 7 pixels share a tile.
+TEST(Convolution, AgreesWithPlainSums) {
+  const int64_t c = 5, o = 20, size = 7;
+  const Target& target = *find_target("avx512");
+  loop::Kernel kernel, packer;
+  kernel.pool = std::make_shared<loop::Pool>();
+  packer.pool = std::make_shared<loop::Pool>();
+  loop::Pool& pool = *kernel.pool;
+  ContractionSpec spec;
+  spec.m = {1, size, size};
+  spec.n = o;
+  spec.k = {3, 3, c};
+  const PackedLayout layout = packed_layout(spec, target);
+  auto x = kernel.add_buffer({"x", DType::f32, (size + 2) * (size + 2) * c});
+  auto packed = kernel.add_buffer({"packed", DType::f32, layout.num_elements()});
+  auto out = kernel.add_buffer({"out", DType::f32, size * size * o, loop::Space::global, true});
+  spec.a = [&](Index, Index m, Index k) {
+    Expr pixel = (m[1] + k[0]) * pool.integer(size + 2) + m[2] + k[1];
+    return pool.load(x, pixel * pool.integer(c) + k[2], DType::f32);
+  };
+  spec.epilogue = [&](Index, Index m, Expr n, Expr sum) {
+    return ResultElement{out, (m[1] * pool.integer(size) + m[2]) * pool.integer(o) + n, sum};
+  };
+  build_contraction(kernel, spec, layout, packed, target);
+  auto w = packer.add_buffer({"w", DType::f32, o * c * 9});
+  auto packed_out =
+      packer.add_buffer({"packed", DType::f32, layout.num_elements(), loop::Space::global, true});
+  LoopNest nest = pack_nest(packer, spec, layout, packed_out, [&](Index, Index k, Expr n) {
+    loop::Pool& own = *packer.pool;
+    return own.load(w,
+                    ((n * own.integer(c) + k[2]) * own.integer(3) + k[0]) * own.integer(3) + k[1],
+                    DType::f32);
+  });
+  Floats xs = numbers((size + 2) * (size + 2) * c, 1), ws = numbers(o * c * 9, 2),
+         packs(size_t(layout.num_elements()), NAN), outs(size_t(size * size * o), NAN);
+  run_kernel(schedule(std::move(nest), target), {&ws, &packs});
+  run_kernel(kernel, {&xs, &packs, &outs});
+  for (int64_t h = 0; h < size; ++h) {
+    for (int64_t v = 0; v < size; ++v) {
+      for (int64_t n = 0; n < o; ++n) {
+        double sum = 0;
+        for (int64_t i = 0; i < 3; ++i) {
+          for (int64_t j = 0; j < 3; ++j) {
+            for (int64_t k = 0; k < c; ++k) {
+              sum += double(xs[size_t(((h + i) * (size + 2) + v + j) * c + k)]) *
+                     ws[size_t(((n * c + k) * 3 + i) * 3 + j)];
+            }
+          }
+        }
+        ASSERT_NEAR(outs[size_t((h * size + v) * o + n)], sum, 1e-4);
+      }
+    }
+  }
+}
+
+struct AttentionSize {
+  int64_t heads, queries, keys, depth, width;
+  bool is_causal;
+};
+class AttentionTemplate : public ::testing::TestWithParam<AttentionSize> {};
+
+TEST_P(AttentionTemplate, AgreesWithPlainSoftmax) {
+  const AttentionSize s = GetParam();
+  loop::Kernel kernel;
+  kernel.pool = std::make_shared<loop::Pool>();
+  loop::Pool& pool = *kernel.pool;
+  auto q = kernel.add_buffer({"q", DType::f32, s.heads * s.queries * s.depth});
+  auto k = kernel.add_buffer({"k", DType::f32, s.heads * s.keys * s.depth});
+  auto v = kernel.add_buffer({"v", DType::f32, s.heads * s.keys * s.width});
+  auto out = kernel.add_buffer(
+      {"out", DType::f32, s.heads * s.queries * s.width, loop::Space::global, true});
+  AttentionSpec spec;
+  spec.batch = {s.heads};
+  spec.queries = s.queries;
+  spec.keys = s.keys;
+  spec.depth = s.depth;
+  spec.width = s.width;
+  spec.scale = 0.5;
+  spec.is_causal = s.is_causal;
+  auto at = [&](Index batch, int64_t rows, Expr row, int64_t columns, Expr column) {
+    return (batch[0] * pool.integer(rows) + row) * pool.integer(columns) + column;
+  };
+  spec.query = [&](Index b, Expr i, Expr d) {
+    return pool.load(q, at(b, s.queries, i, s.depth, d), DType::f32);
+  };
+  spec.key = [&](Index b, Expr t, Expr d) {
+    return pool.load(k, at(b, s.keys, t, s.depth, d), DType::f32);
+  };
+  spec.value = [&](Index b, Expr t, Expr e) {
+    return pool.load(v, at(b, s.keys, t, s.width, e), DType::f32);
+  };
+  spec.result = [&](Index b, Expr i, Expr e, Expr sum) {
+    return ResultElement{out, at(b, s.queries, i, s.width, e), sum};
+  };
+  build_attention(kernel, spec, *find_target("avx512"));
+  Floats qs = numbers(s.heads * s.queries * s.depth, 1),
+         ks = numbers(s.heads * s.keys * s.depth, 2), vs = numbers(s.heads * s.keys * s.width, 3),
+         outs(size_t(s.heads * s.queries * s.width), NAN);
+  run_kernel(kernel, {&qs, &ks, &vs, &outs});
+  for (int64_t h = 0; h < s.heads; ++h) {
+    for (int64_t i = 0; i < s.queries; ++i) {
+      std::vector<double> p(size_t(s.keys), 0);
+      double total = 0;
+      for (int64_t t = 0; t < s.keys; ++t) {
+        if (s.is_causal && t > i) continue;
+        double score = 0;
+        for (int64_t d = 0; d < s.depth; ++d) {
+          score += double(qs[size_t((h * s.queries + i) * s.depth + d)]) *
+                   ks[size_t((h * s.keys + t) * s.depth + d)];
+        }
+        p[size_t(t)] = std::exp(score * 0.5);
+        total += p[size_t(t)];
+      }
+      for (int64_t e = 0; e < s.width; ++e) {
+        double want = 0;
+        for (int64_t t = 0; t < s.keys; ++t)
+          want += p[size_t(t)] / total * vs[size_t((h * s.keys + t) * s.width + e)];
+        ASSERT_NEAR(outs[size_t((h * s.queries + i) * s.width + e)], want, 1e-4)
+            << h << ", " << i << ", " << e;
+      }
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Sizes, AttentionTemplate,
+                         ::testing::Values(AttentionSize{2, 20, 20, 8, 16, false},
+                                           AttentionSize{1, 1, 5, 4, 3, false},
+                                           AttentionSize{3, 29, 40, 16, 32, true},
+                                           AttentionSize{1, 15, 70, 6, 40, false}));
+
+}  // namespace
+}  // namespace lathe

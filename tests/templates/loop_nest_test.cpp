@@ -1,0 +1,161 @@
+// The generic schedule: every shape of loop gives what the plain expression means.
+#include "ir/templates/loop_nest.h"
+
+#include <cmath>
+
+#include "tests/templates/run_kernel.h"
+
+namespace lathe {
+namespace {
+
+using loop::Expr;
+
+// A nest over `extents` whose output is row-major; buffers are added by the test.
+struct NestBuilder {
+  LoopNest nest;
+  std::vector<Expr> at;
+  explicit NestBuilder(std::vector<int64_t> extents) {
+    nest.kernel.name = "test";
+    nest.kernel.pool = std::make_shared<loop::Pool>();
+    nest.extents = extents;
+    int64_t size = 1;
+    nest.index = pool().integer(0);
+    for (int64_t extent : extents) {
+      nest.vars.push_back(var(extent));
+      at.push_back(pool().var(nest.vars.back()));
+      nest.index = nest.index * pool().integer(extent) + at.back();
+      size *= extent;
+    }
+    nest.out = nest.kernel.add_buffer({"out", DType::f32, size, loop::Space::global, true});
+  }
+  loop::Pool& pool() { return *nest.kernel.pool; }
+  loop::Var var(int64_t extent) {
+    return nest.kernel.add_var({"i", loop::VarKind::loop, DType::i64, 1, 0, extent - 1});
+  }
+  loop::BufferRef input(int64_t size) { return nest.kernel.add_buffer({"x", DType::f32, size}); }
+  Expr load(loop::BufferRef buffer, Expr index) { return pool().load(buffer, index, DType::f32); }
+  Expr constant(int64_t value) { return pool().integer(value); }
+};
+
+const Target& avx512() { return *find_target("avx512"); }
+
+class Elementwise : public ::testing::TestWithParam<int64_t> {};
+
+TEST_P(Elementwise, GivesEveryElementOnce) {
+  const int64_t n = GetParam();
+  NestBuilder b({2, n});
+  loop::BufferRef x = b.input(2 * n);
+  b.nest.value = b.load(x, b.nest.index) * 2.0 + 1.0;
+  Floats in = numbers(2 * n, 1), out(in.size());
+  run_kernel(schedule(b.nest, avx512()), {&out, &in});
+  for (size_t i = 0; i < in.size(); ++i) EXPECT_EQ(out[i], in[i] * 2 + 1) << i;
+}
+INSTANTIATE_TEST_SUITE_P(Sizes, Elementwise, ::testing::Values(1, 3, 16, 17, 100, 1024, 5000));
+
+TEST(LoopNest, ReadsTransposedOperands) {
+  NestBuilder b({5, 37});
+  loop::BufferRef x = b.input(5 * 37);
+  b.nest.value = b.load(x, b.at[1] * b.constant(5) + b.at[0]);
+  Floats in = numbers(5 * 37, 2), out(in.size());
+  run_kernel(schedule(b.nest, avx512()), {&out, &in});
+  for (size_t i = 0; i < 5; ++i) {
+    for (size_t j = 0; j < 37; ++j) EXPECT_EQ(out[i * 37 + j], in[j * 5 + i]);
+  }
+}
+
+class Softmax : public ::testing::TestWithParam<int64_t> {};
+
+TEST_P(Softmax, ComputesRowStatisticsOnce) {
+  const int64_t n = GetParam();
+  NestBuilder b({3, n});
+  loop::BufferRef x = b.input(3 * n);
+  auto at = [&](Expr column) { return b.load(x, b.at[0] * b.constant(n) + column); };
+  loop::Var r = b.var(n), s = b.var(n);
+  Expr largest = loop::reduce(loop::ReduceOp::max, {r}, {b.constant(n)}, at(b.pool().var(r)));
+  Expr sum = loop::reduce(loop::ReduceOp::sum, {s}, {b.constant(n)},
+                          loop::exp(at(b.pool().var(s)) - largest));
+  b.nest.value = loop::exp(at(b.at[1]) - largest) / sum;
+  Floats in = numbers(3 * n, 3), out(in.size());
+  run_kernel(schedule(b.nest, avx512()), {&out, &in});
+  for (int64_t i = 0; i < 3; ++i) {
+    double largest_value = -INFINITY, total = 0;
+    for (int64_t j = 0; j < n; ++j)
+      largest_value = std::max(largest_value, double(in[size_t(i * n + j)]));
+    for (int64_t j = 0; j < n; ++j) total += std::exp(in[size_t(i * n + j)] - largest_value);
+    for (int64_t j = 0; j < n; ++j) {
+      const size_t k = size_t(i * n + j);
+      EXPECT_NEAR(out[k], std::exp(in[k] - largest_value) / total, 1e-6);
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Sizes, Softmax, ::testing::Values(1, 10, 16, 33, 128, 200));
+
+// out[h, w, c] = max over a 2x2 window of x[2h + i, 2w + j, c]: one accumulator lane for each
+// channel.
+TEST(LoopNest, PoolsOverLanesOfChannels) {
+  const int64_t c = 20;
+  NestBuilder b({3, 3, c});
+  loop::BufferRef x = b.input(6 * 6 * c);
+  loop::Var i = b.var(2), j = b.var(2);
+  Expr row = b.at[0] * b.constant(2) + b.pool().var(i),
+       column = b.at[1] * b.constant(2) + b.pool().var(j);
+  b.nest.value = loop::reduce(loop::ReduceOp::max, {i, j}, {b.constant(2), b.constant(2)},
+                              b.load(x, (row * b.constant(6) + column) * b.constant(c) + b.at[2]));
+  Floats in = numbers(6 * 6 * c, 4), out(size_t(9 * c));
+  run_kernel(schedule(b.nest, avx512()), {&out, &in});
+  auto read = [&](int64_t h, int64_t w, int64_t k) { return in[size_t((h * 6 + w) * c + k)]; };
+  for (int64_t h = 0; h < 3; ++h) {
+    for (int64_t w = 0; w < 3; ++w) {
+      for (int64_t k = 0; k < c; ++k) {
+        const float want =
+            std::max(std::max(read(2 * h, 2 * w, k), read(2 * h, 2 * w + 1, k)),
+                     std::max(read(2 * h + 1, 2 * w, k), read(2 * h + 1, 2 * w + 1, k)));
+        EXPECT_EQ(out[size_t((h * 3 + w) * c + k)], want);
+      }
+    }
+  }
+}
+
+// The reduction reads along its own variable: it is vectorised, the outputs are not.
+TEST(LoopNest, SumsContiguousRows) {
+  NestBuilder b({4, 5});
+  loop::BufferRef x = b.input(20 * 150);
+  loop::Var h = b.var(10), w = b.var(15);
+  b.nest.value = loop::reduce(loop::ReduceOp::sum, {h, w}, {b.constant(10), b.constant(15)},
+                              b.load(x, b.nest.index * b.constant(150) +
+                                            b.pool().var(h) * b.constant(15) + b.pool().var(w)));
+  Floats in = numbers(20 * 150, 5), out(20);
+  run_kernel(schedule(b.nest, avx512()), {&out, &in});
+  for (size_t i = 0; i < 20; ++i) {
+    double want = 0;
+    for (size_t k = 0; k < 150; ++k) want += in[i * 150 + k];
+    EXPECT_NEAR(out[i], want, 1e-4);
+  }
+}
+
+// Statistics that inner loops share are hoisted out of all of them.
+TEST(LoopNest, HoistsStatisticsOverSeveralLoops) {
+  const int64_t n = 3, rows = 4, columns = 18;
+  NestBuilder b({n, rows, columns});
+  loop::BufferRef x = b.input(n * rows * columns), y = b.input(columns * rows);
+  loop::Var r = b.var(rows), c = b.var(columns);
+  auto at = [&](Expr i, Expr j) {
+    return b.load(x, (b.at[0] * b.constant(rows) + i) * b.constant(columns) + j);
+  };
+  Expr sum = loop::reduce(loop::ReduceOp::sum, {r, c}, {b.constant(rows), b.constant(columns)},
+                          at(b.pool().var(r), b.pool().var(c)));
+  b.nest.value = at(b.at[1], b.at[2]) - sum + b.load(y, b.at[2] * b.constant(rows) + b.at[1]);
+  Floats in = numbers(n * rows * columns, 6), other = numbers(columns * rows, 7), out(in.size());
+  run_kernel(schedule(b.nest, avx512()), {&out, &in, &other});
+  for (int64_t i = 0; i < n; ++i) {
+    double total = 0;
+    for (int64_t k = 0; k < rows * columns; ++k) total += in[size_t(i * rows * columns + k)];
+    for (int64_t k = 0; k < rows * columns; ++k) {
+      const size_t e = size_t(i * rows * columns + k);
+      EXPECT_NEAR(out[e], in[e] - total + other[size_t((k % columns) * rows + k / columns)], 1e-4);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lathe
