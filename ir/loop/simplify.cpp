@@ -208,20 +208,26 @@ class Simplifier {
       return to_expr(pool_, form);
     }
     if (strip_inner_mods(form, divisor)) return modulo(std::move(form), divisor);
-    Linear reduced = {remainder(form.constant, divisor), {}};
-    for (const auto& [atom, coefficient] : form.terms)
-      if (coefficient % divisor != 0) reduced.terms.push_back({atom, coefficient % divisor});
+    // What divide() leaves inside, so that join() sees both halves of one division. Coefficients
+    // are not reduced for the same reason, unless that removes the mod.
+    Linear inside = {remainder(form.constant, divisor), {}};
+    Linear reduced = inside;
+    for (const auto& [atom, coefficient] : form.terms) {
+      if (coefficient % divisor == 0) continue;
+      inside.terms.push_back({atom, coefficient});
+      reduced.terms.push_back({atom, coefficient % divisor});
+    }
     if (auto same = single_quotient(reduced, divisor)) {
       reduced.constant = wrapping_sub(reduced.constant, wrapping_mul(*same, divisor));
       return to_expr(pool_, reduced);
     }
     Linear multiple;
     Linear rest;
-    if (int64_t g = split_factor(reduced, divisor, multiple, rest)) {
+    if (int64_t g = split_factor(inside, divisor, multiple, rest)) {
       accumulate(rest, linear(modulo(multiple, divisor / g)), g);
       return to_expr(pool_, rest);
     }
-    return mod(to_expr(pool_, reduced), pool_.integer(divisor));
+    return mod(to_expr(pool_, inside), pool_.integer(divisor));
   }
 
   // (c*(y % m) + ...) % D with D dividing m: the inner mod does nothing.

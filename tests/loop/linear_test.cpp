@@ -8,6 +8,7 @@
 #include <random>
 
 #include "ir/loop/scalar.h"
+#include "ir/loop/text.h"
 
 namespace lathe::loop {
 namespace {
@@ -59,6 +60,14 @@ class LinearTest : public ::testing::Test {
         vars[i] = is_done ? kernel.vars[i].min : vars[i] + 1;
       }
     }
+  }
+
+  // The extents of the variables, for messages.
+  std::string sizes_text() const {
+    std::string text = " with";
+    for (const VarInfo& var : kernel.vars)
+      text += " " + var.name + " < " + std::to_string(var.max + 1);
+    return text;
   }
 
   Kernel kernel;
@@ -206,9 +215,11 @@ TEST_F(LinearTest, RandomReshapeChains) {
     for (size_t d = 0; d < first.size(); ++d) {
       Expr simpler = simple(index[d]);
       expect_same(index[d], simpler);
-      EXPECT_EQ(simpler, kernel.pool->var({static_cast<uint32_t>(d)}));
+      EXPECT_EQ(simpler, kernel.pool->var({static_cast<uint32_t>(d)}))
+          << print(simpler, kernel) << " from " << print(index[d], kernel) << sizes_text();
     }
-    EXPECT_EQ(simple(flatten()), simple(original));
+    EXPECT_EQ(simple(flatten()), simple(original))
+        << print(simple(flatten()), kernel) << sizes_text();
   }
 }
 
