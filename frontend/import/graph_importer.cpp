@@ -1,0 +1,280 @@
+// Imports the calls of a graph. Its inputs and outputs are in graph_boundary.cpp.
+#include "frontend/import/graph_importer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+namespace {
+
+using pt2::Argument;
+using Tag = pt2::Argument::Tag;
+
+constexpr std::string_view kHigherOrder = "torch.ops.higher_order.";
+
+// Higher-order calls that run their one graph once, on their last operands: regions, not control
+// flow. Autocast regions keep their meaning because the types of the calls inside are checked.
+bool runs_its_graph(const pt2::Node& node) {
+  std::string_view target = node.target;
+  if (target.substr(0, kHigherOrder.size()) != kHigherOrder) return false;
+  target.remove_prefix(kHigherOrder.size());
+  bool is_region = target.substr(0, 5) == "wrap_" || target == "wrap" ||
+                   target == "tag_activation_checkpoint" || target == "invoke_subgraph" ||
+                   target == "strict_mode" || target == "hints_wrapper";
+  size_t graphs = 0;
+  for (const pt2::NamedArgument& input : node.inputs) graphs += input.arg.tag == Tag::as_graph;
+  return is_region && graphs == 1;
+}
+
+const pt2::Graph& graph_of(const pt2::Node& node) {
+  for (const pt2::NamedArgument& input : node.inputs)
+    if (input.arg.tag == Tag::as_graph) return *input.arg.as<pt2::GraphArgument>().graph;
+  static const pt2::Graph empty;
+  return empty;
+}
+
+// Results that are no tensors: their values stand in the graph's tables, or here.
+bool is_scalar_tag(Tag tag) {
+  return tag == Tag::as_sym_int || tag == Tag::as_sym_float || tag == Tag::as_sym_bool ||
+         tag == Tag::as_int || tag == Tag::as_float || tag == Tag::as_bool;
+}
+
+bool holds_tensors(Tag tag) {
+  return tag == Tag::as_tensor || tag == Tag::as_tensors || tag == Tag::as_optional_tensor ||
+         tag == Tag::as_optional_tensors || tag == Tag::as_nested_tensors || tag == Tag::as_graph ||
+         tag == Tag::as_string_to_argument;
+}
+
+// The tensors of a call's outputs in order; nullopt for one that the call does not return.
+Result<std::vector<std::optional<std::string>>> output_names(const pt2::Node& node, Scope& scope) {
+  std::vector<std::optional<std::string>> names;
+  for (const Argument& output : node.outputs) {
+    if (output.tag == Tag::as_tensor) {
+      names.emplace_back(output.as<std::string>());
+    } else if (output.tag == Tag::as_tensors) {
+      for (const std::string& name : output.as<std::vector<std::string>>())
+        names.emplace_back(name);
+    } else if (output.tag == Tag::as_optional_tensor || output.tag == Tag::as_optional_tensors) {
+      for (const auto& name : output.as<std::vector<Argument::OptionalName>>())
+        names.push_back(name);
+    } else if (output.tag == Tag::as_none) {
+      names.emplace_back();
+    } else if (!is_scalar_tag(output.tag)) {
+      return scope.broken(output.offset,
+                          fmt::format("a call cannot return {}", pt2::tag_name(output.tag)));
+    }
+  }
+  return names;
+}
+
+// What a call's node is called: older files name only its results.
+std::string call_name(const pt2::Node& node) {
+  if (!node.name.empty()) return node.name;
+  for (const Argument& output : node.outputs)
+    if (output.tag == Tag::as_tensor) return output.as<std::string>();
+  return {};
+}
+
+bool same_types(const TensorType& a, const TensorType& b, const Symbols& symbols) {
+  if (a.dtype != b.dtype || a.shape.size() != b.shape.size()) return false;
+  for (size_t i = 0; i < a.shape.size(); ++i)
+    if (!symbols.may_be_equal(a.shape[i], b.shape[i])) return false;
+  return true;
+}
+
+}  // namespace
+
+GraphImporter::GraphImporter(const json::Document& document, const pt2::ExportedProgram& program,
+                             Symbols& symbols, const ImportTable& table, const Registry& ops,
+                             ImportedModel& model)
+    : document_(document),
+      program_(program),
+      symbols_(symbols),
+      table_(table),
+      model_(model),
+      stacks_(model.module.locs),
+      builder_(model.module.main(), ops, Loc::unknown()),
+      scope_(program.graph_module.graph, document, symbols, builder_, model.module) {}
+
+Status GraphImporter::run() {
+  LATHE_DO(import_inputs());
+  LATHE_DO(check_supported());
+  LATHE_DO(import_nodes(program_.graph_module.graph, scope_));
+  return import_outputs();
+}
+
+Loc GraphImporter::locate(const pt2::Node& node) {
+  const pt2::NodeMetadata& metadata = node.metadata;
+  return stacks_.locate({call_name(node), node.target, metadata.stack_trace,
+                         metadata.nn_module_stack, metadata.from_node});
+}
+
+Result<bool> GraphImporter::is_symbolic(const pt2::Node& node, const pt2::Graph& graph) {
+  if (node.outputs.empty()) {
+    // An assertion about sizes; the ranges say the same.
+    for (const pt2::NamedArgument& input : node.inputs)
+      if (holds_tensors(input.arg.tag)) return false;
+    return true;
+  }
+  for (const Argument& output : node.outputs)
+    if (!is_scalar_tag(output.tag)) return false;
+  // A size that the caller's arguments do not determine comes from a tensor's elements.
+  for (const Argument& output : node.outputs) {
+    if (output.tag != Tag::as_sym_int) continue;
+    const auto& name = output.as<pt2::SymArgument<int64_t>>().as_name;
+    auto value = graph.sym_int_values.find(name.value_or(""));
+    if (value == graph.sym_int_values.end()) continue;
+    LATHE_TRY(Dim size, symbols_.dim(value->second));
+    std::vector<std::string> names;
+    size.collect_symbols(names);
+    for (const std::string& symbol : names)
+      if (!symbols_.is_input_symbol(symbol)) return false;
+  }
+  return true;
+}
+
+Status GraphImporter::import_nodes(const pt2::Graph& graph, Scope& scope) {
+  for (const pt2::Node& node : graph.nodes) {
+    LATHE_TRY(bool skips, is_symbolic(node, graph));
+    if (skips) continue;
+    builder_.set_loc(locate(node));
+    LATHE_DO(runs_its_graph(node) ? import_inlined(node, scope) : import_call_node(node, scope));
+  }
+  return Ok{};
+}
+
+Status GraphImporter::import_call_node(const pt2::Node& node, Scope& scope) {
+  ImportCall call;
+  call.target = node.target;
+  call.name = call_name(node);
+  call.loc = builder_.loc();
+  for (const pt2::NamedArgument& input : node.inputs) {
+    LATHE_TRY(CallArg arg, scope.argument(input.arg));
+    call.args.emplace_back(input.name, std::move(arg));
+  }
+  LATHE_TRY(auto names, output_names(node, scope));
+  for (const auto& name : names) {
+    // Types are given as far as every result has one.
+    if (!name) break;
+    LATHE_TRY(std::optional<TensorType> type, scope.expected_type(*name));
+    if (!type) break;
+    call.expected.push_back(*std::move(type));
+  }
+  auto results = import_call(builder_, table_, std::move(call));
+  if (!results.ok()) {
+    Diag diag = std::move(results).error();
+    if (diag.loc.is_unknown()) diag.loc = builder_.loc();
+    return diag;
+  }
+  return bind_outputs(node, {results->begin(), results->end()}, scope);
+}
+
+// The graph's inputs are the last operands; its calls become part of the graph around it.
+Status GraphImporter::import_inlined(const pt2::Node& node, Scope& scope) {
+  const pt2::Graph& graph = graph_of(node);
+  std::vector<CallArg> operands;
+  for (const pt2::NamedArgument& input : node.inputs) {
+    if (input.arg.tag == Tag::as_graph) continue;
+    LATHE_TRY(std::vector<CallArg> elements, scope.elements(input.arg));
+    for (CallArg& element : elements) operands.push_back(std::move(element));
+  }
+  if (operands.size() < graph.inputs.size())
+    return scope.broken(
+        node.offset, fmt::format("'{}' gives {} operands to a graph of {} inputs", call_name(node),
+                                 operands.size(), graph.inputs.size()));
+  size_t first = operands.size() - graph.inputs.size();
+  Scope inner(graph, document_, symbols_, builder_, model_.module);
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    const Argument& input = graph.inputs[i];
+    if (input.tag == Tag::as_tensor)
+      inner.bind(input.as<std::string>(), std::move(operands[first + i]));
+  }
+  LATHE_DO(import_nodes(graph, inner));
+  std::vector<CallArg> results;
+  for (const Argument& output : graph.outputs) {
+    if (is_scalar_tag(output.tag)) continue;
+    LATHE_TRY(std::vector<CallArg> elements, inner.elements(output));
+    for (CallArg& element : elements) results.push_back(std::move(element));
+  }
+  builder_.set_loc(locate(node));
+  return bind_outputs(node, results, scope);
+}
+
+Status GraphImporter::bind_outputs(const pt2::Node& node, const std::vector<CallArg>& results,
+                                   Scope& scope) {
+  LATHE_TRY(auto names, output_names(node, scope));
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!names[i]) continue;
+    if (i >= results.size())
+      return Diag{code::kBadModel, builder_.loc(),
+                  fmt::format("the file lists {} results of '{}', it has {}", names.size(),
+                              node.target, results.size())};
+    if (const Value* value = std::get_if<Value>(&results[i]); value && *value)
+      LATHE_DO(check_type(node, *names[i], *value, scope));
+    scope.bind(*names[i], results[i]);
+  }
+  return Ok{};
+}
+
+Status GraphImporter::check_type(const pt2::Node& node, const std::string& name, Value value,
+                                 Scope& scope) {
+  LATHE_TRY(std::optional<TensorType> expected, scope.expected_type(name));
+  if (!expected || same_types(value.type(), *expected, symbols_)) return Ok{};
+  return Diag{code::kTypeMismatch, builder_.loc(),
+              fmt::format("'{}' is {} in the file, but '{}' of its arguments is {}", name,
+                          to_string(*expected), node.target, to_string(value.type()))};
+}
+
+Status GraphImporter::find_unsupported(const pt2::Graph& graph, std::vector<Unsupported>& found) {
+  for (const pt2::Node& node : graph.nodes) {
+    LATHE_TRY(bool skips, is_symbolic(node, graph));
+    if (skips || table_.find(node.target)) continue;
+    if (runs_its_graph(node)) {
+      LATHE_DO(find_unsupported(graph_of(node), found));
+      continue;
+    }
+    Unsupported* row = nullptr;
+    for (Unsupported& known : found)
+      if (known.target == node.target) row = &known;
+    if (!row) row = &found.emplace_back(Unsupported{node.target, 0, locate(node)});
+    ++row->uses;
+  }
+  return Ok{};
+}
+
+std::string GraphImporter::unsupported_row(const Unsupported& op, size_t width) const {
+  const LocTable& locs = model_.module.locs;
+  std::string_view target = op.target;
+  if (target.substr(0, 10) == "torch.ops.") target.remove_prefix(10);
+  std::string row = fmt::format("{:<{}}  {} {} first at ", target, width, op.uses,
+                                op.uses == 1 ? "use, " : "uses,");
+  const LocRow& loc = locs[locs.origin(op.first)];
+  int32_t frame = locs.user_frame(loc.frame);
+  if (frame < 0) return row + "node " + loc.fx_node;
+  const Frame& place = locs.frame(frame);
+  row += fmt::format("{}:{}", place.file, place.line);
+  return place.code.empty() ? row : row + "  " + place.code;
+}
+
+Status GraphImporter::check_supported() {
+  std::vector<Unsupported> found;
+  LATHE_DO(find_unsupported(program_.graph_module.graph, found));
+  if (found.empty()) return Ok{};
+  Diag diag{code::kUnsupportedOp, model_.module.locs.text(model_.file, 0, 0),
+            found.size() == 1
+                ? "1 op of this model is not supported"
+                : fmt::format("{} ops of this model are not supported", found.size())};
+  size_t width = 0;
+  for (const Unsupported& op : found) {
+    size_t prefix = op.target.substr(0, 10) == "torch.ops." ? 10 : 0;
+    width = std::max(width, op.target.size() - prefix);
+  }
+  for (const Unsupported& op : found) diag.rows.push_back(unsupported_row(op, width));
+  return diag;
+}
+
+}  // namespace lathe

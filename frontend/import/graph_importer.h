@@ -1,0 +1,59 @@
+// Walks the calls of an FX graph and builds the nodes.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "frontend/import/import.h"
+#include "frontend/import/scope.h"
+#include "frontend/stacks/stacks.h"
+
+namespace lathe {
+
+class GraphImporter {
+ public:
+  // Fills model.module.graphs[0] and the leaves of model.signature; weights must be loaded.
+  GraphImporter(const json::Document& document, const pt2::ExportedProgram& program,
+                Symbols& symbols, const ImportTable& table, const Registry& ops,
+                ImportedModel& model);
+  Status run();
+
+ private:
+  using OutputSpec = pt2::OutputSpec;
+
+  Status import_inputs();
+  Status import_user_input(const pt2::InputSpec& spec);
+  Status import_outputs();
+  Status import_user_output(const pt2::OutputSpec& spec);
+  Status import_mutation(const pt2::OutputSpec& spec);
+
+  Status import_nodes(const pt2::Graph& graph, Scope& scope);
+  Status import_call_node(const pt2::Node& node, Scope& scope);
+  Status import_inlined(const pt2::Node& node, Scope& scope);
+  Status bind_outputs(const pt2::Node& node, const std::vector<CallArg>& results, Scope& scope);
+  Status check_type(const pt2::Node& node, const std::string& name, Value value, Scope& scope);
+
+  // Whether the call only computes sizes, which the graph's tables already hold.
+  Result<bool> is_symbolic(const pt2::Node& node, const pt2::Graph& graph);
+  Loc locate(const pt2::Node& node);
+
+  // All calls that no row imports, as one Diag.
+  struct Unsupported {
+    std::string target;
+    size_t uses = 0;
+    Loc first;
+  };
+  Status check_supported();
+  Status find_unsupported(const pt2::Graph& graph, std::vector<Unsupported>& found);
+  std::string unsupported_row(const Unsupported& op, size_t width) const;
+
+  const json::Document& document_;
+  const pt2::ExportedProgram& program_;
+  Symbols& symbols_;
+  const ImportTable& table_;
+  ImportedModel& model_;
+  StackReader stacks_;
+  Builder builder_;
+  Scope scope_;
+};
+
+}  // namespace lathe

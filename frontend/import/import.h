@@ -1,0 +1,42 @@
+// From a model file to a module: the graph as PyTorch wrote it, with the weights in place in the
+// mapped file, every location, and the signature.
+//
+// Knows no operator by name: the rows' imports say which node a call becomes (ir/op/import_call.h).
+#pragma once
+#include <string>
+
+#include "frontend/import/signature.h"
+#include "frontend/pt2/archive.h"
+#include "ir/graph/node.h"
+#include "ir/op/import_call.h"
+
+namespace lathe {
+
+struct ImportOptions {
+  std::string model = {};  // which model of an archive that holds several; empty: "model"
+  // A graph without weights: Weight::data then has a type and row-major strides, but no bytes.
+  bool allow_missing_weights = false;
+};
+
+struct ImportedModel {
+  Module module;  // its locations, weights (alive as long as the module) and symbols included
+  Signature signature;
+  std::string file;
+  std::string torch_version;
+  std::string schema_version;  // "8.20"
+  bool is_functional = false;  // after run_decompositions: no in-place calls
+  size_t num_fx_nodes = 0;     // of the main graph in the file
+};
+
+// `table` and `ops` must outlive the module. On failure `locs_on_error` (when given) receives the
+// table that the Diag's locations refer to. Unsupported operators come all at once, as rows of one
+// Diag. Result types are checked against those in the file.
+Result<ImportedModel> import_model(const std::string& path, const ImportTable& table,
+                                   const Registry& ops, const ImportOptions& options = {},
+                                   LocTable* locs_on_error = nullptr);
+Result<ImportedModel> import_model(FileBytes bytes, const std::string& file,
+                                   const ImportTable& table, const Registry& ops,
+                                   const ImportOptions& options = {},
+                                   LocTable* locs_on_error = nullptr);
+
+}  // namespace lathe

@@ -1,0 +1,211 @@
+// Finds each weight's bytes through the archive's payload configurations.
+#include "frontend/import/payloads.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "ir/graph/tensor.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+namespace {
+
+constexpr size_t kMaxListedNames = 20;
+
+struct Source {
+  const pt2::PayloadMeta* meta = nullptr;
+  std::string_view folder;
+};
+
+// The two configurations, with the documents that locations refer to.
+class Payloads {
+ public:
+  static Result<Payloads> read(const pt2::ModelFile& file, LocTable& locs) {
+    Payloads payloads;
+    LATHE_DO(payloads.read_one(file, file.weights_config, "weights", locs));
+    LATHE_DO(payloads.read_one(file, file.constants_config, "constants", locs));
+    return payloads;
+  }
+  Source find(const std::string& name) const {
+    for (const Part& part : parts_) {
+      auto found = part.config.config.find(name);
+      if (found != part.config.config.end()) return {&found->second, part.folder};
+    }
+    return {};
+  }
+  Diag fail(const Source& source, LocTable& locs, const char* code, std::string message) const {
+    for (const Part& part : parts_)
+      if (part.folder == source.folder)
+        return {code, json::locate(*part.document, source.meta->offset, locs), std::move(message)};
+    return {code, Loc::unknown(), std::move(message)};
+  }
+
+ private:
+  struct Part {
+    std::string_view folder;
+    FileBytes text;
+    std::unique_ptr<json::Document> document;
+    pt2::PayloadConfig config;
+  };
+  Status read_one(const pt2::ModelFile& file, const std::optional<FileBytes>& text,
+                  std::string_view folder, LocTable& locs) {
+    if (!text) return Ok{};
+    Part part{folder, *text, nullptr, {}};
+    std::string name = fmt::format("{}:data/{}/*config.json", file.file, folder);
+    LATHE_TRY(part.document, json::parse(part.text.text(), std::move(name), locs));
+    LATHE_TRY(part.config, pt2::read_payload_config(*part.document, locs));
+    parts_.push_back(std::move(part));
+    return Ok{};
+  }
+  std::vector<Part> parts_;
+};
+
+// One past the last element that strides reach from the offset; nullopt: negative or overflowing.
+std::optional<int64_t> extent(const std::vector<int64_t>& shape,
+                              const std::vector<int64_t>& strides, int64_t offset) {
+  if (offset < 0) return std::nullopt;
+  int64_t end = offset;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 0) return 0;
+    int64_t reach = 0;
+    if (strides[i] < 0 || __builtin_mul_overflow(shape[i] - 1, strides[i], &reach) ||
+        __builtin_add_overflow(end, reach, &end))
+      return std::nullopt;
+  }
+  if (__builtin_add_overflow(end, 1, &end)) return std::nullopt;
+  return end;
+}
+
+// Strides and storage offset, which must be constants.
+Status read_strides(const pt2::TensorMeta& meta, std::vector<int64_t>& strides, int64_t& offset,
+                    const std::string& name) {
+  bool is_static = !meta.storage_offset.expr_str && meta.strides.size() == meta.sizes.size();
+  for (const pt2::SymInt& stride : meta.strides) {
+    is_static = is_static && !stride.expr_str;
+    strides.push_back(stride.value);
+  }
+  offset = meta.storage_offset.value;
+  if (is_static) return Ok{};
+  return Diag{code::kBadModel, Loc::unknown(),
+              fmt::format("weight '{}' needs one constant stride a dim", name)};
+}
+
+// The tensor inside its payload, whose bytes are those of a whole storage.
+Status place(TensorData& data, FileBytes payload, int64_t offset, const std::string& name) {
+  int64_t width = dtype_bytes(data.type.dtype);
+  std::optional<int64_t> end = extent(data.type.static_shape(), data.strides, offset);
+  int64_t last_byte = 0;
+  if (!end || __builtin_mul_overflow(*end, width, &last_byte))
+    return Diag{code::kTooLarge, Loc::unknown(),
+                fmt::format("the strides of weight '{}' reach outside any memory", name)};
+  // Exported without data (from fake tensors): as good as missing.
+  if (payload.size == 0 && last_byte > 0) {
+    data.strides = row_major_strides(data.type.static_shape());
+    return Ok{};
+  }
+  if (static_cast<uint64_t>(last_byte) > payload.size)
+    return Diag{code::kMissingWeight, Loc::unknown(),
+                fmt::format("weight '{}' ({}) needs {} bytes, its payload has {}", name,
+                            to_string(data.type), last_byte, payload.size)};
+  if (*end == 0) offset = 0;
+  // Archives align payloads; one that does not is copied so that typed reads are allowed.
+  if (reinterpret_cast<uintptr_t>(payload.data) % static_cast<uintptr_t>(width) != 0)
+    payload = own_bytes(std::string(payload.text()));
+  size_t begin = static_cast<size_t>(offset * width);
+  data.bytes = payload.data + begin;
+  data.num_bytes = payload.size - begin;
+  data.owner = std::move(payload.owner);
+  return Ok{};
+}
+
+Status load_one(const pt2::ModelFile& file, const Payloads& payloads, const Source& source,
+                const std::string& name, Symbols& symbols, Module& module, TensorData& data) {
+  const pt2::PayloadMeta& meta = *source.meta;
+  auto fail = [&](const char* code, std::string message) {
+    return payloads.fail(source, module.locs, code, std::move(message));
+  };
+  if (meta.use_pickle || !meta.tensor_meta)
+    return fail(code::kUnsupported,
+                fmt::format("weight '{}' is pickled (a tensor subclass or custom object); only "
+                            "plain tensors are read",
+                            name));
+  auto stored = symbols.type(*meta.tensor_meta, name);
+  if (!stored.ok()) return fail(stored.error().code.c_str(), stored.error().message);
+  if (stored->dtype != data.type.dtype || stored->shape != data.type.shape)
+    return fail(code::kBadModel, fmt::format("weight '{}' is {} in the archive, {} in the graph",
+                                             name, to_string(*stored), to_string(data.type)));
+  int64_t offset = 0;
+  data.strides.clear();
+  Status status = read_strides(*meta.tensor_meta, data.strides, offset, name);
+  if (status.ok()) {
+    auto payload = file.payload(source.folder, meta.path_name);
+    status = payload.ok() ? place(data, *std::move(payload), offset, name)
+                          : Status(std::move(payload).error());
+  }
+  if (status.ok()) return status;
+  Diag diag = std::move(status).error();
+  return fail(diag.code.c_str(), std::move(diag.message));
+}
+
+std::optional<WeightKind> weight_kind(pt2::InputSpec::Tag tag) {
+  switch (tag) {
+    case pt2::InputSpec::Tag::parameter:
+      return WeightKind::parameter;
+    case pt2::InputSpec::Tag::buffer:
+      return WeightKind::buffer;
+    case pt2::InputSpec::Tag::tensor_constant:
+      return WeightKind::constant;
+    default:
+      return std::nullopt;
+  }
+}
+
+Diag missing_weights(const pt2::ModelFile& file, const std::vector<std::string>& names,
+                     LocTable& locs) {
+  Diag diag{code::kMissingWeight, locs.text(file.file, 0, 0),
+            fmt::format("{} weight{} of this model {} not in the file", names.size(),
+                        names.size() == 1 ? "" : "s", names.size() == 1 ? "is" : "are")};
+  if (!file.archive)
+    diag.message += ", which is a bare graph; plausible ones can be made with random:SEED";
+  for (size_t i = 0; i < names.size() && i < kMaxListedNames; ++i) diag.rows.push_back(names[i]);
+  if (names.size() > kMaxListedNames)
+    diag.rows.push_back(fmt::format("and {} more", names.size() - kMaxListedNames));
+  return diag;
+}
+
+}  // namespace
+
+Status load_weights(const pt2::ModelFile& file, const pt2::GraphSignature& signature,
+                    const pt2::Graph& graph, Symbols& symbols, bool allow_missing, Module& module) {
+  LATHE_TRY(Payloads payloads, Payloads::read(file, module.locs));
+  std::vector<std::string> missing;
+  for (const pt2::InputSpec& spec : signature.input_specs) {
+    std::optional<WeightKind> kind = weight_kind(spec.tag);
+    if (!kind) continue;
+    const std::string& value = spec.arg.as<std::string>();
+    auto meta = graph.tensor_values.find(value);
+    if (meta == graph.tensor_values.end())
+      return Diag{code::kBadModel, module.locs.text(file.program_name, 0, 0),
+                  fmt::format("input '{}' (weight '{}') has no entry in tensor_values", value,
+                              spec.target)};
+    Weight weight{*kind, spec.persistent, {}};
+    LATHE_TRY(weight.data.type, symbols.type(meta->second, spec.target));
+    if (!weight.data.type.is_static())
+      return Diag{code::kBadModel, module.locs.text(file.program_name, 0, 0),
+                  fmt::format("weight '{}' has the symbolic shape {}", spec.target,
+                              to_string(weight.data.type.shape))};
+    weight.data.strides = row_major_strides(weight.data.type.static_shape());
+    Source source = payloads.find(spec.target);
+    if (source.meta)
+      LATHE_DO(load_one(file, payloads, source, spec.target, symbols, module, weight.data));
+    if (!weight.data.bytes && !allow_missing) missing.push_back(spec.target);
+    module.weights.insert_or_assign(spec.target, std::move(weight));
+  }
+  if (!missing.empty()) return missing_weights(file, missing, module.locs);
+  return Ok{};
+}
+
+}  // namespace lathe
