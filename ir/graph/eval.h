@@ -1,5 +1,6 @@
 // The graph evaluator: the oracle. Runs the reference of every op, in order.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -18,6 +19,8 @@ struct EvalOptions {
   // Symbols' values; those that inputs determine are bound by the evaluator and need not be given.
   std::map<std::string, int64_t> symbols = {};
   std::function<bool(size_t done, size_t total)> progress = {};  // false stops with an error
+  // What all live values may take together, at 8 bytes an element; beyond it is an error.
+  uint64_t max_bytes = uint64_t{16} << 30;
 };
 
 struct EvalResult {
@@ -25,7 +28,8 @@ struct EvalResult {
   std::map<std::string, Tensor> mutated;  // buffers and inputs an in-place op wrote, by name
 };
 
-// Inputs in the order of graph.params; shapes and dtypes are checked against them.
+// Inputs in the order of graph.params; shapes and dtypes are checked against them. In-place nodes
+// are an error: functionalize first.
 Result<EvalResult> evaluate(const Module& module, const Graph& graph,
                             const std::vector<Tensor>& inputs, const EvalOptions& options = {});
 

@@ -194,6 +194,21 @@ void Graph::replace_uses(const std::map<Value, Value>& replacements) {
   for (Mutation& mutation : mutations) replace(mutation.value);
 }
 
+void Graph::substitute(const std::map<std::string, Dim>& symbols) {
+  auto substitute_in = [&](Node& node) {
+    for (TensorType& type : node.types)
+      for (Dim& dim : type.shape) dim = dim.substitute(symbols);
+    for (Attr& attr : node.attrs) {
+      if (auto* dim = std::get_if<Dim>(&attr)) *dim = dim->substitute(symbols);
+      if (auto* dims = std::get_if<std::vector<Dim>>(&attr))
+        for (Dim& dim : *dims) dim = dim.substitute(symbols);
+    }
+    for (const auto& body : node.bodies) body->substitute(symbols);
+  };
+  for (const auto& param : params) substitute_in(*param);
+  for (const auto& node : nodes) substitute_in(*node);
+}
+
 bool Graph::erase_dead() {
   std::unordered_set<const Node*> live;
   for (Value output : outputs) live.insert(output.node);

@@ -103,6 +103,8 @@ struct Graph {
   void replace_uses(Value from, Value to);  // operands (also inside bodies), outputs, mutations
   // Many replacements in one sweep; chains (a -> b, b -> c) are followed to their end.
   void replace_uses(const std::map<Value, Value>& replacements);
+  // Replaces symbols in types and attributes, in bodies too.
+  void substitute(const std::map<std::string, Dim>& symbols);
   // Removes nodes without users or effects, in bodies too; true when something went. In-place
   // nodes count as effects.
   bool erase_dead();
