@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "frontend/import/import.h"
 #include "ir/graph/node.h"
 #include "ir/graph/tensor.h"
 #include "ir/support/result.h"
@@ -38,13 +39,14 @@ class WeightStore {
 struct ModelOptions {
   std::optional<uint64_t> random_weights;  // a seed; null: the file's
   std::map<std::string, int64_t> dims;     // of symbols; their hints otherwise
+  bool allow_no_weights = false;           // load a graph that has none; using one is an error
 };
 
 struct Model {
   std::string path;
-  std::string producer;   // "torch 2.13.0 export", "text"
-  std::string signature;  // JSON: how args, kwargs and results flatten; "null" when unknown
-  Module module;          // as imported
+  std::string producer;                 // "torch 2.13.0 export", "text"
+  std::optional<Signature> signature;   // how args, kwargs and results flatten; not of text
+  Module module;                        // as imported
   std::map<std::string, int64_t> dims;  // a value for every symbol
   std::optional<uint64_t> random_weights;
 

@@ -1,0 +1,236 @@
+// The C ABI over the driver. Every function keeps its promises for a null handle too, and no
+// exception crosses: the library has none.
+#include "frontend/api/lathe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "experiments/runner/config.h"
+#include "frontend/api/info.h"
+#include "frontend/driver/build.h"
+#include "frontend/driver/files.h"
+#include "frontend/driver/machine.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+
+static_assert(static_cast<int>(DType::f64) == LATHE_F64 &&
+              static_cast<int>(DType::b8) == LATHE_BOOL);
+
+namespace {
+
+struct TensorInfo {
+  std::string name;
+  std::vector<int64_t> shape;
+  lathe_tensor_info info;
+};
+
+// Points the C struct at its own strings; call once the vector no longer grows.
+void finish(std::vector<std::unique_ptr<TensorInfo>>& tensors, std::string name,
+            const TensorType& type) {
+  auto tensor = std::make_unique<TensorInfo>();
+  tensor->name = std::move(name);
+  tensor->shape = type.static_shape();
+  int64_t bytes = type.static_elements().value_or(0) * dtype_bytes(type.dtype);
+  tensor->info = {tensor->name.c_str(), static_cast<lathe_dtype>(type.dtype), type.rank(),
+                  tensor->shape.data(), static_cast<uint64_t>(bytes)};
+  tensors.push_back(std::move(tensor));
+}
+
+}  // namespace
+
+}  // namespace lathe
+
+struct lathe_model {
+  std::string error;
+  lathe_status status = LATHE_OK;
+  lathe::Model model;
+  std::unique_ptr<lathe::Backend> backend;
+  lathe::Build build;
+  int threads = 1;
+  std::vector<std::unique_ptr<lathe::TensorInfo>> inputs;
+  std::vector<std::unique_ptr<lathe::TensorInfo>> outputs;
+  std::string info;
+  double last_run_ms = 0;
+
+  lathe_status fail(const lathe::Diag& diag, const lathe::LocTable& locs) {
+    error = lathe::render(diag, locs);
+    status = diag.is_internal ? LATHE_INTERNAL : LATHE_WRONG_INPUT;
+    return status;
+  }
+  bool is_loaded() const { return build.executable != nullptr; }
+};
+
+namespace lathe {
+
+namespace {
+
+// The keys that a load takes; those of measuring have no meaning here.
+Status check_keys(json::Value object, const json::Document& document, LocTable& locs) {
+  static const std::vector<std::string> kKeys = {"dims",   "isa",     "passes",
+                                                 "target", "threads", "weights"};
+  if (object.kind() != json::Kind::object) return Ok{};  // apply_config says so
+  for (json::Member member : object.members())
+    if (std::find(kKeys.begin(), kKeys.end(), member.key) == kKeys.end()) {
+      std::string near = nearest(member.key, kKeys);
+      return Diag{
+          code::kUnknownKey, json::locate(document, member.value.offset(), locs),
+          fmt::format("no option named '{}'{}", member.key,
+                      near.empty() ? fmt::format("; the options are {}", fmt::join(kKeys, ", "))
+                                   : fmt::format("; did you mean '{}'?", near))};
+    }
+  return Ok{};
+}
+
+Status load(lathe_model& handle, const char* path, const char* options_text, LocTable& locs) {
+  ExperimentConfig config;
+  if (options_text != nullptr) {
+    LATHE_TRY(auto document, json::parse(options_text, "options", locs, {.max_bytes = 1 << 20}));
+    LATHE_DO(check_keys(document->root(), *document, locs));
+    LocateFn locate = [&](size_t offset) { return json::locate(*document, offset, locs); };
+    LATHE_DO(apply_config(document->root(), locate, config));
+  }
+  if (config.variants.size() != 1 || config.targets.size() != 1 || config.threads.size() > 1)
+    return Diag{code::kBadValue, Loc::unknown(),
+                "a load takes one pipeline, one target and one number of threads"};
+  handle.threads = config.threads.empty() ? this_machine().cores : config.threads.front();
+  LATHE_TRY(handle.backend, make_backend(config.targets.front(), config.isa));
+  ModelOptions options;
+  options.dims = config.dims;
+  if (config.weights.is_random) options.random_weights = config.weights.seed;
+  LATHE_TRY(std::string found, find_model(path));
+  LATHE_TRY(handle.model, load_model(found, options, locs));
+  BuildFailure failure;
+  Result<Build> made =
+      build(handle.model, *handle.backend,
+            {.passes = config.variants.front().passes, .threads = handle.threads}, failure);
+  if (!made.ok()) {
+    locs = std::move(failure.locs);
+    return std::move(made).error();
+  }
+  handle.build = *std::move(made);
+  return Ok{};
+}
+
+void describe(lathe_model& handle) {
+  const Program& program = handle.build.program();
+  const Graph& graph = handle.model.module.main();
+  for (size_t i = 0; i < program.inputs.size(); ++i)
+    finish(handle.inputs, i < graph.params.size() ? graph.params[i]->name : "",
+           program.buffers[static_cast<size_t>(program.inputs[i])].type);
+  for (BufferId id : program.outputs) {
+    const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(id)];
+    finish(handle.outputs, buffer.name, buffer.type);
+  }
+  handle.info = info_json(handle.model, handle.build, handle.backend->target(), handle.threads);
+}
+
+const lathe_tensor_info* tensor_at(const std::vector<std::unique_ptr<TensorInfo>>& tensors,
+                                   int32_t index) {
+  bool is_valid = index >= 0 && static_cast<size_t>(index) < tensors.size();
+  return is_valid ? &tensors[static_cast<size_t>(index)]->info : nullptr;
+}
+
+std::vector<BufferView> views(const std::vector<std::unique_ptr<TensorInfo>>& tensors,
+                              const void* const* pointers) {
+  std::vector<BufferView> result;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    result.push_back({static_cast<std::byte*>(const_cast<void*>(pointers[i])),
+                      static_cast<size_t>(tensors[i]->info.num_bytes)});
+  return result;
+}
+
+bool has_null(const std::vector<std::unique_ptr<TensorInfo>>& tensors,
+              const void* const* pointers) {
+  if (pointers == nullptr) return !tensors.empty();
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (pointers[i] == nullptr && tensors[i]->info.num_bytes > 0) return true;
+  return false;
+}
+
+}  // namespace
+
+}  // namespace lathe
+
+extern "C" {
+
+int32_t lathe_abi_version(void) { return LATHE_ABI_VERSION; }
+
+lathe_model* lathe_load(const char* path, const char* options) {
+  auto* handle = new (std::nothrow) lathe_model;
+  if (handle == nullptr) return nullptr;
+  lathe::LocTable locs;
+  if (path == nullptr) {
+    handle->fail({lathe::code::kMissingFile, lathe::Loc::unknown(), "no path given"}, locs);
+    return handle;
+  }
+  lathe::Status status = lathe::load(*handle, path, options, locs);
+  if (status.ok()) {
+    lathe::describe(*handle);
+  } else {
+    handle->fail(status.error(), locs);
+  }
+  return handle;
+}
+
+void lathe_free(lathe_model* model) { delete model; }
+
+const char* lathe_error(const lathe_model* model) {
+  if (model == nullptr) return "no model";
+  return model->status == LATHE_OK ? nullptr : model->error.c_str();
+}
+
+lathe_status lathe_last_status(const lathe_model* model) {
+  return model == nullptr ? LATHE_WRONG_INPUT : model->status;
+}
+
+int32_t lathe_num_inputs(const lathe_model* model) {
+  return model == nullptr ? 0 : static_cast<int32_t>(model->inputs.size());
+}
+int32_t lathe_num_outputs(const lathe_model* model) {
+  return model == nullptr ? 0 : static_cast<int32_t>(model->outputs.size());
+}
+const lathe_tensor_info* lathe_input(const lathe_model* model, int32_t index) {
+  return model == nullptr ? nullptr : lathe::tensor_at(model->inputs, index);
+}
+const lathe_tensor_info* lathe_output(const lathe_model* model, int32_t index) {
+  return model == nullptr ? nullptr : lathe::tensor_at(model->outputs, index);
+}
+
+lathe_status lathe_run(lathe_model* model, const void* const* inputs, void* const* outputs) {
+  if (model == nullptr) return LATHE_WRONG_INPUT;
+  const lathe::LocTable& locs = model->model.module.locs;
+  if (!model->is_loaded())
+    return model->fail({lathe::code::kBadValue, lathe::Loc::unknown(), "the model is not loaded"},
+                       locs);
+  if (lathe::has_null(model->inputs, inputs) || lathe::has_null(model->outputs, outputs))
+    return model->fail(
+        {lathe::code::kBadValue, lathe::Loc::unknown(), "a pointer is null, expected memory"},
+        locs);
+  auto start = std::chrono::steady_clock::now();
+  lathe::Status status = model->build.executable->run(lathe::views(model->inputs, inputs),
+                                                      lathe::views(model->outputs, outputs));
+  std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
+  model->last_run_ms = elapsed.count();
+  if (!status.ok()) return model->fail(status.error(), model->build.lowered.unit.module.locs);
+  model->status = LATHE_OK;
+  return LATHE_OK;
+}
+
+double lathe_last_run_ms(const lathe_model* model) {
+  return model == nullptr ? 0 : model->last_run_ms;
+}
+int32_t lathe_num_threads(const lathe_model* model) {
+  return model == nullptr ? 0 : model->threads;
+}
+const char* lathe_info(const lathe_model* model) {
+  return model == nullptr ? "{}" : model->info.c_str();
+}
+
+}  // extern "C"

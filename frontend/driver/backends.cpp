@@ -1,0 +1,22 @@
+// The backends by name: the one place that lists them.
+#include <fmt/format.h>
+
+#include "backends/cpu/backend.h"
+#include "frontend/driver/build.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+
+std::vector<std::string> backend_names() { return {"cpu"}; }
+
+Result<std::unique_ptr<Backend>> make_backend(const std::string& target, const std::string& isa) {
+  if (target == "cpu") return make_cpu_backend(isa);
+  std::string near = nearest(target, backend_names());
+  return Diag{code::kBadValue, Loc::unknown(),
+              fmt::format("no target named '{}'; {}", target,
+                          near.empty() ? fmt::format("the targets are {}",
+                                                     fmt::join(backend_names(), ", "))
+                                       : fmt::format("did you mean '{}'?", near))};
+}
+
+}  // namespace lathe

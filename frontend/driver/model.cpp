@@ -1,0 +1,251 @@
+// Loads models and their data. Names no op: what a node is, its row says.
+#include "frontend/driver/model.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "frontend/driver/files.h"
+#include "frontend/driver/machine.h"
+#include "frontend/weights/npz.h"
+#include "frontend/weights/random.h"
+#include "ir/graph/text.h"
+#include "ir/op/all_ops.h"
+#include "ir/support/diag_codes.h"
+#include "ir/type/bind.h"
+#include "passes/pipeline.h"
+
+namespace lathe {
+
+namespace {
+
+bool is_row_major(const TensorData& data) {
+  std::vector<int64_t> shape = data.type.static_shape();
+  return data.strides == row_major_strides(shape);
+}
+
+// The table of FX targets, built once: it holds every schema of every row.
+Result<const ImportTable*> import_table() {
+  static const Result<ImportTable> table = ImportTable::create(builtin_registry());
+  if (!table.ok()) return Diag(table.error());
+  return &*table;
+}
+
+bool has_ending(const std::string& path, std::string_view ending) {
+  return path.size() > ending.size() &&
+         path.compare(path.size() - ending.size(), ending.size(), ending) == 0;
+}
+
+// Text names weights in constants only; the module learns their types from there.
+void declare_weights(Module& module) {
+  for (const auto& graph : module.graphs)
+    for (const auto& node : graph->nodes) {
+      if (node->op->attr_index("name") < 0 || node->is_none("name")) continue;
+      Weight& weight = module.weights[node->string_attr("name")];
+      if (weight.data.bytes != nullptr) continue;
+      weight.data.type = node->types[0];
+      weight.data.strides = row_major_strides(node->types[0].static_shape());
+    }
+}
+
+// Every symbol's size: given, or the exporter's example; inside its range.
+Status choose_dims(Model& model, const std::map<std::string, int64_t>& given) {
+  std::vector<std::string> symbols;
+  for (const auto& param : model.module.main().params)
+    for (const Dim& dim : param->types[0].shape) dim.collect_symbols(symbols);
+  for (const auto& [symbol, size] : given)
+    if (std::find(symbols.begin(), symbols.end(), symbol) == symbols.end()) {
+      std::string near = nearest(symbol, symbols);
+      std::string hint = symbols.empty() ? "the model has none"
+                         : near.empty()
+                             ? fmt::format("the model's are {}", fmt::join(symbols, ", "))
+                             : fmt::format("did you mean '{}'?", near);
+      return Diag{code::kBadValue, Loc::unknown(),
+                  fmt::format("no symbolic dim named '{}'; {}", symbol, hint)};
+    }
+  for (const std::string& symbol : symbols) {
+    auto chosen = given.find(symbol);
+    auto hint = model.module.hints.find(symbol);
+    if (chosen == given.end() && hint == model.module.hints.end())
+      return Diag{
+          code::kBadValue, Loc::unknown(),
+          fmt::format("the size of '{}' is not known, expected --dims {}=SIZE", symbol, symbol)};
+    int64_t size = chosen != given.end() ? chosen->second : hint->second;
+    DimRange range = model.module.dims[symbol];
+    if ((range.min && size < *range.min) || (range.max && size > *range.max))
+      return Diag{code::kDimRange, Loc::unknown(),
+                  fmt::format("'{}' = {} is outside its range, {} to {}", symbol, size,
+                              range.min.value_or(0),
+                              range.max ? fmt::format("{}", *range.max) : "any size")};
+    model.dims[symbol] = size;
+  }
+  return Ok{};
+}
+
+Result<Model> load_text(const std::string& path, LocTable& locs_on_error) {
+  Model model;
+  LATHE_TRY(std::string text, read_file(path));
+  LATHE_TRY(model.module, parse(text, builtin_registry(), path, &locs_on_error));
+  model.producer = "text";
+  declare_weights(model.module);
+  return model;
+}
+
+Result<Model> load_export(const std::string& path, const ModelOptions& options,
+                          LocTable& locs_on_error) {
+  LATHE_TRY(const ImportTable* table, import_table());
+  ImportOptions import;
+  import.allow_missing_weights = options.random_weights.has_value() || options.allow_no_weights;
+  LATHE_TRY(ImportedModel imported,
+            import_model(path, *table, builtin_registry(), import, &locs_on_error));
+  Model model;
+  model.producer = fmt::format("torch {} export", imported.torch_version);
+  model.signature = std::move(imported.signature);
+  model.module = std::move(imported.module);
+  return model;
+}
+
+}  // namespace
+
+Result<BufferView> WeightStore::get(const std::string& name) {
+  auto weight = module_.weights.find(name);
+  if (weight == module_.weights.end())
+    return Diag{code::kMissingWeight, Loc::unknown(), fmt::format("no weight named '{}'", name)};
+  const TensorData& data = weight->second.data;
+  int64_t num_bytes = data.type.static_elements().value_or(0) * dtype_bytes(data.type.dtype);
+  if (!seed_ && data.bytes != nullptr && is_row_major(data))
+    return BufferView{const_cast<std::byte*>(data.bytes), static_cast<size_t>(num_bytes)};
+  auto made = made_.find(name);
+  if (made == made_.end()) {
+    std::vector<std::byte> bytes;
+    if (seed_) {
+      bytes = random_weight(*seed_, name, data.type);
+    } else if (data.bytes != nullptr) {
+      LATHE_TRY(Tensor tensor, read_tensor(data));
+      bytes = to_bytes(tensor);
+    } else {
+      return Diag{
+          code::kMissingWeight, Loc::unknown(),
+          fmt::format("weight '{}' is not in the file, expected --weights random:SEED", name)};
+    }
+    made = made_.emplace(name, std::move(bytes)).first;
+  }
+  return BufferView{made->second.data(), made->second.size()};
+}
+
+void WeightStore::release(const std::string& name) {
+  if (made_.erase(name) != 0) return;
+  auto weight = module_.weights.find(name);
+  if (weight == module_.weights.end() || weight->second.data.bytes == nullptr) return;
+  // Only whole pages, whose neighbours may still be read; and only a file's, which come back.
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  auto begin = reinterpret_cast<uintptr_t>(weight->second.data.bytes);
+  uintptr_t end = (begin + weight->second.data.num_bytes) / page * page;
+  begin = (begin + page - 1) / page * page;
+  // A refusal costs memory, nothing else.
+  if (begin < end && is_file_mapping(reinterpret_cast<void*>(begin), end - begin))
+    (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+bool Model::has_weights() const {
+  return std::all_of(module.weights.begin(), module.weights.end(),
+                     [](const auto& entry) { return entry.second.data.bytes != nullptr; });
+}
+
+int64_t Model::num_weights() const {
+  int64_t sum = 0;
+  for (const auto& [name, weight] : module.weights)
+    sum += weight.data.type.static_elements().value_or(0);
+  return sum;
+}
+
+int64_t Model::weight_bytes() const {
+  int64_t sum = 0;
+  for (const auto& [name, weight] : module.weights)
+    sum += weight.data.type.static_elements().value_or(0) * dtype_bytes(weight.data.type.dtype);
+  return sum;
+}
+
+int64_t Model::num_nodes() const { return static_cast<int64_t>(module.main().nodes.size()); }
+
+Result<Model> load_model(const std::string& path, const ModelOptions& options,
+                         LocTable& locs_on_error) {
+  bool is_text = has_ending(path, ".lathe");
+  LATHE_TRY(Model model,
+            is_text ? load_text(path, locs_on_error) : load_export(path, options, locs_on_error));
+  model.path = path;
+  model.random_weights = options.random_weights;
+  locs_on_error = {};
+  LATHE_DO(choose_dims(model, options.dims));
+  return model;
+}
+
+Result<std::vector<TensorType>> input_types(const Model& model) {
+  std::vector<TensorType> types;
+  for (const auto& param : model.module.main().params) {
+    TensorType type = param->types[0];
+    for (Dim& dim : type.shape) {
+      LATHE_TRY(int64_t size, dim.evaluate(model.dims));
+      dim = size;
+    }
+    types.push_back(std::move(type));
+  }
+  return types;
+}
+
+Result<std::vector<Tensor>> random_inputs(const Model& model, uint64_t seed) {
+  LATHE_TRY(std::vector<TensorType> types, input_types(model));
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < types.size(); ++i) {
+    LATHE_TRY(Tensor input, random_input(seed, model.module.main().params[i]->name, types[i]));
+    inputs.push_back(std::move(input));
+  }
+  return inputs;
+}
+
+Result<std::vector<Tensor>> read_inputs(const Model& model, const std::string& npz_path) {
+  LATHE_TRY(std::vector<TensorType> types, input_types(model));
+  LATHE_TRY(std::vector<Tensor> inputs, read_npz(npz_path));
+  if (inputs.size() != types.size())
+    return Diag{code::kOperandCount, Loc::unknown(),
+                fmt::format("{}: the model takes {} tensors, got {}", npz_path, types.size(),
+                            inputs.size())};
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].dtype == types[i].dtype && inputs[i].shape == types[i].static_shape()) continue;
+    return Diag{code::kShapeMismatch, Loc::unknown(),
+                fmt::format("{}: tensor '{}' is {}[{}], expected {}", npz_path, i,
+                            dtype_name(inputs[i].dtype), fmt::join(inputs[i].shape, ", "),
+                            to_string(types[i]))};
+  }
+  return inputs;
+}
+
+DType model_dtype(const Model& model) {
+  const Graph& graph = model.module.main();
+  for (Value output : graph.outputs)
+    if (output && is_float(output.type().dtype)) return output.type().dtype;
+  for (const auto& param : graph.params)
+    if (is_float(param->types[0].dtype)) return param->types[0].dtype;
+  return DType::f32;
+}
+
+Result<Module> with_weights(const Model& model) {
+  Module module = clone(model.module);
+  if (!model.random_weights) return module;
+  WeightStore store = model.weights();
+  for (auto& [name, weight] : module.weights) {
+    LATHE_TRY(BufferView view, store.get(name));
+    auto bytes = std::make_shared<std::vector<std::byte>>(view.bytes, view.bytes + view.num_bytes);
+    store.release(name);
+    weight.data.strides = row_major_strides(weight.data.type.static_shape());
+    weight.data.bytes = bytes->data();
+    weight.data.num_bytes = bytes->size();
+    weight.data.owner = bytes;
+  }
+  return module;
+}
+
+}  // namespace lathe

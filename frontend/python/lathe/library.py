@@ -1,0 +1,70 @@
+"""liblathe.so through ctypes: where it is found and what its functions are."""
+
+import ctypes
+import functools
+import os
+import pathlib
+
+ABI_VERSION = 1
+
+# The numbers of lathe_dtype, as NumPy and PyTorch spell them. NumPy has no bf16: its bits are u16.
+NUMPY_DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "uint16", "float32", "float64")
+TORCH_DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
+
+
+class TensorInfo(ctypes.Structure):
+    """lathe_tensor_info."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("dtype", ctypes.c_int),
+        ("rank", ctypes.c_int32),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("num_bytes", ctypes.c_uint64),
+    ]
+
+
+def candidates():
+    """Paths to try: $LATHE_LIBRARY, beside this file, and the build folder of the tree around it."""
+    if os.environ.get("LATHE_LIBRARY"):
+        yield pathlib.Path(os.environ["LATHE_LIBRARY"])
+        return
+    here = pathlib.Path(__file__).resolve().parent
+    yield here / "liblathe.so"
+    for folder in here.parents:
+        yield folder / "bazel-bin/frontend/api/liblathe.so"
+
+
+@functools.lru_cache(maxsize=1)
+def library():
+    """The loaded library; an OSError that says how to get it when there is none."""
+    path = next((p for p in candidates() if p.is_file()), None)
+    if path is None:
+        raise OSError(
+            "liblathe.so was not found; build it with `bazel build //frontend/api:liblathe.so`, "
+            "or set LATHE_LIBRARY to its path"
+        )
+    lib = ctypes.CDLL(str(path))
+    handle, text, pointers = ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p)
+    signatures = {
+        "lathe_abi_version": (ctypes.c_int32, []),
+        "lathe_load": (handle, [text, text]),
+        "lathe_free": (None, [handle]),
+        "lathe_error": (text, [handle]),
+        "lathe_last_status": (ctypes.c_int, [handle]),
+        "lathe_num_inputs": (ctypes.c_int32, [handle]),
+        "lathe_num_outputs": (ctypes.c_int32, [handle]),
+        "lathe_input": (ctypes.POINTER(TensorInfo), [handle, ctypes.c_int32]),
+        "lathe_output": (ctypes.POINTER(TensorInfo), [handle, ctypes.c_int32]),
+        "lathe_run": (ctypes.c_int, [handle, pointers, pointers]),
+        "lathe_last_run_ms": (ctypes.c_double, [handle]),
+        "lathe_num_threads": (ctypes.c_int32, [handle]),
+        "lathe_info": (text, [handle]),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(lib, name)
+        function.restype, function.argtypes = result, arguments
+    version = lib.lathe_abi_version()
+    if version != ABI_VERSION:
+        raise OSError(f"{path} has ABI version {version}, expected {ABI_VERSION}")
+    return lib
