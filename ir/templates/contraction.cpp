@@ -308,7 +308,7 @@ void build_contraction(loop::Kernel& kernel, const ContractionSpec& spec,
 }
 
 LoopNest pack_nest(
-    loop::Kernel kernel, const ContractionSpec& spec, const PackedLayout& layout,
+    loop::Kernel& kernel, const ContractionSpec& spec, const PackedLayout& layout,
     loop::BufferRef packed,
     const std::function<Expr(std::span<const Expr>, std::span<const Expr>, Expr)>& b) {
   LoopNest nest;
