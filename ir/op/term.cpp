@@ -38,7 +38,9 @@ Term operator/(double a, Term b) { return constant_like(b, a) / b; }
 
 Term abs(Term x) { return apply("abs", {x}); }
 Term exp(Term x) { return apply("exp", {x}); }
+Term expm1(Term x) { return apply("expm1", {x}); }
 Term log(Term x) { return apply("log", {x}); }
+Term log1p(Term x) { return apply("log1p", {x}); }
 Term sqrt(Term x) { return apply("sqrt", {x}); }
 Term rsqrt(Term x) { return apply("rsqrt", {x}); }
 Term sin(Term x) { return apply("sin", {x}); }

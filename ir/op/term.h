@@ -44,7 +44,9 @@ Term operator/(double a, Term b);
 
 Term abs(Term x);
 Term exp(Term x);
+Term expm1(Term x);
 Term log(Term x);
+Term log1p(Term x);
 Term sqrt(Term x);
 Term rsqrt(Term x);
 Term sin(Term x);
