@@ -7,7 +7,7 @@
 //
 // Assertions: one that the types or a literal prove goes; one that they disprove is an error at its
 // place in the model; one that depends on data goes as well and is listed as a refusal, because a
-// program has no way to raise it. Dropout in training mode stays: it is meant.
+// program has no way to raise it.
 #include "fmt/format.h"
 #include "ir/support/diag_codes.h"
 #include "passes/analysis/patterns.h"
@@ -75,13 +75,6 @@ Verdict judge(const Node& node) {
   return is_known ? Verdict::fails : Verdict::unknown;
 }
 
-bool is_idle_dropout(const Node& node) {
-  if (node.op->attr_index("p") < 0 || node.types.size() != 1) return false;
-  std::string_view mode = node.op->attr_index("train") >= 0 ? "train" : "training";
-  bool is_dropout = node.op->name.find("dropout") != std::string::npos;
-  return is_dropout && (!node.bool_attr(mode, true) || node.float_attr("p") == 0);
-}
-
 Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
   auto drop_assert = [&](const Node& node) -> Result<Replacement> {
     Verdict verdict = judge(node);
@@ -100,8 +93,7 @@ Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
   };
   auto visit = [&](Builder&, Node& node) -> Result<Replacement> {
     if (is_assert(node)) return drop_assert(node);
-    if (!is_identity(node) && !is_idle_dropout(node)) return Replacement();
-    if (node.operands[0].type() != node.types[0]) return Replacement();
+    if (!is_identity(node)) return Replacement();
     context.counters["dropped"] += 1;
     return Replacement(std::vector<Value>{node.operands[0]});
   };

@@ -84,9 +84,12 @@ bool is_symbolic(const Node& node) {
   return false;
 }
 
+// As the evaluator does after every op.
 void round_elements(Tensor& tensor) {
-  if (!is_float(tensor.dtype)) return;
   for (double& value : tensor.floats) value = round_to(tensor.dtype, value);
+  if (tensor.dtype == DType::i64) return;
+  for (int64_t& value : tensor.integers)
+    value = static_cast<int64_t>(round_to(tensor.dtype, static_cast<double>(value)));
 }
 
 class Folder {

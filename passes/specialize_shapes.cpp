@@ -50,40 +50,22 @@ namespace {
 
 using Bindings = std::map<std::string, Dim>;
 
-struct CollectSymbols {
-  std::vector<std::string>& names;
-  void operator()(const Dim& dim) const { dim.collect_symbols(names); }
-  void operator()(const Shape& shape) const {
-    for (const Dim& dim : shape) dim.collect_symbols(names);
+void collect(const Node& node, std::vector<std::string>& names) {
+  for (const TensorType& type : node.types)
+    for (const Dim& dim : type.shape) dim.collect_symbols(names);
+  for (const Attr& attr : node.attrs) {
+    if (const auto* dim = std::get_if<Dim>(&attr)) dim->collect_symbols(names);
+    if (const auto* dims = std::get_if<std::vector<Dim>>(&attr))
+      for (const Dim& dim : *dims) dim.collect_symbols(names);
   }
-  template <class T>
-  void operator()(const T&) const {}
-};
-
-struct Substitute {
-  const Bindings& bindings;
-  void operator()(Dim& dim) const { dim = dim.substitute(bindings); }
-  void operator()(Shape& shape) const {
-    for (Dim& dim : shape) dim = dim.substitute(bindings);
-  }
-  template <class T>
-  void operator()(T&) const {}
-};
-
-// Calls `visit` with every shape and attribute of the graph.
-template <class Visit>
-void for_each_size(Graph& graph, const Visit& visit) {
-  auto visit_node = [&](Node& node) {
-    for (TensorType& type : node.types) visit(type.shape);
-    for (Attr& attr : node.attrs) std::visit(visit, attr);
-  };
-  for (auto& param : graph.params) visit_node(*param);
-  for (auto& node : graph.nodes) visit_node(*node);
 }
 
 std::set<std::string> symbols_of(Module& module) {
   std::vector<std::string> names;
-  for (Graph* graph : all_graphs(module)) for_each_size(*graph, CollectSymbols{names});
+  for (Graph* graph : all_graphs(module)) {
+    for (const auto& param : graph->params) collect(*param, names);
+    for (const auto& node : graph->nodes) collect(*node, names);
+  }
   std::set<std::string> all(names.begin(), names.end());
   for (const auto& [name, range] : module.dims) {
     (void)range;
@@ -151,7 +133,7 @@ Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context
     }
   }
   if (context.counters["bound"] == 0) return Changed::no;
-  for (Graph* graph : all_graphs(module)) for_each_size(*graph, Substitute{bindings});
+  for (const auto& graph : module.graphs) graph->substitute(bindings);
   for (const auto& [name, value] : bindings) {
     (void)value;
     module.dims.erase(name);

@@ -91,8 +91,8 @@ ViewOf view_of(const Node& node, int index, const Strides& operand) {
   const TensorType& to = node.types[static_cast<size_t>(index)];
   if (node.operands.empty() || !node.operands[0]) return {};
   const TensorType& from = node.operands[0].type();
-  if (op == "alias" || op == "detach" || op == "contiguous" || op == "dropout")
-    return {true, operand};
+  if (op == "alias" || op == "dropout") return {true, operand};
+  if (op == "contiguous") return {!operand || operand == contiguous_strides(from), operand};
   if (op == "cast") return {from.dtype == to.dtype, operand};
   if (op == "reshape" || op == "squeeze" || op == "unsqueeze")
     return view_of_reshape(from, to, operand);

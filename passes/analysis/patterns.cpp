@@ -60,7 +60,7 @@ bool is_identity(const Node& node) {
   }
   if (op == "slice") return node.int_attr("step", 1) == 1;
   return op == "reshape" || op == "expand" || op == "cast" || op == "squeeze" || op == "alias" ||
-         op == "detach" || op == "clone" || op == "contiguous";
+         op == "dropout" || op == "clone" || op == "contiguous";
 }
 
 std::optional<double> splat_value(Value value) {

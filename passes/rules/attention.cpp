@@ -103,6 +103,10 @@ bool is_all_masked(Value condition, Value scores) {
   if (!is_op(condition, "logical_not")) return false;
   Value any = condition.node->operands[0];
   if (!is_op(any, "any") || !is_op(any.node->operands[0], "logical_not")) return false;
+  int rank = scores.type().rank();
+  if (!any.node->bool_attr("keepdim") ||
+      normalized_dims(any.node->ints_attr("dim"), rank) != std::vector<int64_t>{rank - 1})
+    return false;
   auto compared = match_scalar(any.node->operands[0].node->operands[0], "eq");
   return compared && compared->tensor == scores && compared->scalar == -kInfinity;
 }
