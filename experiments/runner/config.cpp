@@ -106,7 +106,7 @@ Status read_source(Reader& r, const Member& member, DataSource& out) {
   if (text.compare(0, kRandom.size(), kRandom) != 0) {
     if (text == "random")
       return r.error(member.value, fmt::format("'{}' needs a seed: random:0", member.key));
-    if (text != "file") out.file = text;
+    out.file = text;
     return Ok{};
   }
   std::string digits = text.substr(kRandom.size());
@@ -177,9 +177,12 @@ Status read_passes(Reader& r, const Member& member) {
   }
   if (value.kind() != Kind::object || value.size() == 0)
     return r.wrong_kind(member, "a pipeline or an object of named pipelines");
+  std::set<std::string_view> names;
   for (Member named : value.members()) {
     std::string text;
     LATHE_DO(read_string(r, named, text));
+    if (!names.insert(named.key).second)
+      return r.error(named.value, fmt::format("pipeline '{}' is written twice", named.key));
     r.config.variants.push_back({std::string(named.key), text, r.at(named.value, 1)});
   }
   return Ok{};
@@ -286,6 +289,15 @@ Status read_isa(Reader& r, const Member& member) {
   return read_string(r, member, r.config.isa);
 }
 
+Status read_weights(Reader& r, const Member& member) {
+  LATHE_DO(read_source(r, member, r.config.weights));
+  DataSource& weights = r.config.weights;
+  if (!weights.is_random && weights.file != "file")
+    return r.error(member.value,
+                   fmt::format("'weights' is 'file' or 'random:SEED', got '{}'", weights.file));
+  return Ok{};
+}
+
 struct Key {
   std::string_view name;
   Status (*read)(Reader&, const Member&);
@@ -312,12 +324,12 @@ constexpr Key kKeys[] = {
     {"targets", read_targets},
     {"threads", read_threads},
     {"title", [](Reader& r, const Member& m) { return read_string(r, m, r.config.title); }},
-    {"weights", [](Reader& r, const Member& m) { return read_source(r, m, r.config.weights); }},
+    {"weights", read_weights},
 };
 
 std::string print_source(const DataSource& source) {
   if (source.is_random) return fmt::format("random:{}", source.seed);
-  return source.file.empty() ? "file" : source.file;
+  return source.file;
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace lathe {
 struct DataSource {
   bool is_random = false;
   uint64_t seed = 0;
-  std::string file = {};  // an .npz of inputs; empty for weights means "as in the model's file"
+  std::string file = {};  // an .npz of inputs; of weights always "file": the model's own
   Loc loc = {};
 };
 
@@ -47,7 +47,7 @@ struct ExperimentConfig {
   std::vector<NextStep> next;
 
   std::vector<ModelRef> models;
-  DataSource weights;                       // file
+  DataSource weights = {.file = "file"};
   DataSource inputs = {.is_random = true};  // random:0
   std::string mode = "default";             // torch.compile's word
   std::optional<bool> dynamic;              // null: as the model was exported

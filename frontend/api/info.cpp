@@ -29,7 +29,7 @@ Json constant_json(const PyConstant& constant) {
 }
 
 // A leaf is {"tensor": i} (the i-th tensor of inputs or outputs), {"size": "2*s0"} or
-// {"constant": value}.
+// {"constant": value}. Sizes of the results come with their value.
 Json leaf_json(const InputLeaf& leaf) {
   Json json;
   json["name"] = leaf.name;
@@ -39,13 +39,14 @@ Json leaf_json(const InputLeaf& leaf) {
   return json;
 }
 
-Json leaf_json(const OutputLeaf& leaf) {
+Json leaf_json(const OutputLeaf& leaf, const std::map<std::string, int64_t>& dims) {
   if (leaf.kind == OutputLeaf::Kind::tensor) return {{"tensor", leaf.output}};
-  if (leaf.kind == OutputLeaf::Kind::size) return {{"size", leaf.size.str()}};
-  return {{"constant", constant_json(leaf.constant)}};
+  if (leaf.kind == OutputLeaf::Kind::constant) return {{"constant", constant_json(leaf.constant)}};
+  Result<int64_t> value = leaf.size.evaluate(dims);
+  return {{"size", leaf.size.str()}, {"value", value.ok() ? Json(*value) : Json(nullptr)}};
 }
 
-Json signature_json(const Signature& signature) {
+Json signature_json(const Signature& signature, const std::map<std::string, int64_t>& dims) {
   Json json;
   json["in_spec"] = Json::parse(signature.in_spec_json, nullptr, false);
   json["out_spec"] = Json::parse(signature.out_spec_json, nullptr, false);
@@ -53,7 +54,7 @@ Json signature_json(const Signature& signature) {
   json["inputs"] = Json::array();
   for (const InputLeaf& leaf : signature.inputs) json["inputs"].push_back(leaf_json(leaf));
   json["outputs"] = Json::array();
-  for (const OutputLeaf& leaf : signature.outputs) json["outputs"].push_back(leaf_json(leaf));
+  for (const OutputLeaf& leaf : signature.outputs) json["outputs"].push_back(leaf_json(leaf, dims));
   return json;
 }
 
@@ -84,7 +85,8 @@ std::string info_json(const Model& model, const Build& build, const Target& targ
   json["mutations"] = Json::array();
   for (const Mutation& mutation : graph.mutations)
     json["mutations"].push_back({{"target", mutation.target}, {"is_input", mutation.is_input}});
-  json["signature"] = model.signature ? signature_json(*model.signature) : Json(nullptr);
+  json["signature"] =
+      model.signature ? signature_json(*model.signature, model.dims) : Json(nullptr);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -120,12 +120,13 @@ Result<BufferView> WeightStore::get(const std::string& name) {
     return BufferView{const_cast<std::byte*>(data.bytes), static_cast<size_t>(num_bytes)};
   auto made = made_.find(name);
   if (made == made_.end()) {
-    std::vector<std::byte> bytes;
+    FileBytes bytes;
     if (seed_) {
-      bytes = random_weight(*seed_, name, data.type);
+      LATHE_TRY(bytes, random_tensor(name, data.type, weight_rule(name, data.type), *seed_));
     } else if (data.bytes != nullptr) {
       LATHE_TRY(Tensor tensor, read_tensor(data));
-      bytes = to_bytes(tensor);
+      auto dense = std::make_shared<std::vector<std::byte>>(to_bytes(tensor));
+      bytes = {dense->data(), dense->size(), dense};
     } else {
       return Diag{
           code::kMissingWeight, Loc::unknown(),
@@ -133,7 +134,7 @@ Result<BufferView> WeightStore::get(const std::string& name) {
     }
     made = made_.emplace(name, std::move(bytes)).first;
   }
-  return BufferView{made->second.data(), made->second.size()};
+  return BufferView{const_cast<std::byte*>(made->second.data), made->second.size};
 }
 
 void WeightStore::release(const std::string& name) {
@@ -200,7 +201,14 @@ Result<std::vector<Tensor>> random_inputs(const Model& model, uint64_t seed) {
   LATHE_TRY(std::vector<TensorType> types, input_types(model));
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < types.size(); ++i) {
-    LATHE_TRY(Tensor input, random_input(seed, model.module.main().params[i]->name, types[i]));
+    const std::string& name = model.module.main().params[i]->name;
+    LATHE_TRY(FileBytes bytes, random_tensor(name, types[i], input_rule(name, types[i]), seed));
+    TensorData data;
+    data.type = types[i];
+    data.strides = row_major_strides(types[i].static_shape());
+    data.bytes = bytes.data;
+    data.num_bytes = bytes.size;
+    LATHE_TRY(Tensor input, read_tensor(data));
     inputs.push_back(std::move(input));
   }
   return inputs;
@@ -234,17 +242,7 @@ DType model_dtype(const Model& model) {
 
 Result<Module> with_weights(const Model& model) {
   Module module = clone(model.module);
-  if (!model.random_weights) return module;
-  WeightStore store = model.weights();
-  for (auto& [name, weight] : module.weights) {
-    LATHE_TRY(BufferView view, store.get(name));
-    auto bytes = std::make_shared<std::vector<std::byte>>(view.bytes, view.bytes + view.num_bytes);
-    store.release(name);
-    weight.data.strides = row_major_strides(weight.data.type.static_shape());
-    weight.data.bytes = bytes->data();
-    weight.data.num_bytes = bytes->size();
-    weight.data.owner = bytes;
-  }
+  if (model.random_weights) LATHE_DO(random_weights(module, *model.random_weights, false));
   return module;
 }
 

@@ -33,7 +33,7 @@ class WeightStore {
  private:
   const Module& module_;
   std::optional<uint64_t> seed_;
-  std::map<std::string, std::vector<std::byte>> made_;  // generated, or made contiguous
+  std::map<std::string, FileBytes> made_;  // generated, or made contiguous
 };
 
 struct ModelOptions {

@@ -1,0 +1,129 @@
+"""Lathe beside PyTorch eager, interleaved in one process: who is faster, and by how much.
+
+    python tests/bench/peers.py [--models ffnn,resnet18,bert_base] [--threads 1,2] [--json OUT]
+
+Both run the zoo's graph with the weights and inputs of one seed. Results are compared before
+anything is timed. The ratio is eager's median over Lathe's, above 1 when Lathe is faster; its range
+is that of the ratios of neighbouring samples, 10th to 90th percentile. Needs PyTorch 2.13.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "frontend/python"), str(ROOT / "tests/bench")]
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+
+import eager  # noqa: E402
+import lathe  # noqa: E402
+from lathe import random  # noqa: E402
+
+SEED = 0
+NUMPY_DTYPES = {"f32": "float32", "i64": "int64", "bool": "bool"}
+TOLERANCE = 1e-4  # relative, and absolute times the result's root mean square
+
+
+def inputs_of(model):
+    """Torch tensors for every input, as `--inputs random:SEED` makes them."""
+    tensors = []
+    for info in model.info["inputs"]:
+        array = random.input(info["name"], NUMPY_DTYPES[info["dtype"]], info["shape"], SEED)
+        tensors.append(torch.from_numpy(np.ascontiguousarray(array)))
+    return tensors
+
+
+def results(value):
+    """Tensors of a nested result, in order."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [t for item in value for t in results(item)] if isinstance(value, (list, tuple)) else []
+
+
+def largest_error(mine, theirs):
+    """The largest error over what the tolerance allows; at most 1 is agreement."""
+    worst = 0.0
+    for a, b in zip(results(mine), results(theirs), strict=True):
+        a, b = a.double(), b.double()
+        allowed = TOLERANCE * (b.abs() + b.square().mean().sqrt())
+        worst = max(worst, ((a - b).abs() / allowed.clamp_min(1e-30)).max().item())
+    return worst
+
+
+def interleave(calls, min_seconds, min_rounds=15):
+    """Milliseconds of each call, taken in turns, after three turns that are not counted."""
+    for _ in range(3):
+        for call in calls:
+            call()
+    samples = [[] for _ in calls]
+    start = time.perf_counter()
+    while len(samples[0]) < min_rounds or time.perf_counter() - start < min_seconds:
+        for call, taken in zip(calls, samples):
+            before = time.perf_counter()
+            call()
+            taken.append((time.perf_counter() - before) * 1e3)
+    return [np.array(s) for s in samples]
+
+
+def compare(name, threads, min_seconds):
+    """One row: medians, the ratio and its spread."""
+    path = ROOT / f"tests/zoo/{name}.aten.json.gz"
+    torch.set_num_threads(threads)
+    module = eager.load(path, SEED)
+    model = lathe.load(path, weights=f"random:{SEED}", threads=threads)
+    tensors = inputs_of(model)
+    with torch.inference_mode():
+        error = largest_error(model(*tensors), module(*tensors))
+        mine, theirs = interleave(
+            [lambda: model(*tensors), lambda: module(*tensors)], min_seconds
+        )
+    ratios = theirs / mine
+    return {
+        "model": name,
+        "threads": threads,
+        "lathe_ms": float(np.median(mine)),
+        "eager_ms": float(np.median(theirs)),
+        "ratio": float(np.median(theirs) / np.median(mine)),
+        "ratio_p10": float(np.percentile(ratios, 10)),
+        "ratio_p90": float(np.percentile(ratios, 90)),
+        "samples": len(mine),
+        "error": error,
+        "agrees": error <= 1,
+        "isa": model.info["isa"],
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--models", default="ffnn,resnet18,bert_base")
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--seconds", type=float, default=5, help="least time for each row")
+    parser.add_argument("--json", help="where to write the rows")
+    arguments = parser.parse_args()
+    print(f"Lathe beside PyTorch {torch.__version__} eager; a ratio above 1: Lathe is faster")
+    print(f"{'model':<12} {'threads':>7} {'eager':>10} {'Lathe':>10} {'ratio':>7} {'10-90 %':>13}")
+    rows = []
+    for name in arguments.models.split(","):
+        for threads in map(int, arguments.threads.split(",")):
+            row = compare(name, threads, arguments.seconds)
+            rows.append(row)
+            spread = f"{row['ratio_p10']:.2f} to {row['ratio_p90']:.2f}"
+            verdict = "" if row["agrees"] else f"  WRONG: {row['error']:.1f} x the tolerance"
+            print(
+                f"{name:<12} {threads:>7} {row['eager_ms']:>7.3g} ms {row['lathe_ms']:>7.3g} ms "
+                f"{row['ratio']:>6.2f}x {spread:>13}{verdict}",
+                flush=True,
+            )
+    if arguments.json:
+        pathlib.Path(arguments.json).write_text(json.dumps({"rows": rows}, indent=1) + "\n")
+    return 0 if all(row["agrees"] for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

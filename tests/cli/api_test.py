@@ -1,0 +1,76 @@
+"""lathe.load on NumPy arrays, through the C ABI."""
+
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+
+os.environ["LATHE_LIBRARY"] = str(pathlib.Path("frontend/api/liblathe.so").resolve())
+sys.path.insert(0, "frontend/python")
+
+try:
+    import numpy as np
+
+    import lathe
+except ImportError as error:
+    raise unittest.SkipTest(f"needs numpy: {error}") from None
+
+GRAPHS = pathlib.Path("experiments/graphs")
+
+SCALE = """dim s0 in [1, 64]
+func @main(%x: f32[s0, 3], %y: f32[3]) -> f32[s0, 3] {
+  %z = mul(%x, %y)
+  return %z
+}
+"""
+
+
+class LoadTest(unittest.TestCase):
+    def text(self, text):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = pathlib.Path(folder.name, "m.lathe")
+        path.write_text(text)
+        return path
+
+    def test_runs_an_exported_graph(self):
+        model = lathe.load(GRAPHS / "small_ffnn.json.gz", weights="random:0", threads=1)
+        y = model(np.ones((16, 256), np.float32))
+        self.assertEqual(y.shape, (16, 10))
+        np.testing.assert_allclose(y.sum(axis=1), 1, rtol=1e-5)
+        self.assertGreater(model.last_run_ms, 0)
+        self.assertEqual(model.info["threads"], 1)
+
+    def test_compiles_for_each_size(self):
+        model = lathe.load(self.text(SCALE), dims={"s0": 2})
+        for rows in (2, 5, 2):
+            x = np.arange(rows * 3, dtype=np.float32).reshape(rows, 3)
+            y = np.array([1, 2, 3], np.float32)
+            np.testing.assert_array_equal(model(x, y), x * y)
+
+    def test_a_transposed_array_is_read_as_it_means(self):
+        model = lathe.load(self.text(SCALE), dims={"s0": 2})
+        x = np.arange(6, dtype=np.float32).reshape(3, 2).T
+        np.testing.assert_array_equal(model(x, np.ones(3, np.float32)), x)
+
+    def test_wrong_arguments_say_what_was_expected(self):
+        model = lathe.load(self.text(SCALE), dims={"s0": 2})
+        with self.assertRaisesRegex(lathe.LatheError, r"input 0 \('x'\) is float32\[2, 3\], got float64"):
+            model(np.ones((2, 3)), np.ones(3, np.float32))
+        with self.assertRaisesRegex(lathe.LatheError, "expected 2 tensors, got 1"):
+            model(np.ones((2, 3), np.float32))
+        with self.assertRaisesRegex(lathe.LatheError, "outside its range"):
+            model(np.ones((65, 3), np.float32), np.ones(3, np.float32))
+
+    def test_wrong_files_and_options(self):
+        with self.assertRaisesRegex(lathe.LatheError, "missing-file"):
+            lathe.load("nowhere.pt2")
+        with self.assertRaisesRegex(lathe.LatheError, "missing-weight"):
+            lathe.load(GRAPHS / "small_ffnn.json.gz")
+        with self.assertRaisesRegex(lathe.LatheError, "unknown-pass"):
+            lathe.load(self.text(SCALE), passes="nothing", dims={"s0": 2})
+
+
+if __name__ == "__main__":
+    unittest.main()

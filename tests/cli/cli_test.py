@@ -1,0 +1,176 @@
+"""The command line as a person meets it: exit codes, where errors point, what results hold."""
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+LATHE = pathlib.Path("frontend/cli/lathe").resolve()
+GRAPHS = pathlib.Path("experiments/graphs").resolve()
+
+RELU = """func @main(%x: f32[4]) -> f32[4] {
+  %a = relu(%x)
+  %b = relu(%x)
+  %y = add(%a, %b)
+  return %y
+}
+"""
+
+
+class CliTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def lathe(self, *words, expect=0):
+        environment = {**os.environ, "NO_COLOR": "1"}
+        done = subprocess.run(
+            [LATHE, *map(str, words)], cwd=self.folder, env=environment, text=True, capture_output=True
+        )
+        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+        return done.stdout if expect in (0, 1) else done.stderr
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+    # Results.
+
+    def test_run_writes_rows_with_every_field(self):
+        self.lathe(
+            "run", "--model", GRAPHS / "small_ffnn.json.gz", "--weights", "random:0", "--threads", "1",
+            "--targets", "cpu,interp", "--check", "interp", "--measure", "repeats=3,min_ms=0",
+            "--json", "out.json",
+        )
+        results = json.loads((self.folder / "out.json").read_text())
+        self.assertEqual([row["target"] for row in results["rows"]], ["cpu", "interp"])
+        row = results["rows"][0]
+        for field in (
+            "model variant target threads dtype status compile_ms median_ms p10_ms p90_ms kernels "
+            "peak_bytes gflops max_abs_error samples_ms"
+        ).split():
+            self.assertIn(field, row)
+        self.assertEqual(row["status"], "ok")
+        self.assertEqual(row["dtype"], "f32")
+        self.assertEqual(len(row["samples_ms"]), 3)
+        self.assertLess(row["max_abs_error"], 1e-4)
+        self.assertIn("cpu", results["environment"])
+        self.assertEqual(results["config"]["weights"], "random:0")
+        self.assertEqual(sorted(os.listdir(self.folder)), ["out.json"])
+
+    def test_config_compares_its_variants(self):
+        config = {
+            "model": str(GRAPHS / "small_ffnn.json.gz"),
+            "weights": "random:0",
+            "passes": {"off": "minimal", "on": "default"},
+            "threads": 1,
+            "measure": {"repeats": 3, "min_ms": 0},
+        }
+        path = self.write("mine.json", json.dumps(config))
+        text = self.lathe("run", path)
+        self.assertIn("'on' is", text)
+        self.assertIn("agrees with the interpreter", text)
+        rows = json.loads((self.folder / "results/mine.json").read_text())["rows"]
+        self.assertEqual([row["variant"] for row in rows], ["off", "on"])
+        self.assertLess(rows[1]["kernels"], rows[0]["kernels"])
+
+    def test_lines_fit_eighty_columns(self):
+        text = self.lathe(
+            "run", "--model", GRAPHS / "small_ffnn.json.gz", "--weights", "random:0",
+            "--measure", "repeats=3,min_ms=0", "--name", "narrow",
+        )
+        self.assertLessEqual(max(map(len, text.splitlines())), 80, text)
+        self.assertNotIn("\x1b", text)
+
+    # Errors.
+
+    def test_unknown_pass_is_shown_in_the_config(self):
+        path = self.write(
+            "mine.json", '{\n  "model": "m.pt2",\n  "passes": "default,-fuse_elementwise"\n}\n'
+        )
+        error = self.lathe("run", path, expect=2)
+        self.assertRegex(error, r"mine\.json:3:23: error\[unknown-pass\]")
+        self.assertIn('"passes": "default,-fuse_elementwise"', error)
+
+    def test_unknown_key_names_the_near_one(self):
+        path = self.write("mine.json", '{"modle": "m.pt2"}')
+        error = self.lathe("run", path, expect=2)
+        self.assertRegex(error, r"mine\.json:1:2: error\[unknown-key\].*did you mean 'mode'|'model'")
+
+    def test_missing_files(self):
+        self.assertIn("missing-file", self.lathe("run", "nowhere.json", expect=2))
+        error = self.lathe("run", "--model", "nowhere.pt2", expect=2)
+        self.assertIn("command line:1:", error)
+        self.assertIn("nowhere.pt2", error)
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_missing_weights_name_the_way_out(self):
+        error = self.lathe("run", "--model", GRAPHS / "small_ffnn.json.gz", expect=2)
+        self.assertIn("missing-weight", error)
+
+    def test_unknown_flag_and_command(self):
+        self.assertIn("did you mean '--threads'", self.lathe("run", "--thread", "1", expect=2))
+        self.assertIn("did you mean 'run'", self.lathe("rnu", expect=2))
+
+    def test_broken_model_is_the_users_error(self):
+        path = self.write("broken.pt2", "PK\x03\x04 nothing else")
+        self.lathe("run", "--model", path, expect=2)
+        path = self.write("broken.json", '{"graph_module": 3}')
+        self.lathe("run", "--model", path, expect=2)
+
+    # Other commands.
+
+    def test_opt_prints_the_result(self):
+        path = self.write("twice.lathe", RELU)
+        text = self.lathe("opt", path, "--passes=cse")
+        self.assertEqual(text.count("relu("), 1)
+        self.assertIn("return", text)
+
+    def test_opt_shows_what_a_pass_did(self):
+        path = self.write("twice.lathe", RELU)
+        text = self.lathe("opt", path, "--passes=cse,dce", "--diff")
+        self.assertIn("cse", text)
+        self.assertIn("  - %b = relu(%x)", text)
+
+    def test_opt_reads_back_what_it_prints(self):
+        path = self.write("twice.lathe", RELU)
+        text = self.lathe("opt", path, "--passes=cse")
+        again = self.lathe("opt", self.write("again.lathe", text), "--passes=cse")
+        self.assertEqual(text, again)
+
+    def test_opt_points_at_a_mistake_in_the_text(self):
+        path = self.write("bad.lathe", RELU.replace("relu(%x)", "rleu(%x)", 1))
+        error = self.lathe("opt", path, "--passes=cse", expect=2)
+        self.assertRegex(error, r"bad\.lathe:2:\d+: error\[unknown-op\]")
+        self.assertIn("relu", error)
+
+    def test_opt_bisects_by_the_interpreter(self):
+        path = self.write("twice.lathe", RELU)
+        text = self.lathe("opt", path, "--passes=cse,dce", "--bisect=check")
+        self.assertIn("no step is to blame", text)
+
+    def test_compile_emits_every_stage(self):
+        path = self.write("twice.lathe", RELU)
+        for stage, word in {"graph": "func @main", "loops": "kernel", "llvm": "define", "asm": "ret"}.items():
+            self.assertIn(word, self.lathe("compile", path, f"--emit={stage}"), stage)
+        self.lathe("compile", path, "--emit=object", "-o", "out.o")
+        self.assertEqual((self.folder / "out.o").read_bytes()[:4], b"\x7fELF")
+        self.assertIn("did you mean 'loops'", self.lathe("compile", path, "--emit=loop", expect=2))
+
+    def test_explain_names_kernels_and_lines(self):
+        text = self.lathe("explain", GRAPHS / "attention_block.json.gz", "--threads", "1")
+        self.assertIn("kernels", text)
+        self.assertIn("small_models.py:", text)
+
+    def test_doctor_and_list(self):
+        self.assertIn("cpu", self.lathe("doctor"))
+        self.assertIn("default", self.lathe("list", "passes"))
+        self.assertIn("relu", self.lathe("list", "ops"))
+
+
+if __name__ == "__main__":
+    unittest.main()

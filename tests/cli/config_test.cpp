@@ -1,0 +1,137 @@
+// Experiment configs: what they read to, and where their errors point.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "experiments/runner/config.h"
+#include "experiments/runner/flags.h"
+#include "frontend/driver/files.h"
+
+namespace lathe {
+namespace {
+
+Result<ExperimentConfig> read(const std::string& text, LocTable& locs) {
+  return read_config(text, "mine.json", locs);
+}
+
+// "7:14 unknown-key: message" of the error that the text gives.
+std::string error_of(const std::string& text) {
+  LocTable locs;
+  Result<ExperimentConfig> config = read(text, locs);
+  if (config.ok()) return "no error";
+  const LocRow& row = locs[config.error().loc];
+  return std::to_string(row.line) + ":" + std::to_string(row.column) + " " + config.error().code +
+         ": " + config.error().message;
+}
+
+TEST(Config, ReadsEveryKeyOfAnExperiment) {
+  LocTable locs;
+  auto config = read(R"({"model": {"name": "m", "path": "a/b.pt2"}, "weights": "random:7",
+    "passes": {"off": "minimal", "on": "default"}, "threads": [1, 2], "check": "none",
+    "dims": {"s0": 8}, "dynamic": false, "measure": {"repeats": 5}})",
+                     locs);
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_EQ(config->name, "mine");
+  EXPECT_EQ(config->models[0].source, "a/b.pt2");
+  EXPECT_EQ(config->weights.seed, 7u);
+  EXPECT_EQ(config->variants[1].name, "on");
+  EXPECT_EQ(config->threads, (std::vector<int>{1, 2}));
+  EXPECT_FALSE(config->check_interp);
+  EXPECT_EQ(config->dims.at("s0"), 8);
+  EXPECT_EQ(config->dynamic, false);
+  EXPECT_EQ(config->measure.repeats, 5);
+  EXPECT_EQ(config->measure.warmup, 3);
+}
+
+TEST(Config, PrintsAsOneThatReadsBack) {
+  LocTable locs;
+  auto config = read(R"({"models": ["ffnn", "x/y.json.gz"], "threads": 2, "dynamic": null})", locs);
+  ASSERT_TRUE(config.ok());
+  std::string printed = print_config(*config);
+  auto again = read(printed, locs);
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_EQ(print_config(*again), printed);
+}
+
+TEST(Config, PointsAtTheKeyThatIsUnknownAndNamesTheNearest) {
+  EXPECT_EQ(error_of("{\"model\": \"m\",\n  \"thread\": 2}"),
+            "2:3 unknown-key: no key named 'thread'; did you mean 'threads'?");
+  EXPECT_EQ(error_of(R"({"model": "m", "measure": {"repeat": 2}})"),
+            "1:28 unknown-key: no key named 'repeat'; did you mean 'repeats'?");
+}
+
+TEST(Config, PointsAtAValueOfTheWrongKind) {
+  EXPECT_EQ(error_of(R"({"model": "m", "threads": "two"})"),
+            "1:27 bad-value: 'threads' is a whole number from 1 to 1024, got 'two'");
+  EXPECT_EQ(error_of(R"({"model": "m", "threads": [1, 0]})"),
+            "1:31 bad-value: 'threads' is a whole number from 1 to 1024, got 0");
+  EXPECT_EQ(error_of(R"({"model": "m", "check": "intrep"})"),
+            "1:25 bad-value: 'check' is one of interp, none, got 'intrep'; did you mean 'interp'?");
+  EXPECT_EQ(error_of(R"({"model": "m", "weights": "random:x"})"),
+            "1:27 bad-value: the seed of 'weights' is a whole number, got 'x'");
+  EXPECT_EQ(error_of(R"({"model": "m", "weights": "w.npz"})"),
+            "1:27 bad-value: 'weights' is 'file' or 'random:SEED', got 'w.npz'");
+  EXPECT_EQ(error_of(R"({"model": "m", "model": "n"})"),
+            "1:16 bad-value: key 'model' is written twice");
+}
+
+TEST(Config, NeedsAModel) {
+  EXPECT_EQ(error_of("{}"),
+            "1:1 bad-value: a config names at least one model: \"model\": \"ffnn\"");
+}
+
+TEST(Config, RefusesTextThatIsNoJson) {
+  EXPECT_NE(error_of("{\"model\": }").find("syntax"), std::string::npos);
+  EXPECT_NE(error_of("").find("syntax"), std::string::npos);
+  EXPECT_NE(error_of(std::string(100, '[')).find("syntax"), std::string::npos);
+}
+
+TEST(Config, EveryCheckedInConfigReads) {
+  LocTable locs;
+  Result<std::string> text = read_file("experiments/configs/quickstart.json");
+  ASSERT_TRUE(text.ok());
+  auto config = read_config(*text, "quickstart.json", locs);
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_EQ(config->models.size(), 3u);
+}
+
+// The published schema and the reader know the same keys.
+TEST(Config, SchemaHasTheKeysThatAreRead) {
+  Result<std::string> text = read_file("experiments/schema/experiment.schema.json");
+  ASSERT_TRUE(text.ok());
+  auto schema = nlohmann::json::parse(*text);
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : schema["properties"].items()) keys.push_back(key);
+  EXPECT_EQ(keys, config_keys());
+}
+
+TEST(Flags, GiveTheSameKeys) {
+  LocTable locs;
+  ExperimentConfig config;
+  std::vector<Flag> flags = {{"model", "a.pt2,ffnn"},   {"threads", "1,2"},
+                             {"dims", "s0=8,s1=4"},     {"measure", "repeats=5,min_ms=0.5"},
+                             {"passes", "off=minimal"}, {"passes", "on=default,-cse"},
+                             {"dynamic", "null"}};
+  Status status = apply_flags(flags, "lathe run ...", locs, config);
+  ASSERT_TRUE(status.ok()) << status.error().message;
+  EXPECT_EQ(config.models.size(), 2u);
+  EXPECT_EQ(config.threads.size(), 2u);
+  EXPECT_EQ(config.dims.at("s1"), 4);
+  EXPECT_EQ(config.measure.min_ms, 0.5);
+  EXPECT_EQ(config.variants[1].name, "on");
+  EXPECT_EQ(config.variants[1].passes, "default,-cse");
+}
+
+TEST(Flags, ErrorsPointIntoTheCommandLine) {
+  LocTable locs;
+  ExperimentConfig config;
+  std::string line = "lathe run --model ffnn --threads 1,x";
+  Status status = apply_flags({{"model", "ffnn"}, {"threads", "1,x"}}, line, locs, config);
+  ASSERT_FALSE(status.ok());
+  const LocRow& row = locs[status.error().loc];
+  EXPECT_EQ(row.file, "command line");
+  EXPECT_EQ(row.column, static_cast<int>(line.size()));
+}
+
+}  // namespace
+}  // namespace lathe

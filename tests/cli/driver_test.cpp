@@ -1,0 +1,93 @@
+// The rule by which results are right, and the timing.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "frontend/driver/check.h"
+#include "frontend/driver/measure.h"
+
+namespace lathe {
+namespace {
+
+Tensor floats(std::vector<double> values, DType dtype = DType::f32) {
+  Tensor tensor;
+  tensor.dtype = dtype;
+  tensor.shape = {static_cast<int64_t>(values.size())};
+  tensor.floats = std::move(values);
+  return tensor;
+}
+
+TEST(Check, AcceptsWhatIsClose) {
+  Tensor exact = floats({1, -2, 3});
+  EXPECT_TRUE(compare(floats({1.00001, -2, 3}), exact, exact).passed);
+}
+
+TEST(Check, RefusesWhatIsFarAndSaysWhere) {
+  Tensor exact = floats({1, -2, 3});
+  Agreement agreement = compare(floats({1, -2.1, 3}), exact, exact);
+  EXPECT_FALSE(agreement.passed);
+  EXPECT_NEAR(agreement.max_abs_error, 0.1, 1e-12);
+  EXPECT_EQ(agreement.why, "1 of 3 elements are off, the first is element 1: -2.1, expected -2");
+}
+
+TEST(Check, AcceptsAnErrorThatRoundingHasToo) {
+  Tensor exact = floats({1, -2, 3});
+  EXPECT_TRUE(compare(floats({1, -2.1, 3}), exact, floats({1.05, -2, 3})).passed);
+  EXPECT_FALSE(compare(floats({1, -2.1, 3}), exact, floats({1.001, -2, 3})).passed);
+}
+
+TEST(Check, HalfPrecisionMayDifferByPercents) {
+  Tensor exact = floats({1, -2, 3}, DType::bf16);
+  EXPECT_TRUE(compare(floats({1.01, -2, 3}, DType::bf16), exact, exact).passed);
+}
+
+TEST(Check, NotANumberMustBeOneOnBothSides) {
+  double nan = std::numeric_limits<double>::quiet_NaN();
+  Tensor exact = floats({1, nan});
+  EXPECT_TRUE(compare(floats({1, nan}), exact, exact).passed);
+  EXPECT_FALSE(compare(floats({nan, nan}), exact, exact).passed);
+  EXPECT_FALSE(compare(floats({1, 2}), exact, exact).passed);
+}
+
+TEST(Check, WrongShapeOrDtypeFails) {
+  Tensor exact = floats({1, 2});
+  EXPECT_FALSE(compare(floats({1, 2, 3}), exact, exact).passed);
+  EXPECT_FALSE(compare(floats({1, 2}, DType::f64), exact, exact).passed);
+}
+
+TEST(Check, IntegersMustBeEqual) {
+  Tensor exact;
+  exact.dtype = DType::i64;
+  exact.shape = {2};
+  exact.integers = {4, 5};
+  Tensor other = exact;
+  other.integers[1] = 6;
+  EXPECT_TRUE(compare(exact, exact, exact).passed);
+  EXPECT_FALSE(compare(other, exact, exact).passed);
+}
+
+TEST(Measure, TakesTurnsAndAtLeastTheRepeats) {
+  std::vector<int> order;
+  std::vector<std::function<Status()>> calls;
+  for (int i : {0, 1})
+    calls.push_back([&order, i]() -> Status {
+      order.push_back(i);
+      return Ok{};
+    });
+  auto samples = measure(calls, {.warmup = 1, .repeats = 3, .min_ms = 0});
+  ASSERT_TRUE(samples.ok());
+  EXPECT_EQ(order, (std::vector<int>{0, 1, 0, 1, 0, 1, 0, 1}));
+  EXPECT_EQ((*samples)[0].milliseconds.size(), 3u);
+}
+
+TEST(Measure, QuantilesLieBetweenSamples) {
+  Samples samples{{4, 1, 2, 3}};
+  EXPECT_EQ(samples.median(), 2.5);
+  EXPECT_EQ(samples.quantile(0), 1);
+  EXPECT_EQ(samples.quantile(1), 4);
+  EXPECT_EQ(Samples{}.median(), 0);
+}
+
+}  // namespace
+}  // namespace lathe
