@@ -14,11 +14,6 @@ namespace {
 
 using loop::Expr;
 
-// The node that computes: a fused node's last member, or the node itself.
-const Node& computing(const Node& node) {
-  return node.bodies.empty() ? node : *node.bodies[0]->outputs[0].node;
-}
-
 // "matmul_add_gelu": the ops of a launch that compute something.
 std::string label_of(const Node& node) {
   if (node.bodies.empty()) return node.op->name;
