@@ -282,6 +282,7 @@ Result<std::vector<TensorType>> Builder::infer_types(const Node& node) const {
   LATHE_CHECK(
       op.num_results < 0 || types.size() == static_cast<size_t>(op.num_results),
       fmt::format("'{}' inferred {} results instead of {}", op.name, types.size(), op.num_results));
+  for (const TensorType& type : types) LATHE_DO(check_type(type));
   if (!node.in_place) return types;
   if (types.empty() || node.operands.empty() || !node.operands.front())
     return diag(code::kUnsupported, fmt::format("'{}' has no in-place form", op.name));
