@@ -1,0 +1,55 @@
+// Atomic replacement of files.
+#include "frontend/npz/atomic_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+namespace {
+
+Diag cannot(std::string_view what, const std::string& path, int error) {
+  return {code::kMissingFile, Loc::unknown(),
+          fmt::format("cannot {} '{}': {}", what, path, std::strerror(error))};
+}
+
+// 0, or errno.
+int write_all(int fd, std::string_view bytes) {
+  constexpr size_t kPiece = size_t{1} << 30;
+  while (!bytes.empty()) {
+    ssize_t written = write(fd, bytes.data(), std::min(bytes.size(), kPiece));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return fsync(fd) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+Status write_file(const std::string& path, std::string_view bytes) {
+  std::string temporary;
+  int fd = -1;
+  // The name is free unless an earlier process with this id died while writing.
+  for (int attempt = 0; fd < 0 && attempt < 100; ++attempt) {
+    temporary = fmt::format("{}.{}.{}.tmp", path, getpid(), attempt);
+    fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0 && errno != EEXIST) return cannot("write", path, errno);
+  }
+  if (fd < 0) return cannot("write", path, EEXIST);
+  int error = write_all(fd, bytes);
+  if (close(fd) != 0 && error == 0) error = errno;
+  if (error == 0 && std::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
+  if (error == 0) return Ok{};
+  unlink(temporary.c_str());
+  return cannot("write", path, error);
+}
+
+}  // namespace lathe
