@@ -1,0 +1,109 @@
+// Window arithmetic (see window.h).
+#include "ir/op/window.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/graph/op_def.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+namespace {
+
+constexpr int64_t kMaxExtent = int64_t{1} << 31;  // products with sizes stay far from overflow
+
+Result<std::vector<int64_t>> spatial_attr(const Node& node, std::string_view name,
+                                          std::vector<int64_t> neutral, int64_t min) {
+  if (node.op->attr_index(name) < 0) return neutral;
+  const std::vector<int64_t> values = node.ints_attr(name);
+  if (values.empty()) return neutral;
+  if (values.size() != neutral.size()) {
+    return Diag{code::kAttribute, node.loc,
+                fmt::format("'{}' needs {} values of '{}', got {}", node.op->name, neutral.size(),
+                            name, values.size())};
+  }
+  for (int64_t value : values) {
+    if (value >= min && value < kMaxExtent) continue;
+    return Diag{
+        code::kAttribute, node.loc,
+        fmt::format("'{}' got {} {}, expected at least {}", node.op->name, name, value, min)};
+  }
+  return values;
+}
+
+}  // namespace
+
+loop::Expr Window::at(loop::Expr o, loop::Expr k) const {
+  return o * static_cast<double>(stride) + k * static_cast<double>(dilation) +
+         static_cast<double>(-padding);
+}
+
+Result<std::vector<Window>> windows(const Node& node, const std::vector<int64_t>& kernel) {
+  const std::vector<int64_t> zeros(kernel.size(), 0), ones(kernel.size(), 1);
+  const bool is_pool = node.op->traits.op_class == OpClass::reduction;
+  LATHE_TRY(auto stride, spatial_attr(node, "stride", is_pool ? kernel : ones, 1));
+  LATHE_TRY(auto padding, spatial_attr(node, "padding", zeros, 0));
+  LATHE_TRY(auto dilation, spatial_attr(node, "dilation", ones, 1));
+  std::vector<Window> result;
+  for (size_t d = 0; d < kernel.size(); ++d) {
+    if (kernel[d] < 1 || kernel[d] >= kMaxExtent) {
+      return Diag{code::kAttribute, node.loc,
+                  fmt::format("'{}' got a kernel of size {}", node.op->name, kernel[d])};
+    }
+    if (is_pool && padding[d] * 2 > kernel[d]) {
+      return Diag{code::kAttribute, node.loc,
+                  fmt::format("'{}' got padding {}, expected at most half of the kernel size {}",
+                              node.op->name, padding[d], kernel[d])};
+    }
+    result.push_back({kernel[d], stride[d], padding[d], dilation[d]});
+  }
+  return result;
+}
+
+std::vector<Window> known_windows(const Node& node, const std::vector<int64_t>& kernel) {
+  auto result = windows(node, kernel);
+  return result.ok() ? *std::move(result) : std::vector<Window>(kernel.size());
+}
+
+Dim window_count(const Window& window, const Dim& size, bool ceil_mode) {
+  const Dim room = size + 2 * window.padding - window.reach();
+  const Dim stride = window.stride;
+  if (!ceil_mode) return Dim::floor_div(room, stride) + 1;
+  const Dim count = Dim::floor_div(room + stride - 1, stride) + 1;
+  if (!count.is_const() || !size.is_const()) return count;
+  const bool starts_in_padding =
+      (count.value() - 1) * window.stride >= size.value() + window.padding;
+  return starts_in_padding ? count - 1 : count;
+}
+
+Status check_window_count(const Node& node, const Dim& count, size_t spatial_dim) {
+  if (!count.is_const() || count.value() > 0) return Ok{};
+  return Diag{code::kShapeMismatch, node.loc,
+              fmt::format("'{}' leaves a size of {} in spatial dim {}: its window is larger than "
+                          "the padded input",
+                          node.op->name, count.value(), spatial_dim)};
+}
+
+GuardedIndex guard(ElementContext& context, std::vector<loop::Expr> index,
+                   const std::vector<int64_t>& extents, const std::vector<Window>& windows,
+                   size_t first_spatial, bool ceil_mode) {
+  GuardedIndex result{{}, std::move(index)};
+  for (size_t d = 0; d < windows.size(); ++d) {
+    loop::Expr& at = result.index[first_spatial + d];
+    at = context.simplify(at);
+    const int64_t extent = extents[first_spatial + d];
+    const Window& window = windows[d];
+    const bool fits = window.padding == 0 && window.reach() <= extent && !ceil_mode;
+    if (fits) continue;
+    const loop::Expr zero = context.integer(0), last = context.integer(extent - 1);
+    const loop::Expr inside = logical_and(le(zero, at), le(at, last));
+    result.is_inside = result.is_inside ? logical_and(result.is_inside, inside) : inside;
+    at = context.simplify(min(max(at, zero), last));
+  }
+  return result;
+}
+
+bool is_inside(int64_t index, int64_t extent) { return index >= 0 && index < extent; }
+
+}  // namespace lathe
