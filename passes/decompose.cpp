@@ -48,6 +48,11 @@ func @main(%x: f32[2, 3], %w: f32[4, 3], %b: f32[4]) -> f32[2, 4] {
 
 namespace {
 
+// The contractions that templates lower; the others say how they are made of these.
+bool has_template(const OpDef& op) {
+  return op.name == "matmul" || op.name == "convolution" || op.name == "attention";
+}
+
 // A decomposition may use composite ops in turn; one that needs more rounds than this is circular.
 constexpr int kMaxRounds = 16;
 
@@ -75,7 +80,7 @@ Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context
   LATHE_TRY(std::vector<const OpDef*> keep, parse_keep(options.at("keep"), context.ops));
   bool takes_all = options.at("all") == "true";
   auto is_taken = [&](const OpDef& op) {
-    bool has_kernel = op.lower || op.traits.op_class == OpClass::contraction;
+    bool has_kernel = op.lower || has_template(op);
     return op.decompose && (takes_all || !has_kernel) &&
            std::find(keep.begin(), keep.end(), &op) == keep.end();
   };

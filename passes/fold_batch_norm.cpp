@@ -6,8 +6,7 @@
 // nobody else reads, it vanishes into its weight and bias; elsewhere a multiplication and an
 // addition remain, which fusion takes in.
 //
-// Leaves alone: norms that compute their statistics from the batch, and those whose statistics are
-// inputs.
+// Leaves alone: norms whose statistics are inputs.
 #include "fmt/format.h"
 #include "passes/analysis/patterns.h"
 #include "passes/analysis/rewrite.h"
@@ -32,7 +31,7 @@ PassDef define_fold_batch_norm() {
 func @main(%x: f32[2, 3]) -> f32[2, 3] {
   %m = constant() {name = "mean", dtype = f32, shape = [3]}
   %v = constant() {name = "var", dtype = f32, shape = [3]}
-  %y = batch_norm(%x, none, none, %m, %v) {training = false, momentum = 0.1, eps = 0.001}
+  %y = batch_norm(%x, none, none, %m, %v) {eps = 0.001}
   return %y
 }
 =>
@@ -87,7 +86,7 @@ class Folder {
   Folder(Graph& graph, PassContext& context) : uses_(graph), constants_(graph), context_(context) {}
 
   Result<Replacement> visit(Builder& b, Node& node) {
-    if (node.op->name != "batch_norm" || !is_inference(node)) return Replacement();
+    if (node.op->name != "batch_norm" || !has_known_statistics(node)) return Replacement();
     Value input = node.operands[0];
     Value result;
     if (is_op(input, "convolution")) result = into_convolution(b, node, *input.node);
@@ -111,11 +110,9 @@ class Folder {
     return false;
   }
 
-  bool is_inference(const Node& node) {
-    if (node.types.size() != 1) return refuse(node, "its saved statistics are asked for");
-    if (node.bool_attr("training")) return refuse(node, "it computes statistics of the batch");
+  bool has_known_statistics(const Node& node) {
     Value mean = named_operand(node, "running_mean"), var = named_operand(node, "running_var");
-    bool is_known = mean && var && is_constant(mean) && is_constant(var) &&
+    bool is_known = is_constant(mean) && is_constant(var) &&
                     is_constant(named_operand(node, "weight")) &&
                     is_constant(named_operand(node, "bias"));
     return is_known || refuse(node, "its statistics are not constants");

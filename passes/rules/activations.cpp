@@ -64,7 +64,8 @@ Value recognize_silu(Builder& b, const Node& head, RuleContext& context) {
 
 // clamp(x, 0, none) = relu(x)
 Value recognize_relu(Builder& b, const Node& head, RuleContext&) {
-  if (head.is_none("min") || !head.is_none("max") || head.float_attr("min") != 0) return {};
+  if (head.operands[2] || splat_value(head.operands[1]) != 0.0) return {};
+  if (head.operands[0].type() != head.types[0]) return {};
   return b.call("relu", {head.operands[0]});
 }
 

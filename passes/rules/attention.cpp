@@ -203,6 +203,7 @@ Value recognize_attention(Builder& b, const Node& head, RuleContext& context) {
   const Node& node = *softmax.value.node;
   int rank = softmax.value.type().rank();
   if (normalize_dim(node.int_attr("dim"), rank) != rank - 1) return {};
+  if (softmax.value.type().dtype != node.operands[0].type().dtype) return {};
   Scores scores = match_scores(node.operands[0]);
   if (!scores.product) return {};
   if (context.uses[softmax.value] > (softmax.is_safe ? 2 : 1))
