@@ -1,19 +1,23 @@
-"""Lathe: export PyTorch models, and run them compiled.
+"""Lathe from Python.
 
-    import lathe
-    lathe.export(model, (x,), path="m.pt2")  # needs PyTorch
-    y = lathe.load("m.pt2", threads=2)(x)    # does not
+    lathe.export(model, args, path="m.pt2")   write a model with sample inputs and expected outputs
+    lathe.load("m.pt2")(x)                    run one on numpy arrays or torch tensors
+
+Each name is imported at its first use: exporting needs PyTorch, running does not.
 """
 
-from lathe.load import LatheError, Model, load
+import importlib
 
-__all__ = ["LatheError", "Model", "export", "load"]
+_HOMES = {"export": "lathe._export", "Exported": "lathe._export", "load": "lathe._load"}
+
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name):
-    # PyTorch is imported only by those who export.
-    if name == "export":
-        from lathe.export import export
+    if name not in _HOMES:
+        raise AttributeError(f"module 'lathe' has no attribute '{name}'")
+    return getattr(importlib.import_module(_HOMES[name]), name)
 
-        return export
-    raise AttributeError(f"module 'lathe' has no attribute '{name}'")
+
+def __dir__():
+    return __all__
