@@ -315,11 +315,15 @@ std::string ImportCall::string_attr(std::string_view arg) const {
 }
 
 std::vector<int64_t> ImportCall::ints_attr(std::string_view arg) const {
-  return as_ints(attr(arg)).value_or(std::vector<int64_t>{});
+  const SchemaArg* spec = schema ? schema->find(arg) : nullptr;
+  std::vector<int64_t> values = as_ints(attr(arg)).value_or(std::vector<int64_t>{});
+  return spec ? repeat_single(std::move(values), *spec) : values;
 }
 
 std::vector<Dim> ImportCall::dims_attr(std::string_view arg) const {
-  return as_dims(attr(arg)).value_or(std::vector<Dim>{});
+  const SchemaArg* spec = schema ? schema->find(arg) : nullptr;
+  std::vector<Dim> values = as_dims(attr(arg)).value_or(std::vector<Dim>{});
+  return spec ? repeat_single(std::move(values), *spec) : values;
 }
 
 Result<ImportTable> ImportTable::create(const Registry& ops) {

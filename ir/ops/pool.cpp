@@ -123,10 +123,10 @@ Expr lower_max_pool(ElementContext& context, const Node& node, int, std::span<co
 // The indices serve unpooling and the backward pass; Lathe does not compute them.
 Result<std::vector<Value>> import_with_indices(Builder& b, const ImportCall& call) {
   LATHE_TRY(std::vector<Value> results, import_node(b, call, call.op->name, {call.value("self")},
-                                                    {{"kernel_size", call.attr("kernel_size")},
-                                                     {"stride", call.attr("stride")},
-                                                     {"padding", call.attr("padding")},
-                                                     {"dilation", call.attr("dilation")},
+                                                    {{"kernel_size", call.ints_attr("kernel_size")},
+                                                     {"stride", call.ints_attr("stride")},
+                                                     {"padding", call.ints_attr("padding")},
+                                                     {"dilation", call.ints_attr("dilation")},
                                                      {"ceil_mode", call.bool_attr("ceil_mode")}}));
   results.resize(2);
   return results;

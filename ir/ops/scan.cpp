@@ -1,0 +1,201 @@
+// Ops along one dim whose elements depend on their neighbours: cumsum and diff.
+#include <utility>
+
+#include "ir/op/arithmetic.h"
+#include "ir/op/dense.h"
+#include "ir/op/element.h"
+#include "ir/op/promotion.h"
+#include "ir/op/reduction.h"
+#include "ir/op/term.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+namespace {
+
+using loop::Expr;
+using Types = Result<std::vector<TensorType>>;
+
+const TensorType& self_type(const Node& node) { return node.operands[0].type(); }
+
+// --- cumsum
+
+Types infer_cumsum(const Node& node) {
+  const DType own = self_type(node).dtype;
+  LATHE_DO(normalized_dim(node, node.int_attr("dim"), self_type(node).rank()));
+  return std::vector<TensorType>{
+      {node.dtype_attr("dtype", is_float(own) ? own : DType::i64), self_type(node).shape}};
+}
+
+std::vector<int> row_dims(const Node& node) {
+  const int rank = self_type(node).rank();
+  return rank == 0 ? std::vector<int>{} : std::vector<int>{known_dim(node, rank)};
+}
+
+Result<std::vector<Tensor>> cumsum_reference(const Node& node,
+                                             std::span<const Tensor* const> operands) {
+  Tensor result = result_tensor(node);
+  walk_reduced(result.shape, row_dims(node), [&](int64_t, std::span<const int64_t> offsets) {
+    double total = 0;
+    int64_t exact = 0;
+    for (int64_t at : offsets) {
+      const auto i = static_cast<size_t>(at);
+      if (is_float(operands[0]->dtype)) {
+        put(result, at, total += operands[0]->floats[i]);
+      } else {
+        put(result, at, exact = arithmetic::add(exact, operands[0]->integers[i]));
+      }
+    }
+  });
+  return std::vector<Tensor>{std::move(result)};
+}
+
+// The sum of the row's elements up to this one.
+Expr lower_cumsum(ElementContext& context, const Node& node, int, std::span<const Expr> index) {
+  const DType dtype = node.types.front().dtype;
+  const std::vector<int> dims = row_dims(node);
+  const Expr sum = context.reduce(
+      loop::ReduceOp::sum, reduced_extents(node, dims), [&](std::span<const Expr> at) {
+        std::vector<Expr> source(index.begin(), index.end());
+        for (int d : dims) source[static_cast<size_t>(d)] = at[0];
+        const Expr x = cast(context.operand(node, 0, source), compute_dtype(dtype));
+        if (dims.empty()) return x;
+        return select(le(at[0], index[static_cast<size_t>(dims[0])]), x, constant_like(x, 0));
+      });
+  return cast(sum, dtype);
+}
+
+std::vector<Value> cumsum_gradient(Builder& b, const Node& node, std::span<const Value> gradients) {
+  const int64_t dim = node.int_attr("dim");
+  const NamedAttrs reversed = {{"dims", std::vector<int64_t>{dim}}};
+  const Term g{b, gradients[0]};
+  if (g.rank() == 0) return {g};
+  return {cast(
+      apply("flip", {apply("cumsum", {apply("flip", {g}, reversed)}, {{"dim", dim}})}, reversed),
+      self_type(node).dtype)};
+}
+
+OpDef cumsum() {
+  return {
+      .name = "cumsum",
+      .summary = "the sum of the elements up to and including this one, along dim",
+      .operands = {{"self"}},
+      .attrs = {{.name = "dim", .kind = AttrKind::integer},
+                {.name = "dtype", .kind = AttrKind::dtype, .is_optional = true}},
+      .traits = {.op_class = OpClass::reduction},
+      .infer = infer_cumsum,
+      .reference = cumsum_reference,
+      .decompose = Absent{"a core op"},
+      .lower = lower_cumsum,
+      .derivative = cumsum_gradient,
+      .imports = {{"cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"}},
+      .examples = {{.operands = {{.shape = {2, 5}}}, .attrs = {{"dim", int64_t{1}}}},
+                   {.operands = {{.dtype = DType::i32, .shape = {3, 2}, .low = -5, .high = 5}},
+                    .attrs = {{"dim", int64_t{-2}}}},
+                   {.operands = {{.dtype = DType::b8, .shape = {4}, .values = {1, 0, 1, 1}}},
+                    .attrs = {{"dim", int64_t{0}}}}},
+  };
+}
+
+// --- diff
+
+// The operand with `prepend` and `append` joined to it.
+Dim joined_size(const Node& node, size_t dim) {
+  Dim size = 0;
+  for (Value part : node.operands) {
+    if (part) size = size + (part.type().rank() > 0 ? part.type().shape[dim] : Dim(1));
+  }
+  return size;
+}
+
+Types infer_diff(const Node& node) {
+  const TensorType& self = self_type(node);
+  if (self.rank() == 0) return Diag{code::kDimRange, node.loc, "'diff' of a rank-0 tensor"};
+  LATHE_TRY(int dim, normalized_dim(node, node.int_attr("dim"), self.rank()));
+  Shape shape = self.shape;
+  const auto at = static_cast<size_t>(dim);
+  for (Value part : node.operands) {
+    if (part && part.type().rank() != self.rank()) {
+      return Diag{code::kShapeMismatch, node.loc, "'diff' needs parts of one rank"};
+    }
+  }
+  const Dim size = joined_size(node, at) - node.int_attr("n");
+  shape[at] = size.is_const() ? Dim(std::max(size.value(), int64_t{0})) : size;
+  return std::vector<TensorType>{{promote_operands(operand_types(node)), std::move(shape)}};
+}
+
+std::vector<Value> decompose_diff(Builder& b, const Node& node) {
+  const int64_t dim = node.int_attr("dim");
+  std::vector<Value> parts;
+  for (int i : {1, 0, 2}) {
+    if (node.operand(i)) parts.push_back(node.operand(i));
+  }
+  Term x{b, parts.size() == 1 ? parts[0] : b.call("cat", parts, {{"dim", dim}})};
+  for (int64_t i = 0; i < node.int_attr("n"); ++i) {
+    const Term next = apply("slice", {x}, {{"dim", dim}, {"start", int64_t{1}}});
+    const Term own = apply("slice", {x}, {{"dim", dim}, {"end", int64_t{-1}}});
+    x = x.dtype() == DType::b8 ? apply("ne", {next, own}) : next - own;
+  }
+  return {x};
+}
+
+Result<std::vector<Tensor>> diff_reference(const Node& node,
+                                           std::span<const Tensor* const> operands) {
+  // Each row, joined and differenced.
+  Tensor result = result_tensor(node);
+  const auto dim = static_cast<size_t>(known_dim(node, self_type(node).rank()));
+  const std::vector<int64_t> out_strides = row_major_strides(result.shape);
+  std::vector<int64_t> rows = result.shape;
+  rows[dim] = 1;
+  walk(rows, {out_strides}, [&](int64_t, std::span<const int64_t> base, auto index) {
+    std::vector<double> values;
+    for (size_t part : {size_t{1}, size_t{0}, size_t{2}}) {
+      if (!node.operands[part]) continue;
+      const Tensor& x = *operands[part];
+      const std::vector<int64_t> strides = row_major_strides(x.shape);
+      int64_t start = 0;
+      for (size_t d = 0; d < strides.size(); ++d) start += index[d] * strides[d];
+      for (int64_t i = 0; i < x.shape[dim]; ++i) values.push_back(x.get(start + i * strides[dim]));
+    }
+    for (int64_t n = 0; n < node.int_attr("n"); ++n) {
+      for (size_t i = 0; i + 1 < values.size(); ++i) values[i] = values[i + 1] - values[i];
+      if (!values.empty()) values.pop_back();
+    }
+    for (size_t i = 0; i < values.size(); ++i) {
+      result.set(base[0] + static_cast<int64_t>(i) * out_strides[dim], values[i]);
+    }
+  });
+  return std::vector<Tensor>{std::move(result)};
+}
+
+OpDef diff() {
+  const ExampleTensor none{.is_none = true};
+  return {
+      .name = "diff",
+      .summary = "each element minus the one before it along dim, n times",
+      .doc = "prepend and append join self first. Of bools, whether they differ.",
+      .operands = {{"self"},
+                   {"prepend", OperandKind::optional_tensor},
+                   {"append", OperandKind::optional_tensor}},
+      .attrs = {{.name = "n", .kind = AttrKind::integer, .default_value = int64_t{1}},
+                {.name = "dim", .kind = AttrKind::integer, .default_value = int64_t{-1}}},
+      .traits = {.op_class = OpClass::reduction},
+      .infer = infer_diff,
+      .reference = diff_reference,
+      .decompose = decompose_diff,
+      .lower = Absent{"decomposes into slices"},
+      .derivative = Absent{"decompose first; its parts have derivatives"},
+      .imports = {{"diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? "
+                   "append=None) -> Tensor"}},
+      .examples =
+          {{.operands = {{.shape = {2, 5}}, none, none}},
+           {.operands = {{.shape = {3, 2}}, {.shape = {1, 2}}, none},
+            .attrs = {{"n", int64_t{2}}, {"dim", int64_t{0}}}},
+           {.operands = {{.dtype = DType::b8, .shape = {4}, .values = {1, 0, 0, 1}}, none, none}}},
+  };
+}
+
+}  // namespace
+
+std::vector<OpDef> define_scan() { return {cumsum(), diff()}; }
+
+}  // namespace lathe

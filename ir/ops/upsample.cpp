@@ -1,0 +1,216 @@
+// Resampling of [N, C, H, W]: upsample_nearest2d and upsample_bilinear2d.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "ir/op/dense.h"
+#include "ir/op/formula.h"
+#include "ir/op/import_call.h"
+#include "ir/op/view.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+namespace {
+
+using loop::Expr;
+
+constexpr Absent kScatters{"sums the gradients of all results that read an element"};
+
+const TensorType& input_type(const Node& node) { return node.operands[0].type(); }
+
+Result<std::vector<TensorType>> infer_upsample(const Node& node) {
+  const Shape& shape = input_type(node).shape;
+  const std::vector<Dim> size = node.dims_attr("output_size");
+  const size_t num_scales = [&] {
+    const auto* scales = std::get_if<std::vector<double>>(&node.attr("scale_factors"));
+    return scales ? scales->size() : size_t{2};
+  }();
+  if (shape.size() != 4 || size.size() != 2 || num_scales != 2) {
+    return Diag{code::kShapeMismatch, node.loc,
+                fmt::format("'{}' needs an input of rank 4 and two output sizes, got {} and {}",
+                            node.op->name, to_string(shape), size.size())};
+  }
+  return std::vector<TensorType>{{input_type(node).dtype, {shape[0], shape[1], size[0], size[1]}}};
+}
+
+// Input positions per output position along spatial dim `d` (0 or 1).
+double input_step(const Node& node, size_t d, bool align_corners) {
+  const auto in = static_cast<double>(input_type(node).shape[2 + d].value());
+  const auto out = static_cast<double>(node.types.front().shape[2 + d].value());
+  if (align_corners) return out > 1 ? (in - 1) / (out - 1) : 0;
+  const auto* scales = std::get_if<std::vector<double>>(&node.attr("scale_factors"));
+  return scales && (*scales)[d] > 0 ? 1 / (*scales)[d] : in / out;
+}
+
+// --- nearest
+
+int64_t scaled_floor(int64_t i, double step, int64_t last) {
+  return std::min(static_cast<int64_t>(std::floor(static_cast<double>(i) * step)), last);
+}
+// Steps of 1/2, 1/3, ... divide exactly; others go through f32, as PyTorch computes them.
+Expr scaled_floor(Expr i, double step, int64_t last) {
+  const double ratio = std::round(1 / step);
+  loop::Pool& pool = *i->pool;
+  const Expr at = ratio >= 1 && std::fabs(ratio * step - 1) < 1e-9
+                      ? floor_div(i, pool.integer(static_cast<int64_t>(ratio)))
+                      : cast(cast(i, DType::f32) * step, DType::i64);
+  return min(at, pool.integer(last));
+}
+
+constexpr auto kNearest = [](const Node& node, auto index, auto) {
+  for (size_t d : {size_t{0}, size_t{1}}) {
+    index[2 + d] = scaled_floor(index[2 + d], input_step(node, d, false),
+                                input_type(node).shape[2 + d].value() - 1);
+  }
+  return index;
+};
+
+// --- bilinear
+
+// The two neighbours along a dim and the weight of the second.
+struct Neighbours {
+  int64_t first, second;
+  double weight;
+};
+
+Neighbours neighbours(const Node& node, size_t d, int64_t i) {
+  const bool align = node.bool_attr("align_corners");
+  const double step = input_step(node, d, align);
+  const int64_t last = input_type(node).shape[2 + d].value() - 1;
+  const double at = align ? static_cast<double>(i) * step
+                          : std::max((static_cast<double>(i) + 0.5) * step - 0.5, 0.0);
+  const int64_t first = std::min(static_cast<int64_t>(at), last);
+  return {first, std::min(first + 1, last), at - static_cast<double>(first)};
+}
+
+Result<std::vector<Tensor>> bilinear_reference(const Node& node,
+                                               std::span<const Tensor* const> operands) {
+  const Tensor& input = *operands[0];
+  Tensor result = result_tensor(node);
+  const int64_t height = input.shape[2], width = input.shape[3];
+  walk(result.shape, [&](int64_t position, std::span<const int64_t> index) {
+    const Neighbours y = neighbours(node, 0, index[2]), x = neighbours(node, 1, index[3]);
+    const int64_t plane = (index[0] * input.shape[1] + index[1]) * height;
+    const auto row = [&](int64_t at) {
+      return input.get((plane + at) * width + x.first) * (1 - x.weight) +
+             input.get((plane + at) * width + x.second) * x.weight;
+    };
+    put(result, position, row(y.first) * (1 - y.weight) + row(y.second) * y.weight);
+  });
+  return std::vector<Tensor>{std::move(result)};
+}
+
+struct LoweredNeighbours {
+  Expr first, second, weight;
+};
+
+LoweredNeighbours lower_neighbours(const Node& node, size_t d, Expr i, DType dtype) {
+  const bool align = node.bool_attr("align_corners");
+  const double step = input_step(node, d, align);
+  loop::Pool& pool = *i->pool;
+  const Expr last = pool.integer(input_type(node).shape[2 + d].value() - 1);
+  const Expr o = cast(i, dtype);
+  const Expr at = align ? o * step : max((o + 0.5) * step - 0.5, 0.0);
+  const Expr first = min(cast(at, DType::i64), last);
+  return {first, min(first + 1.0, last), at - cast(first, dtype)};
+}
+
+Expr lower_bilinear(ElementContext& context, const Node& node, int, std::span<const Expr> index) {
+  const DType dtype = node.types.front().dtype, compute = compute_dtype(dtype);
+  const LoweredNeighbours y = lower_neighbours(node, 0, index[2], compute);
+  const LoweredNeighbours x = lower_neighbours(node, 1, index[3], compute);
+  const auto element = [&](Expr row, Expr column) {
+    const std::array<Expr, 4> at = {index[0], index[1], row, column};
+    return cast(context.operand(node, 0, at), compute);
+  };
+  const auto row = [&](Expr at) {
+    return element(at, x.first) * (1.0 - x.weight) + element(at, x.second) * x.weight;
+  };
+  return cast(row(y.first) * (1.0 - y.weight) + row(y.second) * y.weight, dtype);
+}
+
+// The size in the call, or the input's times the factors.
+Result<std::vector<Value>> import_upsample(Builder& b, const ImportCall& call) {
+  const Value input = call.value("input");
+  const Shape& shape = input.type().shape;
+  std::vector<Dim> size = call.dims_attr("output_size");
+  NamedAttrs attrs;
+  const Attr given = call.attr("scale_factors");
+  if (const auto* scales = std::get_if<std::vector<double>>(&given);
+      scales && size.empty() && scales->size() == 2 && shape.size() == 4) {
+    for (size_t d = 0; d < 2; ++d) {
+      const double factor = (*scales)[d];
+      if (shape[2 + d].is_const()) {
+        size.push_back(static_cast<int64_t>(static_cast<double>(shape[2 + d].value()) * factor));
+      } else if (factor == std::floor(factor) && factor >= 1 && factor < 1e6) {
+        size.push_back(shape[2 + d] * static_cast<int64_t>(factor));
+      } else {
+        return Diag{code::kUnsupported, call.loc,
+                    fmt::format("'{}' by {} of a symbolic size", call.target, factor)};
+      }
+    }
+    attrs.emplace_back("scale_factors", given);
+  }
+  attrs.emplace_back("output_size", std::move(size));
+  if (call.op->attr_index("align_corners") >= 0) {
+    attrs.emplace_back("align_corners", call.bool_attr("align_corners"));
+  }
+  return import_node(b, call, call.op->name, {input}, std::move(attrs));
+}
+
+OpDef upsample(std::string name, std::string summary) {
+  return {
+      .name = name,
+      .summary = std::move(summary),
+      .doc =
+          "scale_factors, when given, decide which elements are read; output_size the result's "
+          "size.",
+      .operands = {{"input"}},
+      .attrs = {{.name = "output_size", .kind = AttrKind::dims},
+                {.name = "scale_factors", .kind = AttrKind::numbers, .is_optional = true}},
+      .traits = {.op_class = OpClass::view, .is_layout_agnostic = true},
+      .infer = infer_upsample,
+      .reference = view_reference<kNearest>,
+      .decompose = Absent{"a core op"},
+      .lower = view_lower<kNearest>,
+      .derivative = kScatters,
+      .imports = {},
+      .examples = {{.operands = {{.shape = {1, 2, 3, 4}}},
+                    .attrs = {{"output_size", std::vector<int64_t>{6, 8}},
+                              {"scale_factors", std::vector<double>{2, 2}}}},
+                   {.operands = {{.shape = {2, 1, 3, 4}}},
+                    .attrs = {{"output_size", std::vector<int64_t>{5, 3}}}}},
+  };
+}
+
+OpDef nearest() {
+  OpDef row = upsample("upsample_nearest2d", "the nearest element, rounded down");
+  row.imports = {{.schema = "upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? "
+                            "scale_factors) -> Tensor",
+                  .build = import_upsample}};
+  return row;
+}
+
+OpDef bilinear() {
+  OpDef row = upsample("upsample_bilinear2d", "the mean of four neighbours, weighted by distance");
+  row.attrs.push_back({.name = "align_corners", .kind = AttrKind::boolean, .default_value = false});
+  row.traits.op_class = OpClass::reduction;
+  row.reference = bilinear_reference;
+  row.lower = lower_bilinear;
+  row.imports = {{.schema = "upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool "
+                            "align_corners, float[]? scale_factors) -> Tensor",
+                  .build = import_upsample}};
+  row.examples.push_back(
+      {.operands = {{.shape = {1, 1, 3, 4}}},
+       .attrs = {{"output_size", std::vector<int64_t>{5, 7}}, {"align_corners", true}}});
+  return row;
+}
+
+}  // namespace
+
+std::vector<OpDef> define_upsample() { return {nearest(), bilinear()}; }
+
+}  // namespace lathe
