@@ -13,13 +13,6 @@
 namespace lathe {
 namespace {
 
-bool is_list(OperandKind kind) {
-  return kind == OperandKind::tensor_list || kind == OperandKind::optional_tensor_list;
-}
-bool is_optional(OperandKind kind) {
-  return kind == OperandKind::optional_tensor || kind == OperandKind::optional_tensor_list;
-}
-
 Diag diag(const char* code, std::string message) {
   return Diag{code, Loc::unknown(), std::move(message)};
 }
@@ -200,7 +193,7 @@ std::vector<Value> Builder::call_all(std::string_view op, std::vector<Value> ope
 Status Builder::check_operands(const OpDef& op, std::vector<Value>& operands,
                                std::vector<int>& list_sizes) const {
   size_t num_lists = 0;
-  for (const OperandSpec& spec : op.operands) num_lists += is_list(spec.kind) ? 1 : 0;
+  for (const OperandSpec& spec : op.operands) num_lists += spec.is_list() ? 1 : 0;
   const size_t num_single = op.operands.size() - num_lists;
   if (num_lists == 1 && list_sizes.empty() && operands.size() >= num_single)
     list_sizes.push_back(static_cast<int>(operands.size() - num_single));
@@ -210,12 +203,12 @@ Status Builder::check_operands(const OpDef& op, std::vector<Value>& operands,
   size_t position = 0;
   size_t list = 0;
   for (const OperandSpec& spec : op.operands) {
-    if (is_list(spec.kind) && list_sizes[list] < 0)
+    if (spec.is_list() && list_sizes[list] < 0)
       return diag(code::kOperandCount, fmt::format("'{}' got a negative list size", op.name));
-    const size_t count = is_list(spec.kind) ? static_cast<size_t>(list_sizes[list++]) : 1;
+    const size_t count = spec.is_list() ? static_cast<size_t>(list_sizes[list++]) : 1;
     for (size_t i = 0; i < count; ++i, ++position) {
-      if (position == operands.size() && is_optional(spec.kind)) operands.push_back({});
-      if (position >= operands.size() || (!operands[position] && !is_optional(spec.kind)))
+      if (position == operands.size() && spec.is_optional()) operands.push_back({});
+      if (position >= operands.size() || (!operands[position] && !spec.is_optional()))
         return diag(code::kOperandCount,
                     fmt::format("'{}' needs its operand '{}'", op.name, spec.name));
       const Value value = operands[position];

@@ -9,10 +9,6 @@
 namespace lathe {
 namespace {
 
-bool is_list(OperandKind kind) {
-  return kind == OperandKind::tensor_list || kind == OperandKind::optional_tensor_list;
-}
-
 // Where operand `i` of the row starts in the flattened operands, and how many it takes.
 std::pair<size_t, size_t> operand_span(const Node& node, int i) {
   size_t start = 0;
@@ -20,7 +16,7 @@ std::pair<size_t, size_t> operand_span(const Node& node, int i) {
   const auto& specs = node.op->operands;
   for (size_t k = 0; k < specs.size(); ++k) {
     size_t count = 1;
-    if (is_list(specs[k].kind)) {
+    if (specs[k].is_list()) {
       count = list < node.list_sizes.size() ? static_cast<size_t>(node.list_sizes[list]) : 0;
       ++list;
     }

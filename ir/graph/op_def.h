@@ -32,6 +32,13 @@ enum class OperandKind : uint8_t { tensor, optional_tensor, tensor_list, optiona
 struct OperandSpec {
   std::string name;  // as in the ATen schema, where there is one
   OperandKind kind = OperandKind::tensor;
+
+  bool is_list() const {
+    return kind == OperandKind::tensor_list || kind == OperandKind::optional_tensor_list;
+  }
+  bool is_optional() const {
+    return kind == OperandKind::optional_tensor || kind == OperandKind::optional_tensor_list;
+  }
 };
 
 enum class AttrKind : uint8_t {

@@ -234,7 +234,7 @@ class Parser {
             arg.token, fmt::format("'{}' takes {} operands, got more", op.name, op.operands.size()),
             code::kOperandCount);
       const OperandSpec& spec = op.operands[position];
-      if (arg.is_list != is_list(spec.kind))
+      if (arg.is_list != spec.is_list())
         return lexer_.error(
             arg.token,
             fmt::format("operand '{}' of '{}' is {}", spec.name, op.name,
@@ -244,16 +244,12 @@ class Parser {
       operands.insert(operands.end(), arg.values.begin(), arg.values.end());
     }
     for (; position < op.operands.size(); ++position) {  // what was left out
-      if (is_list(op.operands[position].kind))
+      if (op.operands[position].is_list())
         list_sizes.push_back(0);
       else
         operands.push_back({});
     }
     return Ok{};
-  }
-
-  static bool is_list(OperandKind kind) {
-    return kind == OperandKind::tensor_list || kind == OperandKind::optional_tensor_list;
   }
 
   Result<Arg> parse_arg(Scope& scope) {

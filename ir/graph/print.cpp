@@ -131,16 +131,12 @@ std::string spell_values(std::span<const Value> values) {
   return join(values, [](Value value) { return spell(value); });
 }
 
-bool is_list(OperandKind kind) {
-  return kind == OperandKind::tensor_list || kind == OperandKind::optional_tensor_list;
-}
-
 std::string spell_operands(const Node& node) {
   const auto& specs = node.op->operands;
   std::vector<std::string> args;
   for (size_t i = 0; i < specs.size(); ++i) {
     const int position = static_cast<int>(i);
-    if (is_list(specs[i].kind))
+    if (specs[i].is_list())
       args.push_back("[" + spell_values(node.operand_list(position)) + "]");
     else
       args.push_back(spell(node.operand(position)));

@@ -33,13 +33,6 @@
 namespace lathe {
 namespace {
 
-bool is_list(OperandKind kind) {
-  return kind == OperandKind::tensor_list || kind == OperandKind::optional_tensor_list;
-}
-bool is_optional(OperandKind kind) {
-  return kind == OperandKind::optional_tensor || kind == OperandKind::optional_tensor_list;
-}
-
 bool is_same_but_layout(const TensorType& a, const TensorType& b) {
   return a.dtype == b.dtype && a.shape == b.shape;
 }
@@ -129,7 +122,7 @@ class Verifier {
     size_t list = 0;
     for (const OperandSpec& spec : node.op->operands) {
       size_t count = 1;
-      if (is_list(spec.kind)) {
+      if (spec.is_list()) {
         if (list >= node.list_sizes.size() || node.list_sizes[list] < 0)
           return fault(node, code::kOperandCount,
                        fmt::format("'{}' has no size for its list '{}'", node.name, spec.name));
@@ -140,7 +133,7 @@ class Verifier {
           return fault(node, code::kOperandCount,
                        fmt::format("'{}' lacks its operand '{}'", node.name, spec.name));
         const Value value = node.operands[position];
-        if (!value && is_optional(spec.kind)) continue;
+        if (!value && spec.is_optional()) continue;
         if (is_defined(value)) continue;
         Diag diag = undefined(fmt::format("operand '{}' of '{}'", spec.name, node.name), value);
         diag.loc = node.loc;
