@@ -65,12 +65,12 @@ constexpr double kAtanhF64[] = {0.3333333333333333,  0.2000000000000318,  0.1428
                                 0.11111111326181251, 0.09090887608909716, 0.07693555213218187,
                                 0.06624836316426747, 0.06627698776591623};
 
-// erf(x)/x in x^2 on [0, 0.93] (2^-31) and [0, 1] (2^-62).
+// erf(x)/x - 1 in x^2 on [0, 0.93] (2^-31) and [0, 1] (2^-62).
 constexpr double kErfSmallF32[] = {
-    1.128379225730896,    -0.37612631916999817,   0.11283687502145767,  -0.026858940720558167,
+    0.12837916612625122,  -0.37612631916999817,   0.11283687502145767,  -0.026858940720558167,
     0.005199906416237354, -0.0008130010101012886, 8.316768071381375e-05};
 constexpr double kErfSmallF64[] = {
-    1.1283791670955126,      -0.3761263890318375,    0.11283791670954857,
+    0.1283791670955126,      -0.3761263890318375,    0.11283791670954857,
     -0.0268661706450729,     0.005223977624780897,   -0.0008548326978743887,
     0.00012055331036958146,  -1.49255935082179e-05,  1.6460972837070267e-06,
     -1.6350025422970083e-07, 1.4657881117444617e-08, -1.1365670651581247e-09,
@@ -246,7 +246,7 @@ Expr tanh(Expr x) {
 Expr erf(Expr x) {
   const Format& format = format_of(x);
   Expr a = min(abs(x), constant_like(x, format.is_f32 ? 4 : 6));
-  Expr small = a * polynomial(a * a, coefficients(format, kErfSmallF32, kErfSmallF64));
+  Expr small = fma(a, polynomial(a * a, coefficients(format, kErfSmallF32, kErfSmallF64)), a);
   ExpReduction reduced =
       reduce_exp(-polynomial(a, coefficients(format, kErfLargeF32, kErfLargeF64)));
   Expr rest = power_of_two(reduced.n_bits, 0);

@@ -65,7 +65,9 @@ Expr magnitude_pow(Expr a, Expr y) {
   const Format& format = format_of(a);
   Expr infinity = constant_like(a, std::numeric_limits<double>::infinity());
   Double l = long_log(a);
-  l.high = select(eq(a, constant_like(a, 0)), -infinity, select(eq(a, infinity), a, l.high));
+  // log(0), log(inf) and log(NaN)
+  l.high = select(lt(a, infinity), l.high, a);
+  l.high = select(eq(a, constant_like(a, 0)), -infinity, l.high);
   Expr high = y * l.high;
   Expr low = fma(y, l.low, fma(y, l.high, -high));
   // Where the result over- or underflows, `low` may be inf - inf.
