@@ -131,7 +131,7 @@ class Runner {
                                     ref.name, own, config().dtype));
   }
 
-  Result<std::vector<Tensor>> make_inputs(const Model& model) {
+  Result<std::vector<Tensor>> make_inputs(Model& model) {
     const DataSource& source = config().inputs;
     failure_.locs = model.module.locs;
     if (source.is_random) return random_inputs(model, source.seed);
@@ -140,7 +140,7 @@ class Runner {
   }
 
   Status run_model() {
-    const Model& model = *models_[model_index_];
+    Model& model = *models_[model_index_];
     const ModelRef& ref = config().models[model_index_];
     LATHE_TRY(study_.inputs, make_inputs(model));
     candidates_.clear();

@@ -90,7 +90,7 @@ int run(const CompileArguments& arguments, const std::string& command_line) {
     fmt::print("{}", *bytes);
     return kHeld;
   }
-  Status written = write_file(arguments.output, *bytes);
+  Status written = write_output(arguments.output, *bytes);
   if (!written.ok()) return report(written.error(), locs);
   fmt::print("{}  {}\n", arguments.output, format_bytes(static_cast<int64_t>(bytes->size())));
   return kHeld;

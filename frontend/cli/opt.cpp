@@ -87,7 +87,7 @@ std::string result_text(const Lowered& lowered, bool with_locs) {
 // back, so bisection stops at the graph.
 Result<bool> command_accepts(const std::string& command, const Unit& unit) {
   std::string path = fmt::format("/tmp/lathe-bisect-{}.lathe", getpid());
-  LATHE_DO(write_file(path, print(unit.module)));
+  LATHE_DO(write_output(path, print(unit.module)));
   int status = std::system(fmt::format("{} '{}'", command, path).c_str());
   unlink(path.c_str());
   return status == 0;
@@ -172,7 +172,7 @@ int run(const OptArguments& arguments, const std::string& command_line) {
   bool shows_else = arguments.json || arguments.print_after || arguments.diff || arguments.table;
   std::string text = result_text(*lowered, arguments.locs);
   if (!arguments.output.empty()) {
-    Status written = write_file(arguments.output, text);
+    Status written = write_output(arguments.output, text);
     if (!written.ok()) return report(written.error(), locs);
   } else if (!shows_else) {
     fmt::print("{}", text);

@@ -17,7 +17,7 @@ int report(const Diag& diag, const LocTable& locs, const std::string& reproducer
   }
   std::string path =
       fmt::format("results/reproducer-{:016x}.lathe", Hasher().add(reproducer).value());
-  Status written = write_file(path, reproducer);
+  Status written = write_output(path, reproducer);
   fmt::print(stderr, "this is a fault of Lathe, not of the input; {}\n",
              written.ok() ? "it comes back with: lathe opt " + path : written.error().message);
   return kInternal;

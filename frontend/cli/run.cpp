@@ -13,7 +13,6 @@
 #include "frontend/cli/format.h"
 #include "frontend/cli/terminal.h"
 #include "frontend/driver/files.h"
-#include "frontend/driver/npz.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -213,12 +212,10 @@ int run(const RunArguments& arguments) {
   Result<Study> study = run_study(*std::move(config), options, locs, failure);
   progress.erase();
   if (!study.ok()) return report(study.error(), failure.locs, failure.reproducer);
-  Status written = write_file(path, to_json(*study));
+  Status written = write_output(path, to_json(*study));
   if (!written.ok()) return report(written.error(), locs);
   if (!arguments.save_outputs.empty()) {
-    Result<std::string> npz = write_npz(study->outputs);
-    if (!npz.ok()) return report(npz.error(), locs);
-    written = write_file(arguments.save_outputs, *npz);
+    written = save_tensors(arguments.save_outputs, study->outputs);
     if (!written.ok()) return report(written.error(), locs);
   }
   show(*study, path);

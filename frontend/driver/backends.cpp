@@ -12,11 +12,11 @@ std::vector<std::string> backend_names() { return {"cpu"}; }
 Result<std::unique_ptr<Backend>> make_backend(const std::string& target, const std::string& isa) {
   if (target == "cpu") return make_cpu_backend(isa);
   std::string near = nearest(target, backend_names());
-  return Diag{code::kBadValue, Loc::unknown(),
-              fmt::format("no target named '{}'; {}", target,
-                          near.empty() ? fmt::format("the targets are {}",
-                                                     fmt::join(backend_names(), ", "))
-                                       : fmt::format("did you mean '{}'?", near))};
+  return Diag{
+      code::kBadValue, Loc::unknown(),
+      fmt::format("no target named '{}'; {}", target,
+                  near.empty() ? fmt::format("the targets are {}", fmt::join(backend_names(), ", "))
+                               : fmt::format("did you mean '{}'?", near))};
 }
 
 }  // namespace lathe

@@ -1,9 +1,7 @@
 // Finds, reads and writes files. Errors have no location: the message names the path.
 #include "frontend/driver/files.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "frontend/npz/atomic_file.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -111,27 +110,12 @@ Result<std::string> read_file(const std::string& path, size_t max_bytes) {
   return text;
 }
 
-Status write_file(const std::string& path, std::string_view bytes) {
+Status write_output(const std::string& path, std::string_view bytes) {
   std::error_code error;
   fs::path folder = fs::path(path).parent_path();
   if (!folder.empty()) fs::create_directories(folder, error);
   if (error) return file_error(path, error.message());
-  std::string temporary = fmt::format("{}.{}.part", path, getpid());
-  int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0) return file_error(path, std::strerror(errno));
-  bool ok = true;
-  while (ok && !bytes.empty()) {
-    ssize_t written = write(file, bytes.data(), bytes.size());
-    ok = written > 0 || errno == EINTR;
-    if (written > 0) bytes.remove_prefix(static_cast<size_t>(written));
-  }
-  ok = ok && fsync(file) == 0;
-  std::string why = ok ? "" : std::strerror(errno);
-  ok = close(file) == 0 && ok;
-  if (ok && rename(temporary.c_str(), path.c_str()) == 0) return Ok{};
-  if (why.empty()) why = std::strerror(errno);
-  unlink(temporary.c_str());
-  return file_error(path, why);
+  return write_file(path, bytes);
 }
 
 }  // namespace lathe

@@ -27,8 +27,7 @@ std::vector<std::string> graph_names();
 // The whole file, at most `max_bytes`; kMissingFile and kTooLarge.
 Result<std::string> read_file(const std::string& path, size_t max_bytes = size_t{1} << 30);
 
-// Writes to a temporary file beside `path`, syncs it and renames it; makes the folder when it is
-// missing. kMissingFile says what went wrong.
-Status write_file(const std::string& path, std::string_view bytes);
+// Writes a file whole or not at all, and makes its folder when it is missing.
+Status write_output(const std::string& path, std::string_view bytes);
 
 }  // namespace lathe

@@ -10,7 +10,7 @@
 
 #include "frontend/driver/files.h"
 #include "frontend/driver/machine.h"
-#include "frontend/weights/npz.h"
+#include "frontend/npz/npz.h"
 #include "frontend/weights/random.h"
 #include "ir/graph/text.h"
 #include "ir/op/all_ops.h"
@@ -214,21 +214,47 @@ Result<std::vector<Tensor>> random_inputs(const Model& model, uint64_t seed) {
   return inputs;
 }
 
-Result<std::vector<Tensor>> read_inputs(const Model& model, const std::string& npz_path) {
-  LATHE_TRY(std::vector<TensorType> types, input_types(model));
-  LATHE_TRY(std::vector<Tensor> inputs, read_npz(npz_path));
-  if (inputs.size() != types.size())
-    return Diag{code::kOperandCount, Loc::unknown(),
-                fmt::format("{}: the model takes {} tensors, got {}", npz_path, types.size(),
-                            inputs.size())};
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].dtype == types[i].dtype && inputs[i].shape == types[i].static_shape()) continue;
-    return Diag{code::kShapeMismatch, Loc::unknown(),
-                fmt::format("{}: tensor '{}' is {}[{}], expected {}", npz_path, i,
-                            dtype_name(inputs[i].dtype), fmt::join(inputs[i].shape, ", "),
-                            to_string(types[i]))};
+Result<std::vector<Tensor>> read_inputs(Model& model, const std::string& npz_path) {
+  LATHE_TRY(std::vector<NamedArray> arrays, read_npz(npz_path));
+  const auto& params = model.module.main().params;
+  std::vector<Tensor> inputs;
+  std::vector<ShapeBinding> bindings;
+  for (size_t i = 0; i < params.size(); ++i) {
+    std::string name = fmt::format("{}", i);
+    auto array = std::find_if(arrays.begin(), arrays.end(),
+                              [&](const NamedArray& a) { return a.name == name; });
+    const TensorType& type = params[i]->types[0];
+    if (array == arrays.end())
+      return Diag{code::kOperandCount, Loc::unknown(),
+                  fmt::format("{}: no tensor named '{}', expected 0 to {} for the model's inputs",
+                              npz_path, name, params.size() - 1)};
+    if (array->array.dtype != type.dtype)
+      return Diag{code::kDtypeMismatch, Loc::unknown(),
+                  fmt::format("{}: tensor '{}' is {}, expected {} ('{}')", npz_path, name,
+                              dtype_name(array->array.dtype), to_string(type), params[i]->name)};
+    TensorData data;
+    data.type.dtype = type.dtype;
+    data.type.shape.assign(array->array.shape.begin(), array->array.shape.end());
+    data.strides = row_major_strides(array->array.shape);
+    data.bytes = array->array.bytes.data;
+    data.num_bytes = array->array.bytes.size;
+    LATHE_TRY(Tensor tensor, read_tensor(data));
+    inputs.push_back(std::move(tensor));
+    bindings.push_back({params[i]->name, type.shape, array->array.shape});
   }
+  LATHE_TRY(model.dims, bind_symbols(bindings, model.module.dims));
   return inputs;
+}
+
+Status save_tensors(const std::string& npz_path, const std::vector<Tensor>& tensors) {
+  std::vector<NamedArray> arrays;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    auto bytes = std::make_shared<std::vector<std::byte>>(to_bytes(tensors[i]));
+    arrays.push_back({fmt::format("{}", i),
+                      {tensors[i].dtype, tensors[i].shape, {bytes->data(), bytes->size(), bytes}}});
+  }
+  LATHE_TRY(std::string bytes, npz_bytes(arrays));
+  return write_output(npz_path, bytes);
 }
 
 DType model_dtype(const Model& model) {

@@ -10,6 +10,7 @@
 
 #include "backends/backend.h"
 #include "frontend/import/import.h"
+#include "frontend/pt2/file_bytes.h"
 #include "ir/graph/node.h"
 #include "ir/graph/tensor.h"
 #include "ir/support/result.h"
@@ -65,10 +66,13 @@ Result<Model> load_model(const std::string& path, const ModelOptions& options,
 // The params' types with the model's dims put in.
 Result<std::vector<TensorType>> input_types(const Model& model);
 
-// Inputs in the order of the graph's params: from a seed, or from an .npz with tensors named 0, 1,
-// ...; shapes and dtypes are checked.
+// Inputs in the order of the graph's params, from a seed.
 Result<std::vector<Tensor>> random_inputs(const Model& model, uint64_t seed);
-Result<std::vector<Tensor>> read_inputs(const Model& model, const std::string& npz_path);
+// Inputs from an .npz with tensors named 0, 1, ...; dtypes and shapes are checked, and the shapes
+// give the model's dims.
+Result<std::vector<Tensor>> read_inputs(Model& model, const std::string& npz_path);
+// An .npz of tensors named 0, 1, ...
+Status save_tensors(const std::string& npz_path, const std::vector<Tensor>& tensors);
 
 // The dtype that the model computes in: that of its first floating output, or input.
 DType model_dtype(const Model& model);
