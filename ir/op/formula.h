@@ -21,6 +21,10 @@ inline Expr select(Expr condition, double if_true, Expr if_false) {
 }
 inline Expr expm1(Expr x) { return unary(UnaryOp::expm1, x); }
 inline Expr log1p(Expr x) { return unary(UnaryOp::log1p, x); }
+// Exact to a few ULP.
+Expr atan(Expr x);
+// The angle of the point (x, y); the sign of a zero is not looked at.
+Expr atan2(Expr y, Expr x);
 inline Expr sigmoid(Expr x) { return 1.0 / (exp(-x) + 1.0); }
 
 }  // namespace lathe::loop

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ir/op/arithmetic.h"
+#include "ir/op/formula.h"
 #include "ir/op/import_call.h"
 #include "ir/op/pointwise.h"
 #include "ir/support/diag_codes.h"
@@ -270,7 +271,7 @@ std::vector<OpDef> quotients_and_powers() {
               .summary = "the angle of the point (other, self)",
               .infer = infer_float,
               .reference = pointwise_reference<[](double a, double b) { return std::atan2(a, b); }>,
-              .lower = Absent{"the loop IR has no inverse tangent of a quotient"},
+              .lower = pointwise_lower<[](Expr a, Expr b) { return atan2(a, b); }>,
               .derivative = pointwise_gradient<[](Term g, Term a, Term b, Term) {
                 const Term scaled = g / (a * a + b * b);
                 return Pair{scaled * b, -(scaled * a)};

@@ -12,10 +12,6 @@ using loop::Expr;
 
 constexpr Absent kNoOperands{"no operand to differentiate by"};
 
-Result<std::vector<TensorType>> infer_from_attrs(const Node& node) {
-  return std::vector<TensorType>{{node.dtype_attr("dtype", DType::f32), node.dims_attr("shape")}};
-}
-
 std::vector<double> literal(const Node& node) {
   const auto* values = std::get_if<std::vector<double>>(&node.attr("value"));
   return values ? *values : std::vector<double>{};

@@ -1,0 +1,318 @@
+// Every example of every row through every slot: the slots are independent definitions of one op,
+// and must agree.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ir/graph/builder.h"
+#include "ir/graph/eval.h"
+#include "ir/graph/text.h"
+#include "ir/graph/verify.h"
+#include "ir/loop/linear.h"
+#include "ir/loop/text.h"
+#include "ir/op/all_ops.h"
+#include "ir/op/element.h"
+#include "ir/op/import_call.h"
+#include "tests/ops/example_case.h"
+
+namespace lathe {
+namespace {
+
+// What a few roundings in the dtype may change.
+double tolerance(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return 4e-3;
+    case DType::bf16:
+      return 3e-2;
+    case DType::f32:
+      return 2e-5;
+    default:
+      return 1e-9;
+  }
+}
+
+// Where the first difference lies; empty when there is none.
+std::string difference(const Tensor& expected, const Tensor& got) {
+  if (expected.dtype != got.dtype) return "dtypes differ";
+  if (expected.shape != got.shape) return "shapes differ";
+  for (int64_t i = 0; i < expected.num_elements(); ++i) {
+    const double a = expected.get(i), b = got.get(i);
+    const bool is_close = a == b || (std::isnan(a) && std::isnan(b)) ||
+                          std::fabs(a - b) <= tolerance(expected.dtype) * (1 + std::fabs(a));
+    if (!is_close) {
+      return "element " + std::to_string(i) + ": expected " + std::to_string(a) + ", got " +
+             std::to_string(b);
+    }
+  }
+  return "";
+}
+
+class OpTest : public testing::TestWithParam<ExampleCase> {
+ protected:
+  void SetUp() override {
+    auto built = build_example(GetParam());
+    ASSERT_TRUE(built.ok()) << built.error().message;
+    example = *std::move(built);
+    ASSERT_NO_FATAL_FAILURE(expected = run({}));
+  }
+
+  std::vector<Tensor> run(const EvalOptions& options) {
+    auto result = evaluate(example.module, example.module.main(), example.inputs, options);
+    EXPECT_TRUE(result.ok()) << result.error().message;
+    return result.ok() ? result->outputs : std::vector<Tensor>{};
+  }
+
+  const OpDef& op() const { return *GetParam().op; }
+  Graph& graph() { return example.module.main(); }
+
+  BuiltExample example;
+  std::vector<Tensor> expected;
+};
+
+TEST_P(OpTest, InferAgreesWithReference) {
+  ASSERT_EQ(expected.size(), example.node->types.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(expected[i].dtype, example.node->types[i].dtype);
+    EXPECT_EQ(expected[i].shape, example.node->types[i].static_shape());
+  }
+  const Status status = verify(example.module, graph(), Form::imported);
+  EXPECT_TRUE(status.ok()) << status.error().message;
+}
+
+// Every size of the operands becomes a symbol; where inference accepts that, its result must be the
+// concrete one under the symbols' values.
+TEST_P(OpTest, InferAgreesOnSymbols) {
+  std::map<std::string, int64_t> values;
+  for (auto& param : graph().params) {
+    for (Dim& dim : param->types.front().shape) {
+      if (dim.value() <= 1) continue;  // broadcasting decides by 1
+      const std::string name = "s" + std::to_string(dim.value());
+      values[name] = dim.value();
+      dim = Dim::symbol(name);
+    }
+  }
+  const auto types = op().infer.function(*example.node);
+  if (!types.ok()) return;  // a Diag says that the op needs constants
+  ASSERT_EQ(types->size(), expected.size());
+  for (size_t i = 0; i < types->size(); ++i) {
+    ASSERT_EQ((*types)[i].shape.size(), expected[i].shape.size());
+    for (size_t d = 0; d < expected[i].shape.size(); ++d) {
+      const auto size = (*types)[i].shape[d].evaluate(values);
+      ASSERT_TRUE(size.ok()) << size.error().message;
+      EXPECT_EQ(*size, expected[i].shape[d]) << (*types)[i].shape[d].str();
+    }
+  }
+}
+
+TEST_P(OpTest, PrintsAndParsesBack) {
+  const std::string text = print(example.module);
+  auto parsed = parse(text, builtin_registry());
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message << "\n" << text;
+  EXPECT_EQ(print(*parsed), text);
+  EXPECT_EQ(structural_hash(*parsed), structural_hash(example.module));
+}
+
+TEST_P(OpTest, DecomposeAgreesWithReference) {
+  if (!op().decompose) GTEST_SKIP() << op().decompose.why;
+  Builder builder(graph(), builtin_registry(), example.node->loc);
+  const std::vector<Value> results = op().decompose.function(builder, *example.node);
+  ASSERT_FALSE(builder.failed()) << builder.error().message;
+  ASSERT_EQ(results.size(), expected.size());
+  graph().outputs = results;
+  const std::vector<Tensor> got = run({});
+  ASSERT_EQ(got.size(), expected.size()) << print(graph());
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_EQ(results[i].type(), example.node->types[i]);
+    EXPECT_EQ(difference(expected[i], got[i]), "") << print(graph());
+  }
+}
+
+// A context whose operands are buffers, in row-major order.
+class BufferContext : public ElementContext {
+ public:
+  explicit BufferContext(loop::Kernel& kernel) : kernel_(kernel) {}
+
+  loop::Expr operand(const Node& node, int i, std::span<const loop::Expr> index) override {
+    const Value value = node.operands[static_cast<size_t>(i)];
+    const DType dtype = value.type().dtype;
+    const loop::Expr position = flatten(index, value.type().shape);
+    const loop::Expr element = pool().load(buffer(value), position, dtype);
+    return loop::cast(element, compute_dtype(dtype));
+  }
+  loop::Var fresh_var(int64_t extent) override {
+    return kernel_.add_var({.name = "r", .max = std::max(extent - 1, int64_t{0})});
+  }
+  loop::Pool& pool() override { return *kernel_.pool; }
+  loop::Expr simplify(loop::Expr index) override { return loop::simplify_index(index, kernel_); }
+
+  loop::BufferRef buffer(Value value) {
+    for (const auto& [known, ref] : buffers_) {
+      if (known == value) return ref;
+    }
+    const int64_t size = value.type().static_elements().value_or(0);
+    buffers_.emplace_back(
+        value,
+        kernel_.add_buffer({.name = value.node->name, .dtype = value.type().dtype, .size = size}));
+    return buffers_.back().second;
+  }
+
+ private:
+  loop::Kernel& kernel_;
+  std::vector<std::pair<Value, loop::BufferRef>> buffers_;
+};
+
+// store result[i] = lower(index of i), for every i.
+loop::Kernel element_kernel(const Node& node, int result) {
+  loop::Kernel kernel;
+  kernel.name = node.op->name;
+  kernel.pool = std::make_shared<loop::Pool>();
+  BufferContext context(kernel);
+  for (Value operand : node.operands) {
+    if (operand) context.buffer(operand);
+  }
+  const TensorType& type = node.types[static_cast<size_t>(result)];
+  const int64_t count = type.static_elements().value_or(0);
+  const loop::BufferRef out =
+      kernel.add_buffer({.name = "result", .dtype = type.dtype, .size = count, .is_written = true});
+  const loop::Var i = context.fresh_var(count);
+  const loop::Expr position = kernel.pool->var(i);
+  const std::vector<loop::Expr> index = context.unflatten(position, type.shape);
+  const loop::Expr element = node.op->lower.function(context, node, result, index);
+  EXPECT_EQ(element->dtype, type.dtype);
+  kernel.body.push_back({loop::For{.var = i,
+                                   .lo = kernel.pool->integer(0),
+                                   .hi = kernel.pool->integer(count),
+                                   .step = 1,
+                                   .kind = loop::LoopKind::parallel,
+                                   .body = {{loop::Store{out, position, element, {}}}}}});
+  return kernel;
+}
+
+TEST_P(OpTest, LowerAgreesWithReference) {
+  if (!op().lower) GTEST_SKIP() << op().lower.why;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const loop::Kernel kernel = element_kernel(*example.node, static_cast<int>(i));
+    const Status status = loop::verify(kernel, false);
+    ASSERT_TRUE(status.ok()) << status.error().message << "\n" << loop::print(kernel);
+    std::vector<std::vector<std::byte>> bytes;
+    for (const Tensor& input : example.inputs) bytes.push_back(to_bytes(input));
+    bytes.push_back(to_bytes(Tensor::zeros(expected[i].dtype, expected[i].shape)));
+    std::vector<loop::Memory> memory;
+    for (auto& buffer : bytes) memory.push_back({buffer.data(), buffer.size()});
+    const Status ran = loop::evaluate(kernel, memory);
+    ASSERT_TRUE(ran.ok()) << ran.error().message << "\n" << loop::print(kernel);
+    const TensorType& type = example.node->types[i];
+    const auto got = read_tensor({.type = type,
+                                  .strides = row_major_strides(expected[i].shape),
+                                  .bytes = bytes.back().data(),
+                                  .num_bytes = bytes.back().size()});
+    ASSERT_TRUE(got.ok()) << got.error().message;
+    EXPECT_EQ(difference(expected[i], *got), "") << loop::print(kernel);
+  }
+}
+
+// --- derivative
+
+double weighted_sum(const std::vector<Tensor>& outputs, const std::vector<Tensor>& weights) {
+  double sum = 0;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    for (int64_t j = 0; j < outputs[i].num_elements(); ++j) {
+      sum += outputs[i].get(j) * weights[i].get(j);
+    }
+  }
+  return sum;
+}
+
+TEST_P(OpTest, DerivativeAgreesWithFiniteDifferences) {
+  if (!op().derivative) GTEST_SKIP() << op().derivative.why;
+  std::vector<Tensor> weights;
+  for (const TensorType& type : example.node->types) {
+    if (!is_float(type.dtype)) GTEST_SKIP() << "the result is not a float";
+    weights.push_back(example_tensor({.dtype = type.dtype, .shape = type.static_shape()}, 99));
+  }
+  constexpr double kStep = 1e-5;
+  const EvalOptions exact{.round = false};
+  std::vector<std::vector<double>> slopes;
+  for (Tensor& input : example.inputs) {
+    std::vector<double> slope;
+    for (size_t j = 0; is_float(input.dtype) && j < input.floats.size(); ++j) {
+      const double x = input.floats[j];
+      input.floats[j] = x + kStep;
+      const double above = weighted_sum(run(exact), weights);
+      input.floats[j] = x - kStep;
+      slope.push_back((above - weighted_sum(run(exact), weights)) / (2 * kStep));
+      input.floats[j] = x;
+    }
+    slopes.push_back(std::move(slope));
+  }
+
+  Builder builder(graph(), builtin_registry(), example.node->loc);
+  std::vector<Value> gradients;
+  std::vector<Tensor> inputs = example.inputs;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    gradients.push_back(builder.param(example.node->types[i], "g"));
+    example.inputs.push_back(weights[i]);
+  }
+  const std::vector<Value> results = op().derivative.function(builder, *example.node, gradients);
+  ASSERT_FALSE(builder.failed()) << builder.error().message;
+  ASSERT_EQ(results.size(), example.node->operands.size());
+  size_t input = 0;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!example.node->operands[i]) continue;
+    const size_t slot = input++;
+    if (!results[i] || slopes[slot].empty()) continue;
+    EXPECT_EQ(results[i].type(), example.node->operands[i].type());
+    graph().outputs = {results[i]};
+    const std::vector<Tensor> got = run(exact);
+    ASSERT_EQ(got.size(), 1u);
+    for (size_t j = 0; j < slopes[slot].size(); ++j) {
+      EXPECT_NEAR(got[0].floats[j], slopes[slot][j], 1e-4 * (1 + std::fabs(slopes[slot][j])))
+          << "operand " << i << ", element " << j << "\n"
+          << print(graph());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllExamples, OpTest, testing::ValuesIn(all_examples()),
+                         [](const auto& test) { return test.param.name(); });
+
+// --- rows
+
+TEST(Rows, EveryAbsentSlotSaysWhy) {
+  for (const OpDef& op : builtin_registry().rows()) {
+    const auto check = [&](const auto& slot, const char* name) {
+      EXPECT_NE(static_cast<bool>(slot), !slot.why.empty()) << op.name << " " << name;
+    };
+    check(op.infer, "infer");
+    check(op.reference, "reference");
+    check(op.decompose, "decompose");
+    check(op.lower, "lower");
+    check(op.derivative, "derivative");
+    const bool is_defined =
+        op.lower || op.decompose || op.traits.op_class == OpClass::structure || op.name == "atan2";
+    EXPECT_TRUE(is_defined) << op.name << " can neither be lowered nor decomposed";
+  }
+}
+
+TEST(Rows, EveryRowHasASummaryAndAnExample) {
+  for (const OpDef& op : builtin_registry().rows()) {
+    EXPECT_FALSE(op.summary.empty()) << op.name;
+    const bool needs_example = op.traits.op_class != OpClass::structure;
+    EXPECT_TRUE(!op.examples.empty() || !needs_example) << op.name;
+  }
+}
+
+TEST(Rows, NamesAreUnique) {
+  const std::vector<OpDef>& rows = builtin_registry().rows();
+  for (size_t i = 1; i < rows.size(); ++i) EXPECT_NE(rows[i - 1].name, rows[i].name);
+}
+
+TEST(Rows, ImportsFitTheirRows) {
+  const auto table = ImportTable::create(builtin_registry());
+  ASSERT_TRUE(table.ok()) << table.error().message;
+  EXPECT_GT(table->targets().size(), 200u);
+}
+
+}  // namespace
+}  // namespace lathe
