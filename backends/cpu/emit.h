@@ -1,0 +1,66 @@
+// LLVM IR from loop IR: one kernel becomes one function
+//
+//   void symbol(void** buffers, int64_t lo, int64_t hi, void* scratch)
+//
+// that runs the iterations lo <= var < hi of the kernel's parallel loop. `buffers` holds one
+// pointer per global buffer, in order; `scratch` is the caller's alone. No IR passes run on the
+// result: what matters is emitted in its final form (unrolled, register arrays as SSA values,
+// invariants hoisted, addresses shared).
+//
+// What a kernel must look like (beyond loop::verify with is_scheduled):
+// - The parallel loop has constant lo and hi, its range is not empty, and lo, hi of each call are
+//   values that its variable takes (hi may be the end). No variable of kind dim.
+// - Bounds of unroll loops are constant once outer unroll loops are expanded; register indices are
+//   too. A kernel expands to at most kMaxStatements statements.
+// - Transcendental functions and integer pow are expanded (loop::expand_math); no reduce, and no
+//   reduce_lanes with argmax or argmin. Lanes under reduce_lanes are a power of two.
+// - Buffers start at 64-byte boundaries. Loads and stores state their true element dtype.
+// What it may rely on:
+// - Expressions that do not move with a loop are computed outside of it; loads too, when the loop
+//   surely runs and does not write the buffer. Vectors leave innermost loops only, so that nothing
+//   stays in a register across the inner loops of its neighbours.
+// - Equal expressions are computed once per block; loads until a store to their buffer.
+// - min and max against a constant that is not NaN are one instruction; the sign of a zero picked
+//   from zeros of both signs is not defined. Casts of floats outside the integer's range give any
+//   value.
+// - Scratch and stack buffers cost nothing to declare; both live in `scratch`.
+// - f16 and bf16 values are computed in f32 and rounded after each operation.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "backends/cpu/cpu_features.h"
+#include "ir/loop/node.h"
+#include "ir/support/result.h"
+
+namespace llvm {
+class Module;
+}
+
+namespace lathe::cpu {
+
+inline constexpr int64_t kMaxStatements = 200'000;
+inline constexpr int64_t kMaxScratchBytes = 64 << 20;
+
+struct EmitOptions {
+  Isa isa = Isa::avx2;
+  // No two buffers of a launch overlap unless neither is written.
+  bool is_noalias = true;
+};
+
+// What a caller must know to run the function.
+struct KernelFrame {
+  int64_t lo = 0;  // of the parallel loop
+  int64_t hi = 0;
+  int64_t step = 1;
+  int64_t scratch_bytes = 0;
+};
+
+// Reads the frame alone; fails where emit_kernel would for the loop or the scratch.
+Result<KernelFrame> kernel_frame(const loop::Kernel& kernel);
+
+// Adds the function to the module. Errors are internal but for forms that the list above excludes.
+Status emit_kernel(llvm::Module& module, const loop::Kernel& kernel, const std::string& symbol,
+                   const EmitOptions& options);
+
+}  // namespace lathe::cpu

@@ -1,0 +1,167 @@
+// The function around a kernel: signature, attributes, buffers, and what callers must know.
+#include <fmt/format.h>
+#include <llvm/IR/IntrinsicsX86.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include "backends/cpu/kernel_emitter.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe::cpu {
+namespace {
+
+Loc origin(const loop::Kernel& kernel) {
+  return kernel.origins.empty() ? Loc::unknown() : kernel.origins.front();
+}
+
+Diag unsupported(const loop::Kernel& kernel, std::string_view message) {
+  return Diag{.code = code::kUnsupported,
+              .loc = origin(kernel),
+              .message = fmt::format("the cpu target cannot compile kernel '{}': {}", kernel.name,
+                                     message)};
+}
+
+constexpr int64_t kAlign = 64;
+
+int64_t padded_bytes(const loop::Buffer& buffer) {
+  return (buffer.size * dtype_bytes(buffer.dtype) + kAlign - 1) / kAlign * kAlign;
+}
+
+Result<int64_t> scratch_bytes(const loop::Kernel& kernel) {
+  int64_t total = 0;
+  for (const loop::Buffer& buffer : kernel.buffers) {
+    if (buffer.space == loop::Space::global) continue;
+    if (buffer.size < 0 || buffer.size > kMaxScratchBytes ||
+        (total += padded_bytes(buffer)) > kMaxScratchBytes)
+      return unsupported(kernel, fmt::format("its scratch buffers exceed {} bytes at '{}'",
+                                             kMaxScratchBytes, buffer.name));
+  }
+  return total;
+}
+
+}  // namespace
+
+Result<KernelFrame> kernel_frame(const loop::Kernel& kernel) {
+  const loop::For* loop =
+      kernel.body.size() == 1 ? std::get_if<loop::For>(&kernel.body.front().kind) : nullptr;
+  if (!loop || loop->kind != loop::LoopKind::parallel)
+    return unsupported(kernel, "its body is not one parallel loop");
+  const loop::IntConst* lo = loop::as_int(loop->lo);
+  const loop::IntConst* hi = loop::as_int(loop->hi);
+  if (!lo || !hi) return unsupported(kernel, "the bounds of its parallel loop are not constant");
+  if (loop->step < 1) return unsupported(kernel, "the step of its parallel loop is not positive");
+  KernelFrame frame{lo->value, hi->value, loop->step, 0};
+  LATHE_TRY(frame.scratch_bytes, scratch_bytes(kernel));
+  return frame;
+}
+
+Status emit_kernel(llvm::Module& module, const loop::Kernel& kernel, const std::string& symbol,
+                   const EmitOptions& options) {
+  LATHE_TRY(KernelFrame frame, kernel_frame(kernel));
+  (void)frame;
+  return KernelEmitter(module, kernel, options).run(symbol);
+}
+
+KernelEmitter::KernelEmitter(llvm::Module& module, const loop::Kernel& kernel,
+                             const EmitOptions& options)
+    : module_(module),
+      kernel_(kernel),
+      ranges_(kernel),
+      options_(options),
+      builder_(module.getContext()),
+      vars_(kernel.vars.size()),
+      regs_(kernel.regs.size()),
+      slots_(kernel.vars.size() + kernel.regs.size() + kernel.buffers.size()) {}
+
+Status KernelEmitter::run(const std::string& symbol) {
+  llvm::Function* body = make_body(symbol);
+  make_entry(symbol, body);
+  builder_.SetInsertPoint(llvm::BasicBlock::Create(module_.getContext(), "entry", body));
+  scopes_.push_back({nullptr, false, true, false, {}, {}});
+  place_buffers(body);
+  emit_block(kernel_.body);
+  // Non-temporal stores are not ordered by the pool's synchronisation alone.
+  if (has_nontemporal_) builder_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
+  builder_.CreateRetVoid();
+  if (error_) return *std::move(error_);
+  std::string message;
+  llvm::raw_string_ostream stream(message);
+  LATHE_CHECK(!llvm::verifyFunction(*body, &stream),
+              fmt::format("emitting kernel '{}' gave invalid LLVM IR: {}", kernel_.name, message));
+  return Ok{};
+}
+
+llvm::Function* KernelEmitter::make_body(const std::string& symbol) {
+  std::vector<llvm::Type*> params;
+  for (const loop::Buffer& buffer : kernel_.buffers)
+    if (buffer.space == loop::Space::global) params.push_back(builder_.getPtrTy());
+  size_t num_globals = params.size();
+  params.insert(params.end(), {builder_.getInt64Ty(), builder_.getInt64Ty(), builder_.getPtrTy()});
+  auto* type = llvm::FunctionType::get(builder_.getVoidTy(), params, false);
+  auto* body =
+      llvm::Function::Create(type, llvm::Function::InternalLinkage, symbol + ".body", module_);
+  set_attributes(body);
+  unsigned arg = 0;
+  for (const loop::Buffer& buffer : kernel_.buffers) {
+    if (buffer.space != loop::Space::global) continue;
+    body->getArg(arg)->setName(buffer.name);
+    if (options_.is_noalias) body->addParamAttr(arg, llvm::Attribute::NoAlias);
+    if (!buffer.is_written) body->addParamAttr(arg, llvm::Attribute::ReadOnly);
+    ++arg;
+  }
+  body->addParamAttr(static_cast<unsigned>(num_globals) + 2, llvm::Attribute::NoAlias);
+  parallel_lo_ = body->getArg(arg);
+  parallel_hi_ = body->getArg(arg + 1);
+  parallel_lo_->setName("lo");
+  parallel_hi_->setName("hi");
+  body->getArg(arg + 2)->setName("scratch");
+  return body;
+}
+
+// The exported function: unpacks the pointers, so that the body has parameters that can be noalias.
+void KernelEmitter::make_entry(const std::string& symbol, llvm::Function* body) {
+  llvm::Type* ptr = builder_.getPtrTy();
+  llvm::Type* i64 = builder_.getInt64Ty();
+  auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {ptr, i64, i64, ptr}, false);
+  auto* entry = llvm::Function::Create(type, llvm::Function::ExternalLinkage, symbol, module_);
+  set_attributes(entry);
+  builder_.SetInsertPoint(llvm::BasicBlock::Create(module_.getContext(), "entry", entry));
+  std::vector<llvm::Value*> args;
+  for (size_t i = 0; i + 3 < body->arg_size(); ++i)
+    args.push_back(builder_.CreateLoad(ptr, builder_.CreateConstGEP1_64(ptr, entry->getArg(0), i)));
+  args.insert(args.end(), {entry->getArg(1), entry->getArg(2), entry->getArg(3)});
+  builder_.CreateCall(body, args)->setTailCall();
+  builder_.CreateRetVoid();
+}
+
+void KernelEmitter::set_attributes(llvm::Function* function) const {
+  bool wide = options_.isa == Isa::avx512;
+  function->addFnAttr(llvm::Attribute::NoUnwind);
+  function->addFnAttr("target-cpu", wide ? "x86-64-v4" : "x86-64-v3");
+  function->addFnAttr("tune-cpu", wide ? "skylake-avx512" : "haswell");
+  function->addFnAttr("prefer-vector-width", wide ? "512" : "256");
+  function->addFnAttr("min-legal-vector-width", wide ? "512" : "256");
+}
+
+void KernelEmitter::place_buffers(llvm::Function* body) {
+  llvm::Value* scratch = body->getArg(static_cast<unsigned>(body->arg_size()) - 1);
+  int64_t offset = 0;
+  unsigned arg = 0;
+  for (const loop::Buffer& buffer : kernel_.buffers) {
+    if (buffer.space == loop::Space::global) {
+      buffers_.push_back(body->getArg(arg++));
+    } else {
+      buffers_.push_back(
+          builder_.CreateConstGEP1_64(builder_.getInt8Ty(), scratch, offset, buffer.name));
+      offset += padded_bytes(buffer);
+    }
+  }
+}
+
+llvm::Value* KernelEmitter::fail(std::string message) {
+  if (!error_) error_ = unsupported(kernel_, message);
+  return llvm::PoisonValue::get(builder_.getInt64Ty());
+}
+
+}  // namespace lathe::cpu

@@ -1,0 +1,349 @@
+// Memory: addresses, loads, stores, prefetches.
+//
+// An index becomes constant + sum of coefficient * value. The constant goes into the instruction's
+// displacement; the terms are added to the buffer's pointer one by one, outermost scope first, and
+// every prefix is shared: unrolled accesses of one loop body differ by displacements only.
+#include <fmt/format.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Intrinsics.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "backends/cpu/kernel_emitter.h"
+
+namespace lathe::cpu {
+
+using llvm::Value;
+
+namespace {
+
+constexpr uint64_t kBufferAlign = 64;
+
+bool is_all(Value* mask, bool ones) {
+  auto* constant = llvm::dyn_cast_or_null<llvm::Constant>(mask);
+  return constant && (ones ? constant->isAllOnesValue() : constant->isNullValue());
+}
+
+// The factor when all lanes are the constant multiples 0, s, 2s, ... of it.
+std::optional<int64_t> lane_stride(const std::vector<int64_t>& lanes) {
+  int64_t stride = lanes.size() > 1 ? lanes[1] - lanes[0] : 1;
+  for (size_t i = 0; i < lanes.size(); ++i)
+    if (lanes[i] != stride * static_cast<int64_t>(i)) return std::nullopt;
+  return stride;
+}
+
+bool fits_i32(const std::vector<int64_t>& values) {
+  return std::all_of(values.begin(), values.end(),
+                     [](int64_t v) { return v >= INT32_MIN && v <= INT32_MAX; });
+}
+
+}  // namespace
+
+// ---- indices ------------------------------------------------------------------------------------
+
+const loop::Linear& KernelEmitter::linear_of(Expr index) {
+  auto [entry, is_new] = linears_.try_emplace(index.node());
+  if (is_new) entry->second = loop::linear(index);
+  return entry->second;
+}
+
+void KernelEmitter::resolve_scalar(Expr index, int64_t factor, Index& into) {
+  const loop::Linear& form = linear_of(index);
+  into.constant += factor * form.constant;
+  for (const auto& [atom, atom_coefficient] : form.terms) {
+    int64_t coefficient = factor * atom_coefficient;
+    auto* read = std::get_if<loop::VarRead>(&atom->kind);
+    if (read && vars_[read->var.id].linear) {
+      const Index& inner = *vars_[read->var.id].linear;
+      into.constant += coefficient * inner.constant;
+      for (Term term : inner.terms) {
+        term.coefficient *= coefficient;
+        into.terms.push_back(term);
+      }
+      continue;
+    }
+    Placed placed = emit(atom);
+    if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(placed.value)) {
+      into.constant += coefficient * known->getSExtValue();
+    } else {
+      int64_t divisor = read ? vars_[read->var.id].divisor : 1;
+      into.terms.push_back({placed, coefficient, divisor});
+    }
+  }
+}
+
+// Splits vector arithmetic into a uniform part, constant lane offsets, and the rest.
+void KernelEmitter::resolve_vector(Expr index, int64_t factor, Index& into) {
+  if (index->lanes == 1) return resolve_scalar(index, factor, into);
+  if (auto* constant = loop::as_int(index)) {
+    into.constant += factor * constant->value;
+    return;
+  }
+  if (auto* splat = std::get_if<loop::Splat>(&index->kind))
+    return resolve_scalar(splat->x, factor, into);
+  if (auto* ramp = std::get_if<loop::Ramp>(&index->kind)) {
+    resolve_scalar(ramp->base, factor, into);
+    for (size_t lane = 0; lane < into.lanes.size(); ++lane)
+      into.lanes[lane] += factor * ramp->stride * static_cast<int64_t>(lane);
+    return;
+  }
+  if (auto* node = std::get_if<loop::Binary>(&index->kind)) {
+    if (node->op == BinaryOp::add || node->op == BinaryOp::sub) {
+      resolve_vector(node->a, factor, into);
+      return resolve_vector(node->b, node->op == BinaryOp::add ? factor : -factor, into);
+    }
+    for (auto [x, by] : {std::pair{node->a, node->b}, {node->b, node->a}}) {
+      const loop::IntConst* constant = loop::as_int(by);
+      if (!constant)
+        if (auto* splat = std::get_if<loop::Splat>(&by->kind)) constant = loop::as_int(splat->x);
+      if (node->op == BinaryOp::mul && constant)
+        return resolve_vector(x, factor * constant->value, into);
+    }
+  }
+  into.vectors.emplace_back(index, factor);
+}
+
+KernelEmitter::Index KernelEmitter::resolve(Expr index) {
+  Index result;
+  if (index->lanes > 1) result.lanes.assign(static_cast<size_t>(index->lanes), 0);
+  resolve_vector(index, 1, result);
+  // Merge equal values (lets may bring them twice), then order by scope.
+  std::vector<Term> merged;
+  for (const Term& term : result.terms) {
+    auto same = std::find_if(merged.begin(), merged.end(),
+                             [&](const Term& m) { return m.placed.value == term.placed.value; });
+    if (same == merged.end())
+      merged.push_back(term);
+    else
+      same->coefficient += term.coefficient;
+  }
+  merged.erase(std::remove_if(merged.begin(), merged.end(),
+                              [](const Term& term) { return term.coefficient == 0; }),
+               merged.end());
+  std::stable_sort(merged.begin(), merged.end(),
+                   [](const Term& a, const Term& b) { return a.placed.level < b.placed.level; });
+  result.terms = std::move(merged);
+  return result;
+}
+
+Placed KernelEmitter::sum(const Index& index) {
+  Placed total{builder_.getInt64(static_cast<uint64_t>(index.constant)), 0};
+  for (const Term& term : index.terms) {
+    int level = placement(std::max(total.level, term.placed.level), false);
+    Value* value = at_level(level, [&] {
+      Value* product = builder_.CreateNSWMul(
+          term.placed.value, builder_.getInt64(static_cast<uint64_t>(term.coefficient)));
+      return builder_.CreateNSWAdd(total.value, product);
+    });
+    total = {value, level};
+  }
+  return total;
+}
+
+// ---- addresses ----------------------------------------------------------------------------------
+
+Placed KernelEmitter::step_pointer(Placed pointer, llvm::Type* element, const Term& term) {
+  PointerKey key{pointer.value, term.placed.value, term.coefficient};
+  if (auto found = pointers_.find(key); found != pointers_.end()) return found->second;
+  int level = placement(std::max(pointer.level, term.placed.level), false);
+  Value* stepped = at_level(level, [&] {
+    Value* offset = term.placed.value;
+    if (term.coefficient != 1)
+      offset =
+          builder_.CreateNSWMul(offset, builder_.getInt64(static_cast<uint64_t>(term.coefficient)));
+    return builder_.CreateGEP(element, pointer.value, offset);
+  });
+  pointers_[key] = {stepped, level};
+  scopes_[static_cast<size_t>(level)].pointers.push_back(key);
+  return {stepped, level};
+}
+
+KernelEmitter::Address KernelEmitter::address(loop::BufferRef buffer, const Index& index) {
+  DType dtype = kernel_.buffers[buffer.id].dtype;
+  llvm::Type* element = memory_type(dtype, 1);
+  Placed pointer{buffers_[buffer.id], 0};
+  uint64_t step = static_cast<uint64_t>(index.constant);
+  for (const Term& term : index.terms) {
+    pointer = step_pointer(pointer, element, term);
+    step = std::gcd(step,
+                    static_cast<uint64_t>(term.coefficient) * static_cast<uint64_t>(term.divisor));
+  }
+  uint64_t bytes = static_cast<uint64_t>(dtype_bytes(dtype));
+  uint64_t align = std::gcd(step * bytes, kBufferAlign);
+  return {pointer, index.constant, element, std::max(align, bytes)};
+}
+
+Value* KernelEmitter::displaced(const Address& at) {
+  if (at.displacement == 0) return at.pointer.value;
+  return builder_.CreateConstGEP1_64(at.element, at.pointer.value,
+                                     static_cast<uint64_t>(at.displacement));
+}
+
+// ---- loads --------------------------------------------------------------------------------------
+
+Placed KernelEmitter::emit_load(Expr e) {
+  const auto& load = std::get<loop::Load>(e->kind);
+  Index index = resolve(load.index);
+  Placed mask = load.mask ? emit(load.mask) : Placed{};
+  if (error_) return {llvm::PoisonValue::get(type(e->dtype, e->lanes)), 0};
+  if (is_all(mask.value, true)) mask = {};
+  if (is_all(mask.value, false)) return {llvm::Constant::getNullValue(type(e->dtype, e->lanes)), 0};
+  int level = std::max(mask.level, slots_[slot(load.buffer)].level);
+  for (const auto& [vector, factor] : index.vectors) level = std::max(level, emit(vector).level);
+  for (const Term& term : index.terms) level = std::max(level, term.placed.level);
+  level = placement(level, e->lanes > 1);
+  for (int d = static_cast<int>(scopes_.size()) - 1; d > level; --d)
+    if (!scopes_[static_cast<size_t>(d)].always_runs) level = d;
+  Address at = address(load.buffer, index);
+  Value* bits = at_level(level, [&]() -> Value* {
+    if (index.lanes.empty() && e->lanes > 1)
+      return contiguous_load(e->dtype, e->lanes, at, mask.value);
+    if (e->lanes == 1) return contiguous_load(e->dtype, 1, at, mask.value);
+    return scattered_load(e->dtype, index, at, mask.value);
+  });
+  return {at_level(level, [&] { return from_memory(e->dtype, bits); }), level};
+}
+
+Value* KernelEmitter::contiguous_load(DType dtype, int lanes, const Address& at, Value* mask) {
+  llvm::Type* stored = memory_type(dtype, lanes);
+  llvm::Align align(at.align);
+  Value* pointer = displaced(at);
+  if (!mask) return builder_.CreateAlignedLoad(stored, pointer, align);
+  if (lanes > 1)
+    return builder_.CreateMaskedLoad(stored, pointer, align, mask,
+                                     llvm::Constant::getNullValue(stored));
+  // A disabled scalar load reads a zero of the module instead: no branch.
+  Value* zero = module_.getOrInsertGlobal("lathe.zero", builder_.getInt64Ty(), [&] {
+    return new llvm::GlobalVariable(module_, builder_.getInt64Ty(), true,
+                                    llvm::GlobalValue::PrivateLinkage, builder_.getInt64(0),
+                                    "lathe.zero");
+  });
+  return builder_.CreateAlignedLoad(stored, builder_.CreateSelect(mask, pointer, zero),
+                                    llvm::Align(static_cast<uint64_t>(dtype_bytes(dtype))));
+}
+
+// The pointers of a vector access that is not contiguous: 32-bit offsets where they surely fit,
+// because one gather instruction takes twice as many of them.
+Value* KernelEmitter::lane_pointers(llvm::Type* element, const Index& index, Value* base) {
+  if (index.vectors.empty() && fits_i32(index.lanes)) {
+    std::vector<uint32_t> lanes(index.lanes.begin(), index.lanes.end());
+    return builder_.CreateGEP(element, base,
+                              llvm::ConstantDataVector::get(module_.getContext(), lanes));
+  }
+  std::vector<uint64_t> lanes(index.lanes.begin(), index.lanes.end());
+  Value* total = llvm::ConstantDataVector::get(module_.getContext(), lanes);
+  __int128 low = *std::min_element(index.lanes.begin(), index.lanes.end());
+  __int128 high = *std::max_element(index.lanes.begin(), index.lanes.end());
+  for (const auto& [vector, factor] : index.vectors) {
+    loop::Interval range = ranges_.of(vector);
+    auto [a, b] = std::minmax(
+        {static_cast<__int128>(range.min) * factor, static_cast<__int128>(range.max) * factor});
+    low += a;
+    high += b;
+    Value* lane = value(vector);
+    Value* scaled = builder_.CreateMul(
+        lane, llvm::ConstantInt::get(lane->getType(), static_cast<uint64_t>(factor), true));
+    total = builder_.CreateAdd(total, scaled);
+  }
+  if (low >= INT32_MIN && high <= INT32_MAX)
+    total = builder_.CreateTrunc(
+        total, llvm::FixedVectorType::get(builder_.getInt32Ty(),
+                                          static_cast<unsigned>(index.lanes.size())));
+  return builder_.CreateGEP(element, base, total);
+}
+
+Value* KernelEmitter::scattered_load(DType dtype, const Index& index, const Address& at,
+                                     Value* mask) {
+  int lanes = static_cast<int>(index.lanes.size());
+  std::optional<int64_t> stride;
+  if (index.vectors.empty()) stride = lane_stride(index.lanes);
+  if (stride == 1) return contiguous_load(dtype, lanes, at, mask);
+  llvm::Type* stored = memory_type(dtype, lanes);
+  llvm::Type* element = memory_type(dtype, 1);
+  llvm::Align align(static_cast<uint64_t>(dtype_bytes(dtype)));
+  if (stride == 0 && !mask)
+    return builder_.CreateVectorSplat(static_cast<unsigned>(lanes),
+                                      contiguous_load(dtype, 1, at, nullptr));
+  Value* pointers = lane_pointers(element, index, displaced(at));
+  bool has_gather = options_.isa == Isa::avx512 && dtype_bytes(dtype) >= 4;
+  if (mask || has_gather)
+    return builder_.CreateMaskedGather(stored, pointers, align, mask,
+                                       llvm::Constant::getNullValue(stored));
+  Value* result = llvm::PoisonValue::get(stored);
+  for (int lane = 0; lane < lanes; ++lane) {
+    Value* pointer = builder_.CreateExtractElement(pointers, static_cast<uint64_t>(lane));
+    result = builder_.CreateInsertElement(
+        result, builder_.CreateAlignedLoad(element, pointer, align), static_cast<uint64_t>(lane));
+  }
+  return result;
+}
+
+// ---- stores -------------------------------------------------------------------------------------
+
+void KernelEmitter::emit_store(const loop::Store& store) {
+  Index index = resolve(store.index);
+  int lanes = std::max(store.value->lanes, store.index->lanes);
+  Value* x = value(store.value);
+  Value* mask = store.mask ? value(store.mask) : nullptr;
+  if (error_ || is_all(mask, false)) return;
+  if (is_all(mask, true)) mask = nullptr;
+  Address at = address(store.buffer, index);
+  Value* bits = to_memory(store.value->dtype, x);
+  bool is_contiguous =
+      index.lanes.empty() || (index.vectors.empty() && lane_stride(index.lanes) == 1);
+  if (is_contiguous && mask && lanes == 1) {
+    masked_scalar_store(bits, at, mask);
+  } else if (is_contiguous) {
+    contiguous_store(store, at, bits, mask);
+  } else {
+    llvm::Type* element = memory_type(store.value->dtype, 1);
+    builder_.CreateMaskedScatter(
+        bits, lane_pointers(element, index, displaced(at)),
+        llvm::Align(static_cast<uint64_t>(dtype_bytes(store.value->dtype))), mask);
+  }
+  int depth = static_cast<int>(scopes_.size()) - 1;
+  touch(slot(store.buffer), depth);
+  if (options_.is_noalias) return;
+  for (uint32_t id = 0; id < kernel_.buffers.size(); ++id) touch(slot(loop::BufferRef{id}), depth);
+}
+
+void KernelEmitter::contiguous_store(const loop::Store& store, const Address& at, Value* bits,
+                                     Value* mask) {
+  llvm::Align align(at.align);
+  if (mask) {
+    builder_.CreateMaskedStore(bits, displaced(at), align, mask);
+    return;
+  }
+  llvm::StoreInst* instruction = builder_.CreateAlignedStore(bits, displaced(at), align);
+  if (!store.nontemporal) return;
+  llvm::LLVMContext& context = module_.getContext();
+  llvm::Metadata* one = llvm::ConstantAsMetadata::get(builder_.getInt32(1));
+  instruction->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(context, one));
+  has_nontemporal_ = true;
+}
+
+void KernelEmitter::masked_scalar_store(Value* bits, const Address& at, Value* mask) {
+  llvm::LLVMContext& context = module_.getContext();
+  llvm::Function* function = builder_.GetInsertBlock()->getParent();
+  llvm::BasicBlock* write = llvm::BasicBlock::Create(context, "write", function);
+  llvm::BasicBlock* skip = llvm::BasicBlock::Create(context, "skip", function);
+  builder_.CreateCondBr(mask, write, skip);
+  builder_.SetInsertPoint(write);
+  builder_.CreateAlignedStore(bits, displaced(at), llvm::Align(at.align));
+  builder_.CreateBr(skip);
+  builder_.SetInsertPoint(skip);
+}
+
+void KernelEmitter::emit_prefetch(const loop::Prefetch& prefetch) {
+  Index index = resolve(prefetch.index);
+  if (error_) return;
+  Value* pointer = displaced(address(prefetch.buffer, index));
+  builder_.CreateIntrinsic(
+      llvm::Intrinsic::prefetch, {pointer->getType()},
+      {pointer, builder_.getInt32(0),
+       builder_.getInt32(static_cast<uint32_t>(std::clamp(prefetch.locality, 0, 3))),
+       builder_.getInt32(1)});
+}
+
+}  // namespace lathe::cpu

@@ -1,0 +1,324 @@
+// Statements: loops, branches, register arrays.
+//
+// A serial loop is emitted rotated (body first, test at the end), behind a test of its own when it
+// may run zero times. Every element of a register array that the body assigns gets a phi at the
+// loop's head; those that turn out not to change are removed again.
+#include <fmt/format.h>
+#include <llvm/IR/Constants.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "backends/cpu/kernel_emitter.h"
+
+namespace lathe::cpu {
+
+using llvm::BasicBlock;
+using llvm::Value;
+using loop::Block;
+using loop::For;
+using loop::If;
+using loop::Let;
+using loop::LoopKind;
+using loop::RegArray;
+using loop::SetReg;
+using loop::Stmt;
+
+struct KernelEmitter::Effects {
+  std::vector<uint32_t> arrays;   // assigned, and declared outside
+  std::vector<uint32_t> buffers;  // stored to
+  bool has_loop = false;          // a serial or parallel one
+};
+
+namespace {
+
+// The variable's values are multiples of this.
+int64_t loop_divisor(Value* lo, int64_t step) {
+  auto* constant = llvm::dyn_cast<llvm::ConstantInt>(lo);
+  return constant ? std::gcd(constant->getSExtValue(), step) : 1;
+}
+
+template <class T>
+void add_unique(std::vector<T>& list, T item) {
+  if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
+}
+
+void collect(const Block& block, std::vector<uint32_t>& declared, auto& effects) {
+  size_t outer = declared.size();
+  for (const Stmt& stmt : block) {
+    if (auto* loop = std::get_if<For>(&stmt.kind)) {
+      effects.has_loop |= loop->kind != LoopKind::unroll;
+      collect(loop->body, declared, effects);
+    } else if (auto* branch = std::get_if<If>(&stmt.kind)) {
+      collect(branch->then_body, declared, effects);
+      collect(branch->else_body, declared, effects);
+    } else if (auto* declare = std::get_if<loop::DeclareRegs>(&stmt.kind)) {
+      declared.push_back(declare->array.id);
+    } else if (auto* set = std::get_if<SetReg>(&stmt.kind)) {
+      if (std::find(declared.begin(), declared.end(), set->array.id) == declared.end())
+        add_unique(effects.arrays, set->array.id);
+    } else if (auto* store = std::get_if<loop::Store>(&stmt.kind)) {
+      add_unique(effects.buffers, store->buffer.id);
+    }
+  }
+  declared.resize(outer);
+}
+
+}  // namespace
+
+KernelEmitter::Effects KernelEmitter::effects_of(const Block& block) const {
+  Effects effects;
+  std::vector<uint32_t> declared;
+  collect(block, declared, effects);
+  return effects;
+}
+
+void KernelEmitter::emit_block(const Block& block) {
+  for (const Stmt& stmt : block) {
+    if (error_) return;
+    emit_stmt(stmt);
+  }
+}
+
+void KernelEmitter::count_statement() {
+  if (++num_statements_ > kMaxStatements)
+    fail(fmt::format("it expands to more than {} statements", kMaxStatements));
+}
+
+void KernelEmitter::emit_stmt(const Stmt& stmt) {
+  count_statement();
+  struct Dispatch {
+    KernelEmitter& e;
+    void operator()(const For& s) const { e.emit_for(s); }
+    void operator()(const If& s) const { e.emit_if(s); }
+    void operator()(const Let& s) const { e.emit_let(s); }
+    void operator()(const loop::DeclareRegs& s) const { e.declare_regs(s.array); }
+    void operator()(const SetReg& s) const { e.set_reg(s); }
+    void operator()(const loop::Store& s) const { e.emit_store(s); }
+    void operator()(const loop::Prefetch& s) const { e.emit_prefetch(s); }
+  };
+  std::visit(Dispatch{*this}, stmt.kind);
+}
+
+void KernelEmitter::emit_for(const For& loop) {
+  if (loop.step < 1) {
+    fail(fmt::format("a loop has the step {}", loop.step));
+    return;
+  }
+  if (loop.kind == LoopKind::parallel) {
+    emit_loop(loop, {parallel_lo_, 0}, {parallel_hi_, 0});
+    return;
+  }
+  Placed lo = emit(loop.lo), hi = emit(loop.hi);
+  auto* first = llvm::dyn_cast<llvm::ConstantInt>(lo.value);
+  auto* end = llvm::dyn_cast<llvm::ConstantInt>(hi.value);
+  bool is_single =
+      first && end && first->getSExtValue() + loop.step >= end->getSExtValue();  // or empty
+  if (is_single || loop.kind == LoopKind::unroll) {
+    if (first && end)
+      emit_unrolled(loop, first->getSExtValue(), end->getSExtValue());
+    else
+      fail("the bounds of an unroll loop are not constant");
+    return;
+  }
+  emit_loop(loop, lo, hi);
+}
+
+void KernelEmitter::emit_unrolled(const For& loop, int64_t lo, int64_t hi) {
+  for (int64_t i = lo; i < hi && !error_; i += loop.step) {
+    count_statement();
+    VarValue& var = vars_[loop.var.id];
+    var.value = builder_.getInt64(static_cast<uint64_t>(i));
+    var.linear.reset();
+    touch(slot(loop.var), 0);
+    emit_block(loop.body);
+  }
+}
+
+// Marks a slot as changed in the scope `level`.
+void KernelEmitter::touch(size_t slot_index, int level) { slots_[slot_index] = {++clock_, level}; }
+
+void KernelEmitter::note_changes(const Effects& effects) {
+  int depth = static_cast<int>(scopes_.size()) - 1;
+  for (uint32_t id : effects.arrays) touch(slot(RegArray{id}), depth);
+  for (uint32_t id : effects.buffers) touch(slot(loop::BufferRef{id}), depth);
+  if (options_.is_noalias || effects.buffers.empty()) return;
+  for (uint32_t id = 0; id < kernel_.buffers.size(); ++id) touch(slot(loop::BufferRef{id}), depth);
+}
+
+void KernelEmitter::open_scope(llvm::Instruction* entry, bool is_leaf_loop, bool always_runs,
+                               bool is_if) {
+  scopes_.push_back({entry, is_leaf_loop, always_runs, is_if, {}, {}});
+}
+
+void KernelEmitter::close_scope() {
+  for (const loop::ExprNode* node : scopes_.back().memos) memo_.erase(node);
+  for (const PointerKey& key : scopes_.back().pointers) pointers_.erase(key);
+  bool is_if = scopes_.back().is_if;
+  scopes_.pop_back();
+  int depth = static_cast<int>(scopes_.size()) - 1;
+  for (Slot& s : slots_) s.level = std::min(s.level, depth);
+  if (!is_if) last_loop_end_ = ++clock_;
+}
+
+void KernelEmitter::emit_loop(const For& loop, Placed lo, Placed hi) {
+  llvm::LLVMContext& context = module_.getContext();
+  llvm::Function* function = builder_.GetInsertBlock()->getParent();
+  BasicBlock* before = builder_.GetInsertBlock();
+  const std::string& name = kernel_.vars[loop.var.id].name;
+  BasicBlock* head = BasicBlock::Create(context, name, function);
+  BasicBlock* exit = BasicBlock::Create(context, name + ".end", function);
+  // Callers never pass an empty parallel range.
+  Value* runs = loop.kind == LoopKind::parallel ? builder_.getTrue()
+                                                : builder_.CreateICmpSLT(lo.value, hi.value);
+  bool always_runs = llvm::isa<llvm::ConstantInt>(runs);  // emit_for took the empty ones
+  llvm::Instruction* entry =
+      always_runs ? builder_.CreateBr(head) : builder_.CreateCondBr(runs, head, exit);
+  Effects effects = effects_of(loop.body);
+  open_scope(entry, !effects.has_loop, always_runs, false);
+  builder_.SetInsertPoint(head);
+  int depth = static_cast<int>(scopes_.size()) - 1;
+  llvm::PHINode* index = builder_.CreatePHI(builder_.getInt64Ty(), 2, name);
+  index->addIncoming(lo.value, before);
+  VarValue& var = vars_[loop.var.id];
+  var.value = index;
+  var.divisor = loop.kind == LoopKind::parallel ? loop_divisor(value(loop.lo), loop.step)
+                                                : loop_divisor(lo.value, loop.step);
+  var.linear.reset();
+  touch(slot(loop.var), depth);
+
+  struct Carried {
+    llvm::WeakTrackingVH* element;
+    llvm::PHINode* phi;
+    llvm::WeakTrackingVH before;
+  };
+  std::vector<Carried> carried;
+  for (uint32_t id : effects.arrays)
+    for (llvm::WeakTrackingVH& element : regs_[id]) {
+      llvm::PHINode* phi = builder_.CreatePHI(element->getType(), 2);
+      phi->addIncoming(element, before);
+      carried.push_back({&element, phi, element});
+      element = phi;
+    }
+  note_changes(effects);
+
+  emit_block(loop.body);
+
+  BasicBlock* latch = builder_.GetInsertBlock();
+  Value* next = builder_.CreateNSWAdd(index, builder_.getInt64(static_cast<uint64_t>(loop.step)));
+  index->addIncoming(next, latch);
+  builder_.CreateCondBr(builder_.CreateICmpSLT(next, hi.value), head, exit);
+  close_scope();
+  builder_.SetInsertPoint(exit);
+  for (Carried& c : carried) c.phi->addIncoming(*c.element, latch);
+  for (Carried& c : carried) {
+    if (*c.element == c.phi) {  // unchanged; the handles of registers follow the replacement
+      c.phi->replaceAllUsesWith(c.before);
+      c.phi->eraseFromParent();
+      continue;
+    }
+    if (always_runs) continue;
+    llvm::PHINode* after = builder_.CreatePHI((*c.element)->getType(), 2);
+    after->addIncoming(c.before, before);
+    after->addIncoming(*c.element, latch);
+    *c.element = after;
+  }
+  note_changes(effects);
+}
+
+void KernelEmitter::emit_if(const If& branch) {
+  Value* condition = value(branch.condition);
+  if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(condition)) {
+    emit_block(known->isOne() ? branch.then_body : branch.else_body);
+    return;
+  }
+  llvm::LLVMContext& context = module_.getContext();
+  llvm::Function* function = builder_.GetInsertBlock()->getParent();
+  BasicBlock* blocks[2] = {BasicBlock::Create(context, "then", function),
+                           BasicBlock::Create(context, "else", function)};
+  BasicBlock* join = BasicBlock::Create(context, "join", function);
+  llvm::Instruction* entry = builder_.CreateCondBr(condition, blocks[0], blocks[1]);
+  const Block* bodies[2] = {&branch.then_body, &branch.else_body};
+  Effects effects[2] = {effects_of(branch.then_body), effects_of(branch.else_body)};
+  std::vector<uint32_t> arrays = effects[0].arrays;
+  for (uint32_t id : effects[1].arrays) add_unique(arrays, id);
+
+  std::vector<llvm::WeakTrackingVH> before, after[2];
+  for (uint32_t id : arrays) before.insert(before.end(), regs_[id].begin(), regs_[id].end());
+  BasicBlock* ends[2];
+  for (int side = 0; side < 2; ++side) {
+    builder_.SetInsertPoint(blocks[side]);
+    open_scope(entry, false, false, true);
+    size_t at = 0;
+    for (uint32_t id : arrays) {
+      for (llvm::WeakTrackingVH& element : regs_[id]) element = before[at++];
+      touch(slot(RegArray{id}), static_cast<int>(scopes_.size()) - 1);
+    }
+    emit_block(*bodies[side]);
+    for (uint32_t id : arrays)
+      after[side].insert(after[side].end(), regs_[id].begin(), regs_[id].end());
+    ends[side] = builder_.GetInsertBlock();
+    builder_.CreateBr(join);
+    close_scope();
+  }
+  builder_.SetInsertPoint(join);
+  size_t at = 0;
+  for (uint32_t id : arrays)
+    for (llvm::WeakTrackingVH& element : regs_[id]) {
+      Value* values[2] = {after[0][at], after[1][at]};
+      ++at;
+      element = values[0];
+      if (values[0] == values[1]) continue;
+      llvm::PHINode* phi = builder_.CreatePHI(values[0]->getType(), 2);
+      for (int side = 0; side < 2; ++side) phi->addIncoming(values[side], ends[side]);
+      element = phi;
+    }
+  note_changes(effects[0]);
+  note_changes(effects[1]);
+}
+
+void KernelEmitter::emit_let(const Let& let) {
+  Placed placed = emit(let.value);
+  VarValue& var = vars_[let.var.id];
+  var.value = placed.value;
+  var.divisor = 1;
+  var.linear.reset();
+  if (let.value->dtype == DType::i64 && let.value->lanes == 1) var.linear = resolve(let.value);
+  touch(slot(let.var), placed.level);
+}
+
+void KernelEmitter::declare_regs(RegArray array) {
+  const loop::RegInfo& info = kernel_.regs[array.id];
+  int64_t count = 1;
+  for (int64_t extent : info.shape) count *= extent;
+  auto* undefined = llvm::PoisonValue::get(type(info.dtype, info.lanes));
+  regs_[array.id].assign(static_cast<size_t>(count), llvm::WeakTrackingVH(undefined));
+  touch(slot(array), static_cast<int>(scopes_.size()) - 1);
+}
+
+llvm::WeakTrackingVH* KernelEmitter::reg_element(RegArray array, const std::vector<Expr>& indices) {
+  const loop::RegInfo& info = kernel_.regs[array.id];
+  int64_t flat = 0;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    std::optional<int64_t> index = constant_of(indices[i]);
+    if (!index || *index < 0 || *index >= info.shape[i]) {
+      fail(fmt::format("an index of register array '{}' is {}", info.name,
+                       index ? "out of range" : "not constant after unrolling"));
+      return nullptr;
+    }
+    flat = flat * info.shape[i] + *index;
+  }
+  if (static_cast<size_t>(flat) >= regs_[array.id].size()) {
+    fail(fmt::format("register array '{}' is used outside of its block", info.name));
+    return nullptr;
+  }
+  return &regs_[array.id][static_cast<size_t>(flat)];
+}
+
+void KernelEmitter::set_reg(const SetReg& set) {
+  Value* v = value(set.value);
+  if (llvm::WeakTrackingVH* element = reg_element(set.array, set.indices)) *element = v;
+  touch(slot(set.array), static_cast<int>(scopes_.size()) - 1);
+}
+
+}  // namespace lathe::cpu

@@ -1,0 +1,70 @@
+// A program bound to memory and machine code, ready to run.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+#include "backends/cpu/jit.h"
+#include "backends/cpu/memory.h"
+#include "backends/cpu/thread_pool.h"
+
+namespace lathe::cpu {
+
+class CpuExecutable final : public Executable {
+ public:
+  // Compiles the kernels, allocates every buffer that is not the caller's, and runs init.
+  static Result<std::unique_ptr<Executable>> create(const Program& program,
+                                                    const CompileOptions& options, Isa isa,
+                                                    ObjectCache& cache);
+
+  Status run(std::span<const BufferView> inputs, std::span<const BufferView> outputs) override;
+  const ExecutableStats& stats() const override { return stats_; }
+  std::vector<double> step_seconds() const override { return step_seconds_; }
+  void set_timing(bool on) override { is_timing_ = on; }
+
+ private:
+  // A launch with everything looked up: a kernel, or a copy when `function` is null.
+  struct Step {
+    KernelFunction function = nullptr;
+    KernelFrame frame;
+    int64_t grain = 1;
+    std::vector<BufferId> buffers;
+    size_t copy_bytes = 0;
+  };
+  // An input or output of a call.
+  struct Port {
+    BufferId id;
+    std::string name;
+    size_t num_bytes;
+    bool is_bound;  // the kernels write the caller's memory; otherwise it is copied out after
+    Block staging;  // where the caller's memory will not do
+  };
+
+  CpuExecutable() = default;
+  Status bind(const Program& program);
+  Status make_steps(const Program& program, const CompileOptions& options, Isa isa,
+                    ObjectCache& cache);
+  Result<Step> make_step(const Program& program, const Launch& launch);
+  Status run_init(const Program& program, const CompileOptions& options);
+  Status check_ports(std::span<const BufferView> views, const std::vector<Port>& ports,
+                     const char* what) const;
+  Status bind_input(Port& port, const BufferView& view);
+  Status bind_output(Port& port, const BufferView& view, std::span<const BufferView> inputs);
+  void execute(const Step& step);
+
+  std::string name_;
+  std::vector<std::byte*> addresses_;  // by buffer id; those of ports change with every call
+  std::vector<Port> inputs_, outputs_;
+  Block arena_, init_arena_, persistent_, scratch_;
+  size_t scratch_stride_ = 0;  // of one worker
+  std::unique_ptr<Jit> jit_;
+  std::shared_ptr<ThreadPool> pool_;
+  std::vector<int> function_of_;  // by kernel: its position in the JIT, -1 when no launch uses it
+  std::vector<Step> init_, steps_;
+  ExecutableStats stats_;
+  bool is_timing_ = false;
+  std::vector<double> step_seconds_;
+};
+
+}  // namespace lathe::cpu

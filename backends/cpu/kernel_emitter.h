@@ -1,0 +1,217 @@
+// The emitter's state for one kernel; private to the emit_*.cpp files.
+//
+// Scopes. Loop bodies and if branches are scopes; `depth` 0 is the function's entry. A value is
+// placed in the outermost scope where its operands exist (the hoisting rules are in
+// emit_expr.cpp), in front of the branch that enters the next scope, so it dominates everything
+// that can see it. Memoised values are forgotten when their scope ends.
+//
+// Validity. Every variable, register array and buffer is a slot with the time of its last change.
+// A memoised value is valid while no slot that it reads has changed since.
+#pragma once
+#include <llvm/ADT/ArrayRef.h>
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/ValueHandle.h>
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/cpu/emit.h"
+#include "ir/loop/linear.h"
+#include "ir/loop/pool.h"
+#include "ir/loop/ranges.h"
+
+namespace lathe::cpu {
+
+using loop::BinaryOp;
+using loop::Expr;
+using loop::UnaryOp;
+
+// An LLVM value and the scope it lives in.
+struct Placed {
+  llvm::Value* value = nullptr;
+  int level = 0;
+};
+
+class KernelEmitter {
+ public:
+  KernelEmitter(llvm::Module& module, const loop::Kernel& kernel, const EmitOptions& options);
+  Status run(const std::string& symbol);
+
+ private:
+  // emit_kernel.cpp
+  llvm::Function* make_body(const std::string& symbol);
+  void make_entry(const std::string& symbol, llvm::Function* body);
+  void place_buffers(llvm::Function* body);
+  void set_attributes(llvm::Function* function) const;
+  llvm::Value* fail(std::string message);  // keeps the first error; returns a placeholder
+
+  // emit_stmt.cpp
+  void emit_block(const loop::Block& block);
+  void emit_stmt(const loop::Stmt& stmt);
+  void count_statement();  // fails when there are too many
+  void emit_for(const loop::For& loop);
+  void emit_unrolled(const loop::For& loop, int64_t lo, int64_t hi);
+  void emit_loop(const loop::For& loop, Placed lo, Placed hi);
+  void emit_if(const loop::If& branch);
+  void emit_let(const loop::Let& let);
+  void declare_regs(loop::RegArray array);
+  void set_reg(const loop::SetReg& set);
+  llvm::WeakTrackingVH* reg_element(loop::RegArray array, const std::vector<Expr>& indices);
+  struct Effects;  // what a block changes outside of itself
+  Effects effects_of(const loop::Block& block) const;
+  void open_scope(llvm::Instruction* entry, bool is_leaf_loop, bool always_runs, bool is_if);
+  void close_scope();
+  void touch(size_t slot, int level);
+  void note_changes(const Effects& effects);
+
+  // emit_expr.cpp
+  Placed emit(Expr e);
+  Placed emit_node(Expr e);
+  Placed emit_constant(Expr e) const;
+  Placed emit_ramp(Expr e);
+  Placed emit_operator(Expr e);
+  llvm::Value* build(Expr e, llvm::ArrayRef<llvm::Value*> operands);
+  llvm::Value* value(Expr e) { return emit(e).value; }
+  std::optional<int64_t> constant_of(Expr e);
+  int placement(int level, bool is_vector) const;
+  const std::vector<uint32_t>& slots_of(Expr e);
+  // Runs `make` with the builder at the end of the scope `level`.
+  template <class F>
+  llvm::Value* at_level(int level, F&& make);
+
+  // emit_arith.cpp
+  llvm::Value* unary(UnaryOp op, DType dtype, llvm::Value* x);
+  llvm::Value* binary(Expr e, llvm::Value* a, llvm::Value* b);
+  llvm::Value* float_binary(BinaryOp op, DType dtype, Expr ea, Expr eb, llvm::Value* a,
+                            llvm::Value* b);
+  llvm::Value* bool_binary(BinaryOp op, llvm::Value* a, llvm::Value* b);
+  llvm::Value* int_binary(BinaryOp op, DType dtype, Expr ea, llvm::Value* a, llvm::Value* b);
+  llvm::Value* int_division(BinaryOp op, DType dtype, Expr ea, llvm::Value* a, llvm::Value* b);
+  llvm::Value* shift(BinaryOp op, DType dtype, llvm::Value* a, llvm::Value* b);
+  llvm::Value* compare(BinaryOp op, DType dtype, llvm::Value* a, llvm::Value* b);
+  llvm::Value* min_max(bool is_min, bool a_is_number, bool b_is_number, llvm::Value* a,
+                       llvm::Value* b);
+  llvm::Value* reduce_lanes(loop::ReduceOp op, DType dtype, llvm::Value* x);
+  std::optional<Placed> index_compare(Expr e);
+
+  // emit_convert.cpp
+  llvm::Value* cast(DType from, DType to, llvm::Value* x);
+  llvm::Value* bitcast(DType from, DType to, llvm::Value* x);
+  llvm::Value* round_half(DType dtype, llvm::Value* x);      // to a value of f16 or bf16, as f32
+  llvm::Value* from_memory(DType dtype, llvm::Value* bits);  // stored form to computed form
+  llvm::Value* to_memory(DType dtype, llvm::Value* x);
+  llvm::Type* type(DType dtype, int lanes) const;         // of values
+  llvm::Type* memory_type(DType dtype, int lanes) const;  // in buffers
+
+  // emit_memory.cpp
+  struct Term {
+    Placed placed;
+    int64_t coefficient;
+    int64_t divisor;  // that the value is a multiple of
+  };
+  struct Index {  // of elements; lanes are offsets of a vector access, empty for a scalar one
+    int64_t constant = 0;
+    std::vector<Term> terms;
+    std::vector<int64_t> lanes;
+    std::vector<std::pair<Expr, int64_t>> vectors;  // what is neither affine in lane nor uniform
+  };
+  struct Address {
+    Placed pointer;
+    int64_t displacement = 0;  // in elements, added where the access is
+    llvm::Type* element = nullptr;
+    uint64_t align = 1;
+  };
+  Index resolve(Expr index);
+  void resolve_scalar(Expr index, int64_t factor, Index& into);
+  void resolve_vector(Expr index, int64_t factor, Index& into);
+  Placed sum(const Index& index);  // constant and terms, as one i64
+  Address address(loop::BufferRef buffer, const Index& index);
+  llvm::Value* displaced(const Address& at);
+  Placed step_pointer(Placed pointer, llvm::Type* element, const Term& term);
+  Placed emit_load(Expr e);
+  llvm::Value* contiguous_load(DType dtype, int lanes, const Address& at, llvm::Value* mask);
+  llvm::Value* scattered_load(DType dtype, const Index& index, const Address& at,
+                              llvm::Value* mask);
+  llvm::Value* lane_pointers(llvm::Type* element, const Index& index, llvm::Value* base);
+  void emit_store(const loop::Store& store);
+  void contiguous_store(const loop::Store& store, const Address& at, llvm::Value* bits,
+                        llvm::Value* mask);
+  void masked_scalar_store(llvm::Value* bits, const Address& at, llvm::Value* mask);
+  void emit_prefetch(const loop::Prefetch& prefetch);
+  const loop::Linear& linear_of(Expr index);
+
+  struct Slot {
+    uint64_t changed = 0;
+    int level = 0;
+  };
+  size_t slot(loop::Var v) const { return v.id; }
+  size_t slot(loop::RegArray a) const { return kernel_.vars.size() + a.id; }
+  size_t slot(loop::BufferRef b) const { return kernel_.vars.size() + kernel_.regs.size() + b.id; }
+
+  struct VarValue {
+    llvm::WeakTrackingVH value;
+    int64_t divisor = 1;
+    std::optional<Index> linear;  // of scalar i64 lets: addresses see through them
+  };
+  struct Memo {
+    Placed placed;
+    uint64_t time = 0;
+  };
+  struct PointerKey {
+    llvm::Value* pointer;
+    llvm::Value* value;
+    int64_t coefficient;
+    bool operator==(const PointerKey& o) const {
+      return pointer == o.pointer && value == o.value && coefficient == o.coefficient;
+    }
+  };
+  struct PointerHash {
+    size_t operator()(const PointerKey& k) const {
+      return llvm::hash_combine(k.pointer, k.value, k.coefficient);
+    }
+  };
+  struct Scope {
+    llvm::Instruction* entry;  // the branch into it; null at depth 0
+    bool is_leaf_loop;
+    bool always_runs;
+    bool is_if;
+    std::vector<const loop::ExprNode*> memos;  // to forget at its end
+    std::vector<PointerKey> pointers;
+  };
+
+  llvm::Module& module_;
+  const loop::Kernel& kernel_;
+  loop::Ranges ranges_;
+  EmitOptions options_;
+  llvm::IRBuilder<> builder_;
+  std::optional<Diag> error_;
+  int64_t num_statements_ = 0;
+  bool has_nontemporal_ = false;
+
+  std::vector<llvm::Value*> buffers_;
+  std::vector<VarValue> vars_;
+  std::vector<std::vector<llvm::WeakTrackingVH>> regs_;  // by array, row-major
+  std::vector<Slot> slots_;
+  uint64_t clock_ = 1;
+  uint64_t last_loop_end_ = 0;
+  std::vector<Scope> scopes_;
+  std::unordered_map<const loop::ExprNode*, Memo> memo_;
+  std::unordered_map<PointerKey, Placed, PointerHash> pointers_;
+  std::unordered_map<const loop::ExprNode*, std::vector<uint32_t>> reads_;
+  std::unordered_map<const loop::ExprNode*, loop::Linear> linears_;
+  llvm::Value* parallel_lo_ = nullptr;
+  llvm::Value* parallel_hi_ = nullptr;
+};
+
+template <class F>
+llvm::Value* KernelEmitter::at_level(int level, F&& make) {
+  if (static_cast<size_t>(level) + 1 >= scopes_.size()) return make();
+  llvm::IRBuilderBase::InsertPointGuard guard(builder_);
+  builder_.SetInsertPoint(scopes_[static_cast<size_t>(level) + 1].entry);
+  return make();
+}
+
+}  // namespace lathe::cpu

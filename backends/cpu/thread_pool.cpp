@@ -1,0 +1,108 @@
+// A job opens a gate, workers enter while it is open, and the caller, having run out of chunks,
+// closes it and waits for those inside. A worker that sleeps or lost its core therefore costs
+// nothing but its help. Workers look for the next job for about 20 us before they sleep: kernels of
+// one program follow each other within that time.
+#include "backends/cpu/thread_pool.h"
+
+#include <chrono>
+#include <map>
+
+namespace lathe::cpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::microseconds kSpin{20};
+constexpr uint64_t kJob = uint64_t{1} << 32;
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+}  // namespace
+
+std::shared_ptr<ThreadPool> ThreadPool::shared(int threads) {
+  static std::mutex mutex;
+  static std::map<int, std::weak_ptr<ThreadPool>> pools;
+  std::lock_guard lock(mutex);
+  std::shared_ptr<ThreadPool> pool = pools[threads].lock();
+  if (!pool) pools[threads] = pool = std::make_shared<ThreadPool>(threads);
+  return pool;
+}
+
+ThreadPool::ThreadPool(int threads) {
+  for (int worker = 1; worker < threads; ++worker)
+    workers_.emplace_back([this, worker] { worker_loop(worker); });
+}
+
+ThreadPool::~ThreadPool() {
+  is_quitting_.store(true);
+  signal_.fetch_add(1);
+  signal_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::run(int64_t num_chunks, const Work& work) {
+  std::unique_lock owner(owner_, std::defer_lock);
+  if (num_chunks <= 1 || workers_.empty() || !owner.try_lock()) {
+    for (int64_t chunk = 0; chunk < num_chunks; ++chunk) work(0, chunk);
+    return;
+  }
+  work_ = &work;
+  num_chunks_ = num_chunks;
+  next_chunk_.store(0, std::memory_order_relaxed);
+  gate_.fetch_add(kJob);  // opens
+  signal_.fetch_add(1);
+  signal_.notify_all();
+  drain(0);
+  gate_.fetch_add(kJob);  // closes
+  for (int spins = 0; (gate_.load(std::memory_order_acquire) & (kJob - 1)) != 0; ++spins) {
+    if (spins < 10'000)
+      pause();
+    else
+      std::this_thread::yield();  // a worker lost its core in the middle of a chunk
+  }
+}
+
+void ThreadPool::drain(int worker) {
+  for (int64_t chunk; (chunk = next_chunk_.fetch_add(1, std::memory_order_relaxed)) < num_chunks_;)
+    (*work_)(worker, chunk);
+}
+
+// Enters the open job that this worker has not worked for, if there is one.
+bool ThreadPool::enter(uint32_t& last_job) {
+  uint64_t gate = gate_.load(std::memory_order_acquire);
+  for (;;) {
+    auto job = static_cast<uint32_t>(gate >> 32);
+    if (job % 2 == 0 || job == last_job) return false;
+    if (gate_.compare_exchange_weak(gate, gate + 1)) {
+      last_job = job;
+      return true;
+    }
+  }
+}
+
+void ThreadPool::worker_loop(int worker) {
+  uint32_t last_job = 0;
+  while (!is_quitting_.load(std::memory_order_relaxed)) {
+    int signal = signal_.load();
+    if (enter(last_job)) {
+      drain(worker);
+      gate_.fetch_sub(1);
+      continue;
+    }
+    Clock::time_point end = Clock::now() + kSpin;
+    bool is_idle = true;
+    while (is_idle && Clock::now() < end)
+      for (int i = 0; i < 16 && is_idle; ++i) {
+        pause();
+        is_idle = signal_.load(std::memory_order_relaxed) == signal;
+      }
+    if (is_idle) signal_.wait(signal);
+  }
+}
+
+}  // namespace lathe::cpu

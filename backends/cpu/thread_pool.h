@@ -1,0 +1,48 @@
+// A pool of worker threads for parallel loops: dynamic chunks, and no waiting for workers that are
+// late.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace lathe::cpu {
+
+class ThreadPool {
+ public:
+  // The process's pool of this many threads, the caller's among them. One thread makes none.
+  static std::shared_ptr<ThreadPool> shared(int threads);
+
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+
+  int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Calls work(worker, chunk) for every chunk in [0, num_chunks), in any order, and returns when
+  // all are done. The calling thread is worker 0, others are 1 .. num_threads()-1. When another
+  // caller uses the pool at this moment (or work calls run again), the caller does all chunks
+  // itself as worker 0.
+  using Work = std::function<void(int worker, int64_t chunk)>;
+  void run(int64_t num_chunks, const Work& work);
+
+ private:
+  void worker_loop(int worker);
+  void drain(int worker);
+  bool enter(uint32_t& last_job);
+
+  std::vector<std::thread> workers_;
+  std::mutex owner_;  // held by the caller of run
+  const Work* work_ = nullptr;
+  int64_t num_chunks_ = 0;
+  alignas(64) std::atomic<int64_t> next_chunk_{0};
+  // High half: number of the job, odd while it takes workers. Low half: workers inside it.
+  alignas(64) std::atomic<uint64_t> gate_{0};
+  alignas(64) std::atomic<int> signal_{0};  // counts jobs; sleeping workers wait for it to change
+  std::atomic<bool> is_quitting_{false};
+};
+
+}  // namespace lathe::cpu

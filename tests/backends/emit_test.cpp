@@ -1,0 +1,208 @@
+// The CPU emitter against the evaluator of loop IR.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "backends/cpu/jit.h"
+#include "backends/cpu/memory.h"
+#include "ir/loop/pool.h"
+#include "ir/loop/text.h"
+#include "tests/backends/gemm_kernel.h"
+#include "tests/backends/random_kernel.h"
+
+namespace lathe {
+namespace {
+
+using Memories = std::vector<std::vector<std::byte>>;
+
+Status evaluate(const loop::Kernel& kernel, Memories& memory) {
+  std::vector<loop::Memory> views;
+  for (auto& bytes : memory) views.push_back({bytes.data(), bytes.size()});
+  return loop::evaluate(kernel, views);
+}
+
+// Runs compiled code over the whole parallel range, in two calls.
+Status run_compiled(const loop::Kernel& kernel, cpu::EmitOptions options, Memories& memory) {
+  cpu::ObjectCache cache;
+  LATHE_TRY(auto jit, cpu::Jit::compile({{&kernel, options}}, 1, cache));
+  LATHE_TRY(cpu::KernelFrame frame, cpu::kernel_frame(kernel));
+  LATHE_TRY(cpu::Block scratch,
+            cpu::Block::allocate(static_cast<size_t>(frame.scratch_bytes), "scratch"));
+  std::vector<cpu::Block> blocks;
+  std::vector<void*> pointers;
+  for (auto& bytes : memory) {
+    LATHE_TRY(cpu::Block block, cpu::Block::allocate(bytes.size() + 64, "a buffer"));
+    std::memcpy(block.bytes(), bytes.data(), bytes.size());
+    pointers.push_back(block.bytes());
+    blocks.push_back(std::move(block));
+  }
+  int64_t middle = (frame.lo + frame.hi) / 2;
+  if (middle > frame.lo && frame.step == 1)
+    jit->functions()[0](pointers.data(), frame.lo, middle, scratch.bytes());
+  else
+    middle = frame.lo;
+  jit->functions()[0](pointers.data(), middle, frame.hi, scratch.bytes());
+  for (size_t i = 0; i < memory.size(); ++i)
+    std::memcpy(memory[i].data(), blocks[i].bytes(), memory[i].size());
+  return Ok{};
+}
+
+std::string describe(const Diag& diag) { return diag.code + ": " + diag.message; }
+
+class EmitTest : public testing::TestWithParam<cpu::Isa> {
+ protected:
+  void SetUp() override {
+    auto isa = cpu::select_isa(cpu::isa_name(GetParam()));
+    if (!isa.ok()) GTEST_SKIP() << isa.error().message;
+  }
+};
+
+void compare(const loop::Kernel& kernel, cpu::EmitOptions options, uint64_t seed) {
+  auto valid = loop::verify(kernel, true);
+  ASSERT_TRUE(valid.ok()) << describe(valid.error()) << "\n" << loop::print(kernel);
+  Memories expected = make_random_memory(kernel, seed), actual = expected;
+  auto evaluated = evaluate(kernel, expected);
+  ASSERT_TRUE(evaluated.ok()) << describe(evaluated.error()) << "\n" << loop::print(kernel);
+  auto ran = run_compiled(kernel, options, actual);
+  ASSERT_TRUE(ran.ok()) << describe(ran.error()) << "\n" << loop::print(kernel);
+  size_t global = 0;
+  for (const loop::Buffer& buffer : kernel.buffers) {
+    if (buffer.space != loop::Space::global) continue;
+    int64_t at = first_difference(buffer.dtype, expected[global], actual[global]);
+    ASSERT_EQ(at, -1) << "seed " << seed << ", " << dtype_name(buffer.dtype) << " buffer " << global
+                      << "\n"
+                      << loop::print(kernel);
+    ++global;
+  }
+}
+
+TEST_P(EmitTest, RandomKernelsMatchTheEvaluator) {
+  for (uint64_t seed = 1; seed <= 150 && !HasFatalFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    compare(make_random_kernel(seed), {GetParam(), seed % 4 != 0}, seed);
+  }
+}
+
+TEST_P(EmitTest, RegisterTileProduct) {
+  int lanes = GetParam() == cpu::Isa::avx512 ? 16 : 8;
+  for (GemmShape shape : {GemmShape{29, 96, 24, 6, 2, lanes}, GemmShape{14, 48, 16, 4, 3, lanes},
+                          GemmShape{1, 32, 8, 1, 1, lanes}}) {
+    loop::Kernel kernel = make_gemm_kernel(shape);
+    compare(kernel, {GetParam(), true}, 3);
+  }
+}
+
+TEST_P(EmitTest, RegisterTileProductHasNoSpills) {
+  bool is_wide = GetParam() == cpu::Isa::avx512;
+  GemmShape shape =
+      is_wide ? GemmShape{128, 768, 768, 14, 2, 16} : GemmShape{128, 768, 768, 6, 2, 8};
+  loop::Kernel kernel = make_gemm_kernel(shape);
+  auto text = cpu::generate_code({{&kernel, {GetParam(), true}}}, cpu::CodeForm::assembly);
+  ASSERT_TRUE(text.ok()) << describe(text.error());
+  EXPECT_EQ(text->find(is_wide ? "64-byte Spill" : "32-byte Spill"), std::string::npos);
+  EXPECT_NE(text->find("vfmadd"), std::string::npos);
+}
+
+// y[i] = f(x[i]) over one vector per iteration.
+loop::Kernel make_map(int lanes, loop::Expr (*f)(loop::Expr)) {
+  using namespace loop;
+  Kernel kernel;
+  kernel.name = "map";
+  kernel.pool = std::make_shared<Pool>();
+  Pool& pool = *kernel.pool;
+  BufferRef x = kernel.add_buffer({"x", DType::f32, 4 * lanes});
+  BufferRef y = kernel.add_buffer({"y", DType::f32, 4 * lanes, Space::global, true});
+  Var i = kernel.add_var({"i", VarKind::loop, DType::i64, 1, 0, 3});
+  Expr at = pool.var(i) * pool.integer(lanes);
+  Store store{y, at, f(pool.load(x, at, DType::f32, lanes)), {}};
+  kernel.body.push_back(
+      {For{i, pool.integer(0), pool.integer(4), 1, LoopKind::parallel, {{store}}}});
+  return kernel;
+}
+
+int count(const std::string& text, const std::string& word) {
+  int n = 0;
+  for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; ++at) ++n;
+  return n;
+}
+
+TEST_P(EmitTest, ClampIsTwoInstructions) {
+  loop::Kernel kernel = make_map(8, [](loop::Expr x) {
+    return loop::min(loop::max(x, loop::constant_like(x, 0)), loop::constant_like(x, 6));
+  });
+  auto text = cpu::generate_code({{&kernel, {GetParam(), true}}}, cpu::CodeForm::assembly);
+  ASSERT_TRUE(text.ok()) << describe(text.error());
+  EXPECT_EQ(count(*text, "vmaxps"), 1) << *text;
+  EXPECT_EQ(count(*text, "vminps"), 1) << *text;
+  EXPECT_EQ(count(*text, "vcmp"), 0) << *text;
+}
+
+TEST_P(EmitTest, MinAndMaxGiveNanWhenEitherSideIsNan) {
+  constexpr float kNan = NAN;
+  for (auto f : {+[](loop::Expr x) { return loop::max(x, loop::constant_like(x, 1)); },
+                 +[](loop::Expr x) { return loop::min(loop::constant_like(x, 1), x); },
+                 +[](loop::Expr x) { return loop::max(x, loop::sqrt(x)); },
+                 +[](loop::Expr x) { return loop::min(loop::sqrt(x), x); }}) {
+    loop::Kernel kernel = make_map(8, f);
+    Memories memory = make_random_memory(kernel, 1);
+    for (size_t i = 0; i < 32; i += 3) std::memcpy(&memory[0][4 * i], &kNan, 4);
+    Memories expected = memory;
+    ASSERT_TRUE(evaluate(kernel, expected).ok());
+    ASSERT_TRUE(run_compiled(kernel, {GetParam(), true}, memory).ok());
+    EXPECT_EQ(first_difference(DType::f32, expected[1], memory[1]), -1);
+  }
+}
+
+TEST_P(EmitTest, MultiplyAndAddStaySeparate) {
+  loop::Kernel kernel = make_map(8, [](loop::Expr x) { return x * x + x; });
+  auto text = cpu::generate_code({{&kernel, {GetParam(), true}}}, cpu::CodeForm::assembly);
+  ASSERT_TRUE(text.ok());
+  EXPECT_EQ(count(*text, "vfmadd"), 0);
+}
+
+TEST_P(EmitTest, TextFormsShowTheKernel) {
+  loop::Kernel kernel = make_map(8, [](loop::Expr x) { return x + x; });
+  auto ir = cpu::generate_code({{&kernel, {GetParam(), true}}, {&kernel, {GetParam(), true}}},
+                               cpu::CodeForm::llvm_ir);
+  ASSERT_TRUE(ir.ok());
+  EXPECT_NE(ir->find("define void @map("), std::string::npos);
+  EXPECT_NE(ir->find("define void @map_2("), std::string::npos);
+  auto object = cpu::generate_code({{&kernel, {GetParam(), true}}}, cpu::CodeForm::object);
+  ASSERT_TRUE(object.ok());
+  EXPECT_EQ(object->substr(1, 3), "ELF");
+}
+
+TEST_P(EmitTest, UnsupportedFormsAreErrors) {
+  loop::Kernel empty;
+  empty.name = "empty";
+  empty.pool = std::make_shared<loop::Pool>();
+  cpu::ObjectCache cache;
+  auto no_loop = cpu::Jit::compile({{&empty, {GetParam(), true}}}, 1, cache);
+  ASSERT_FALSE(no_loop.ok());
+  EXPECT_EQ(no_loop.error().code, "unsupported");
+  EXPECT_NE(no_loop.error().message.find("'empty'"), std::string::npos);
+
+  loop::Kernel endless = make_map(8, [](loop::Expr x) { return x; });
+  auto& loop = std::get<loop::For>(endless.body[0].kind);
+  loop::Pool& pool = *endless.pool;
+  loop::Var u = endless.add_var({"u"});
+  loop.body = {{loop::For{u, pool.integer(0), pool.integer(int64_t{1} << 60), 1,
+                          loop::LoopKind::unroll, loop.body}}};
+  auto too_long = cpu::Jit::compile({{&endless, {GetParam(), true}}}, 1, cache);
+  ASSERT_FALSE(too_long.ok());
+  EXPECT_NE(too_long.error().message.find("statements"), std::string::npos);
+}
+
+TEST(CpuFeatures, UnknownInstructionSetNamesTheChoices) {
+  auto isa = cpu::select_isa("avx521");
+  ASSERT_FALSE(isa.ok());
+  EXPECT_NE(isa.error().message.find("did you mean 'avx512'?"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Isas, EmitTest, testing::Values(cpu::Isa::avx2, cpu::Isa::avx512),
+                         [](const auto& test) { return std::string(cpu::isa_name(test.param)); });
+
+}  // namespace
+}  // namespace lathe
