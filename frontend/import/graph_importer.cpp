@@ -268,6 +268,8 @@ Status GraphImporter::check_supported() {
             found.size() == 1
                 ? "1 op of this model is not supported"
                 : fmt::format("{} ops of this model are not supported", found.size())};
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Unsupported& a, const Unsupported& b) { return a.uses > b.uses; });
   size_t width = 0;
   for (const Unsupported& op : found) {
     size_t prefix = op.target.substr(0, 10) == "torch.ops." ? 10 : 0;

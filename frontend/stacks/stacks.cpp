@@ -13,6 +13,7 @@ namespace lathe {
 namespace {
 
 constexpr size_t kMaxFrames = 256;  // of one stack; the innermost stay
+constexpr std::string_view kGenerated = "<eval_with_key>";
 
 std::string_view trim(std::string_view text) {
   constexpr std::string_view kBlank = " \t\r";
@@ -32,6 +33,8 @@ std::optional<Frame> parse_frame(std::string_view line) {
   const char* number = line.data() + file_end + kLine.size();
   auto [number_end, error] = std::from_chars(number, line.data() + line.size(), frame.line);
   if (error != std::errc()) return std::nullopt;
+  // Code that FX generated for a traced graph stands in no file.
+  if (frame.file.compare(0, kGenerated.size(), kGenerated) == 0) frame.file.clear();
   std::string_view rest = line.substr(static_cast<size_t>(number_end - line.data()));
   if (rest.substr(0, kIn.size()) == kIn) frame.function = rest.substr(kIn.size());
   return frame;
@@ -85,6 +88,9 @@ int32_t StackReader::frame_of(std::string_view stack_trace) {
     else if (!stack.empty() && stack.back().code.empty() && !is_marker(line))
       stack.back().code = line;
   }
+  stack.erase(std::remove_if(stack.begin(), stack.end(),
+                             [](const Frame& frame) { return frame.file.empty(); }),
+              stack.end());
   int32_t parent = -1;
   size_t first = stack.size() > kMaxFrames ? stack.size() - kMaxFrames : 0;
   for (size_t i = first; i < stack.size(); ++i)

@@ -8,7 +8,7 @@ Each name is imported at its first use: exporting needs PyTorch, running does no
 
 import importlib
 
-_HOMES = {"export": "lathe._export", "Exported": "lathe._export", "load": "lathe._load"}
+_HOMES = {"export": "lathe._export", "Exported": "lathe._export", "load": "lathe.load"}
 
 __all__ = sorted(_HOMES)
 
@@ -16,7 +16,9 @@ __all__ = sorted(_HOMES)
 def __getattr__(name):
     if name not in _HOMES:
         raise AttributeError(f"module 'lathe' has no attribute '{name}'")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value  # importing lathe.load has bound the module to this name
+    return value
 
 
 def __dir__():
