@@ -306,8 +306,12 @@ Expr bitcast(Expr x, DType dtype) {
   if (x->dtype == dtype) return x;
   if (const Splat* same = as_splat(x)) return splat(bitcast(same->x, dtype), x->lanes);
   if (const auto* inner = std::get_if<Bitcast>(&x->kind)) return bitcast(inner->x, dtype);
-  if (Scalar value; constant_value(x, value))
-    return constant(*x->pool, convert_bits(x->dtype, dtype, value), dtype);
+  if (Scalar value; constant_value(x, value)) {
+    Scalar result = convert_bits(x->dtype, dtype, value);
+    // The bits of a NaN would be lost in a float constant.
+    bool keeps_bits = !is_float(dtype) || !std::isnan(result.f);
+    if (keeps_bits) return constant(*x->pool, result, dtype);
+  }
   return x->pool->intern(Bitcast{x}, dtype, x->lanes);
 }
 

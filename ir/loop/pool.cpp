@@ -1,7 +1,9 @@
 // Interning of expressions, and access to their children.
 #include "ir/loop/pool.h"
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "ir/loop/scalar.h"
@@ -122,6 +124,9 @@ bool same_kind(const ExprNode::Kind& a, const ExprNode::Kind& b) {
 }  // namespace
 
 Expr Pool::intern(ExprNode::Kind kind, DType dtype, int lanes) {
+  // One NaN constant: payloads and signs of NaN mean nothing.
+  if (auto* c = std::get_if<FloatConst>(&kind); c && std::isnan(c->value))
+    c->value = std::numeric_limits<double>::quiet_NaN();
   std::vector<const ExprNode*>& bucket = index_[hash_node(kind, dtype, lanes)];
   for (const ExprNode* node : bucket)
     if (node->dtype == dtype && node->lanes == lanes && same_kind(node->kind, kind))

@@ -23,11 +23,6 @@ constexpr int kMaxNodes = 1 << 16;  // of one statement, where defs cannot help 
 constexpr int kMaxDepth = 500;      // likewise
 constexpr size_t kLineWidth = 100;
 
-std::string spell_type(DType dtype, int lanes) {
-  std::string name(dtype_name(dtype));
-  return lanes == 1 ? name : fmt::format("{}x{}", name, lanes);
-}
-
 // The shortest decimal that gives this value of the dtype.
 std::string spell_float(double value, DType dtype) {
   if (dtype == DType::f64) return spell_real(value);
@@ -259,13 +254,13 @@ class Printer {
     defs({let.value});
     std::string value = value_text(let.value);
     line(fmt::format("let %{}: {} = {}", name_var(let.var),
-                     spell_type(let.value->dtype, let.value->lanes), value));
+                     type_name(let.value->dtype, let.value->lanes), value));
   }
   void statement(const DeclareRegs& declare) {
     const RegInfo& info = kernel_.regs[declare.array.id];
     regs_[declare.array.id] = claim(info.name);
     std::string shape = info.shape.empty() ? "" : fmt::format("[{}]", fmt::join(info.shape, ", "));
-    line(fmt::format("regs %{}: {}{}", regs_[declare.array.id], spell_type(info.dtype, info.lanes),
+    line(fmt::format("regs %{}: {}{}", regs_[declare.array.id], type_name(info.dtype, info.lanes),
                      shape));
   }
   void statement(const SetReg& set) {
@@ -352,7 +347,12 @@ class Printer {
     expr(n.x, kPrefixPrecedence + 1);
     if (needs_parens) out_ += ')';
   }
-  void write(Expr, const Binary& n, int precedence) {
+  void write(Expr e, const Binary& n, int precedence) {
+    // 4 <= x reads as x >= 4, and parses to the same node.
+    bool is_order = n.op == BinaryOp::lt || n.op == BinaryOp::le;
+    if (is_order && constant_inside(n.a) && !constant_inside(n.b))
+      return write(e, Binary{n.op == BinaryOp::lt ? BinaryOp::gt : BinaryOp::ge, n.b, n.a},
+                   precedence);
     const Infix* infix = find_infix(n);
     if (!infix) return call(binary_function(n.op), {n.a, n.b});
     bool needs_parens = infix->precedence < precedence;
@@ -396,7 +396,7 @@ class Printer {
   }
   void write(Expr e, const Load& n, int) {
     out_ += "load ";
-    if (e->lanes > 1) out_ += spell_type(e->dtype, e->lanes) + " ";
+    if (e->lanes > 1) out_ += type_name(e->dtype, e->lanes) + " ";
     out_ += fmt::format("%{}[", n.buffer.id < buffers_.size() ? buffers_[n.buffer.id] : "?");
     expr(n.index, 0);
     out_ += ']';
@@ -450,6 +450,11 @@ class Printer {
 };
 
 }  // namespace
+
+std::string type_name(DType dtype, int lanes) {
+  std::string name(dtype_name(dtype));
+  return lanes == 1 ? name : fmt::format("{}x{}", name, lanes);
+}
 
 std::string print(const Kernel& kernel) { return Printer(kernel).kernel(); }
 

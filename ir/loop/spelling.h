@@ -25,6 +25,7 @@
 // lanes; alone, an integer is i64 and a real f32. `//` is written without a blank before it, where
 // it would begin a comment, and `%` with one behind it, where it would begin a name.
 #pragma once
+#include <string>
 #include <string_view>
 
 #include "ir/loop/node.h"
@@ -59,6 +60,8 @@ inline constexpr Infix kInfix[] = {
     {BinaryOp::div, "/", 9, false},          {BinaryOp::floor_div, "//", 9, false},
     {BinaryOp::mod, "%", 9, false},
 };
+
+std::string type_name(DType dtype, int lanes);  // "f32", "f32x16"
 
 // min, max and pow: "" for the others.
 inline std::string_view binary_function(BinaryOp op) {

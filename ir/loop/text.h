@@ -1,8 +1,8 @@
-// Text form of loop IR (same lexer as the graph), verifier, hash and evaluator.
+// Text form of loop IR (grammar in spelling.h), verifier, hash and evaluator.
 //
 //   kernel @relu(%x: f32[1024], %y: f32[1024] out) {
 //     parallel %i in 0..64 {
-//       store %y[%i*16] = max(load f32x16 %x[%i*16], splat f32x16 0.0)
+//       store %y[%i*16] = max(load f32x16 %x[%i*16], 0.0)
 //     }
 //   }
 #pragma once

@@ -29,6 +29,7 @@
 
 #include "ir/loop/pool.h"
 #include "ir/loop/scalar.h"
+#include "ir/loop/spelling.h"
 #include "ir/loop/text.h"
 #include "ir/support/diag_codes.h"
 
@@ -40,10 +41,6 @@ constexpr int64_t kMaxRegElements = 1 << 16;
 constexpr int kMaxDepth = 200;
 constexpr size_t kMaxQuoted = 160;
 
-std::string type_name(DType dtype, int lanes) {
-  return lanes == 1 ? std::string(dtype_name(dtype))
-                    : fmt::format("{}x{}", dtype_name(dtype), lanes);
-}
 std::string type_of(Expr e) { return type_name(e->dtype, e->lanes); }
 
 class Verifier {
