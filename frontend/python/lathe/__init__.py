@@ -8,7 +8,13 @@ Each name is imported at its first use: exporting needs PyTorch, running does no
 
 import importlib
 
-_HOMES = {"export": "lathe._export", "Exported": "lathe._export", "load": "lathe.load"}
+_HOMES = {
+    "Exported": "lathe._export",
+    "LatheError": "lathe._load",
+    "Model": "lathe._load",
+    "export": "lathe._export",
+    "load": "lathe._load",
+}
 
 __all__ = sorted(_HOMES)
 
@@ -17,7 +23,7 @@ def __getattr__(name):
     if name not in _HOMES:
         raise AttributeError(f"module 'lathe' has no attribute '{name}'")
     value = getattr(importlib.import_module(_HOMES[name]), name)
-    globals()[name] = value  # importing lathe.load has bound the module to this name
+    globals()[name] = value
     return value
 
 

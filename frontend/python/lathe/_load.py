@@ -11,8 +11,8 @@ import sys
 
 import numpy as np
 
-from lathe import pytree
-from lathe.library import NUMPY_DTYPES, TORCH_DTYPES, library
+from lathe import _pytree as pytree
+from lathe._library import NUMPY_DTYPES, TORCH_DTYPES, library
 
 MAX_SIZES = 8  # compiled sizes of a dynamic model that are kept
 LINEAR_DIM = re.compile(r"(?:(\d+)\*)?([A-Za-z_]\w*)(?: ([+-]) (\d+))?")
