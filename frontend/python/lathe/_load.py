@@ -40,8 +40,8 @@ class Compiled:
     """One handle of the library: a model at fixed sizes."""
 
     def __init__(self, path, options, dims):
-        self.library = library()
         self.handle = None
+        self.library = library()
         text = json.dumps({**options, "dims": dims}).encode()
         self.handle = self.library.lathe_load(path.encode(), text)
         if not self.handle:
