@@ -1,0 +1,28 @@
+// The models that Lathe answers for, whole, as PyTorch exported them and decomposed to core ops.
+#include <gtest/gtest.h>
+
+#include "tests/models/model_case.h"
+
+namespace lathe {
+namespace {
+
+class FullModel : public testing::TestWithParam<std::string> {};
+
+TEST_P(FullModel, AgreesWithTheInterpreter) {
+  expect_model_runs({.path = GetParam(), .weights = "random:0"});
+}
+
+std::vector<std::string> full_models() {
+  std::vector<std::string> paths;
+  for (const char* name :
+       {"lerp", "ffnn", "resnet18", "resnet50", "bert_base", "gpt2", "unet", "vit_b_16"})
+    for (const char* form : {"aten", "core"})
+      paths.push_back(std::string("tests/zoo/") + name + "." + form + ".json.gz");
+  return paths;
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, FullModel, testing::ValuesIn(full_models()),
+                         [](const auto& file) { return test_name(file.param); });
+
+}  // namespace
+}  // namespace lathe
