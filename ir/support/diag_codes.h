@@ -30,7 +30,7 @@ inline constexpr char kTooLarge[] = "too-large";  // overflowing or absurd size
 inline constexpr char kUnsupported[] =
     "unsupported";  // valid, but Lathe cannot do it yet; says what it can
 inline constexpr char kUnavailable[] =
-    "unavailable";  // this machine lacks a target or instruction set
+    "unavailable";                             // this machine lacks a target or instruction set
 inline constexpr char kStopped[] = "stopped";  // the caller asked for it, through progress
 
 }  // namespace lathe::code

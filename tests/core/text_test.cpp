@@ -52,7 +52,9 @@ func @main(%x: f32[s0, 128], %y: f32[2*s0 + 1, s1//2]) -> f32[s0, 128], bf16[], 
   %l = cat([%x, %k]) : f32[2*s0, 128]
   %n, %n.1 = halve(%l) : f32[s0, 128], f32[s0, 128]
   check(%n.1)
-  %m = mystery(%n) {mode = "x\n", axes = [1, -2], flags = [true, false], order = layout(1, 0), size = s0//2 + 1, keep = true, scales = [1.0]} : f32[s0, 128]
+  %o = mystery(%n) {mode = "x\n", axes = [1, -2], flags = [true, false]} : f32[s0, 128]
+  %p_1 = mystery(%o) {order = layout(1, 0), size = s0//2 + 1} : f32[s0, 128]
+  %m = mystery(%p_1) {keep = true, scales = [1.0]} : f32[s0, 128]
   %f = fused([%m, %n.1]) {
     (%a: f32[s0, 128], %b: f32[s0, 128])
     %x = add(%a, %b) : f32[s0, 128]
