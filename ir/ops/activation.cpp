@@ -121,7 +121,8 @@ constexpr auto kSoftplusValue = [](const Node& node, double x) {
 };
 
 constexpr auto kSoftplusGradient = [](const Node& node, Term g, Term x, Term) {
-  return g * sigmoid(x * node.float_attr("beta"));
+  const Term scaled = x * node.float_attr("beta");
+  return select(gt(scaled, node.float_attr("threshold")), g, g * sigmoid(scaled));
 };
 
 constexpr auto kMish = [](auto x) { return x * tanh(max(x, 0.0) + log1p(exp(-abs(x)))); };

@@ -267,6 +267,7 @@ TEST_P(OpTest, DerivativeAgreesWithFiniteDifferences) {
     const std::vector<Tensor> got = run(exact);
     ASSERT_EQ(got.size(), 1u);
     for (size_t j = 0; j < slopes[slot].size(); ++j) {
+      if (std::isnan(got[0].floats[j]) && std::isnan(slopes[slot][j])) continue;
       EXPECT_NEAR(got[0].floats[j], slopes[slot][j], 1e-4 * (1 + std::fabs(slopes[slot][j])))
           << "operand " << i << ", element " << j << "\n"
           << print(graph());

@@ -1,0 +1,101 @@
+"""Compares the reference of every op with PyTorch, on every example that a single ATen call covers."""
+
+import json
+import subprocess
+import unittest
+
+import torch
+
+DTYPES = {
+    "bool": torch.bool, "u8": torch.uint8, "i8": torch.int8, "i16": torch.int16, "i32": torch.int32,
+    "i64": torch.int64, "f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32,
+    "f64": torch.float64,
+}
+TOLERANCE = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 2e-5, torch.float64: 1e-9}
+
+# Arguments that schemas require and rows leave out, because they do not matter in inference.
+INFERENCE = {"training": False, "train": False, "momentum": 0.1, "p": 0.5, "cudnn_enabled": False,
+             "half_to_float": False, "bias": None, "scale_factors": None, "align_corners": False,
+             "rounding_mode": None}
+
+
+def tensor(value):
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return [tensor(part) for part in value]
+    numbers = [float(v) if isinstance(v, str) else v for v in value["values"]]
+    return torch.tensor(numbers, dtype=torch.float64 if DTYPES[value["dtype"]].is_floating_point
+                        else torch.int64).to(DTYPES[value["dtype"]]).reshape(value["shape"])
+
+
+def attribute(value):
+    if isinstance(value, dict):
+        return DTYPES[value["dtype"]]
+    return float(value) if value in ("nan", "inf", "-inf") else value
+
+
+def overload(schema):
+    name = schema[:schema.index("(")]
+    packet, _, which = name.partition(".")
+    return getattr(getattr(torch.ops.aten, packet), which or "default")
+
+
+def arguments(case, entry):
+    """The keyword arguments of the call, or None when the schema does not cover the example."""
+    given = {name: tensor(value) for name, value in case["operands"].items()}
+    given.update({name: attribute(value) for name, value in case["attrs"].items()})
+    for name, value in entry["fixed"].items():
+        given.setdefault(name, attribute(value))
+        if given.pop(name) != attribute(value):
+            return None
+    to_row = dict(entry["renames"])
+    result = {}
+    for arg in overload(entry["schema"])._schema.arguments:
+        row_name = to_row.get(arg.name, arg.name)
+        if row_name in given:
+            result[arg.name] = given.pop(row_name)
+        elif not arg.has_default_value():
+            if arg.name not in INFERENCE:
+                return None
+            result[arg.name] = INFERENCE[arg.name]
+    return None if any(value is not None for value in given.values()) else result
+
+
+def call(case):
+    """PyTorch's results, or None when no import of the row covers the example."""
+    for entry in case["imports"]:
+        try:
+            kwargs = arguments(case, entry)
+            if kwargs is None:
+                continue
+            result = overload(entry["schema"])(**kwargs)
+        except (RuntimeError, TypeError, AttributeError, IndexError):
+            continue
+        return list(result) if isinstance(result, (list, tuple)) else [result]
+    return None
+
+
+class TorchOps(unittest.TestCase):
+    def test_references_agree_with_pytorch(self):
+        dumped = subprocess.run(["tests/ops/dump_examples"], check=True, capture_output=True)
+        cases = json.loads(dumped.stdout)
+        compared, skipped = 0, []
+        for case in cases:
+            expected = call(case)
+            if expected is None:
+                skipped.append(case["name"])
+                continue
+            with self.subTest(case["name"]):
+                compared += 1
+                for want, got in zip(expected, map(tensor, case["results"])):
+                    self.assertEqual(want.dtype, got.dtype)
+                    self.assertEqual(want.shape, got.shape)
+                    bound = TOLERANCE.get(want.dtype, 0)
+                    torch.testing.assert_close(got, want, rtol=bound, atol=bound, equal_nan=True)
+        print(f"compared {compared} examples; no single call covers {len(skipped)}: {skipped}")
+        self.assertGreater(compared, 0.8 * len(cases))
+
+
+if __name__ == "__main__":
+    unittest.main()
