@@ -44,8 +44,8 @@ func @main(%x: f32[2, 3]) -> f32[2, 3] {
   %ms = mul(%m, %s)
   %b = neg(%ms)
   %sr = reshape(%s) {shape = [1, 3]}
-  %br = reshape(%b) {shape = [1, 3]}
   %xs = mul(%x, %sr)
+  %br = reshape(%b) {shape = [1, 3]}
   %y = add(%xs, %br)
   return %y
 }

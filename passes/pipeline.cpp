@@ -207,9 +207,11 @@ class Runner {
   }
 
   Diag fail(size_t step, Diag diag) {
-    diag.notes.push_back(
-        {Loc::unknown(), fmt::format("in pass '{}', step {} of {}", print(pipeline_.steps[step]),
-                                     step + 1, pipeline_.steps.size())});
+    // A user's error speaks of the model; ours, of the pass.
+    if (diag.is_internal)
+      diag.notes.push_back(
+          {Loc::unknown(), fmt::format("in pass '{}', step {} of {}", print(pipeline_.steps[step]),
+                                       step + 1, pipeline_.steps.size())});
     if (options_.reproducer == nullptr) return diag;
     size_t failing = 0;
     for (size_t i = 0; i < step; ++i) failing += skipped_[i] ? 0 : 1;

@@ -16,6 +16,9 @@ std::vector<StepReason> graph_steps() {
       {"recognize_structured",
        "before decompose, which takes apart what is left; attention must be found while its "
        "softmax is whole"},
+      {"dce",
+       "because recognition leaves behind what it replaced, which need not be taken apart "
+       "or folded"},
       {"decompose", "so that what follows meets few ops"},
       {"fold_batch_norm",
        "after decompose, when every matrix product is a matmul, and before the constants fold"},

@@ -167,7 +167,7 @@ TEST(PipelineChecks, ABrokenGraphGivesAReproducerOfOneStep) {
   ASSERT_FALSE(report.ok());
   EXPECT_TRUE(report.error().is_internal);
   EXPECT_EQ(reproducer.rfind("// test: breaks{level=3}\n", 0), 0u) << reproducer;
-  EXPECT_EQ(reproducer.find("%b"), std::string::npos) << "cse ran before:\n" << reproducer;
+  EXPECT_NE(reproducer.find("mul(%a, %a)"), std::string::npos) << "cse ran before:\n" << reproducer;
   EXPECT_TRUE(parse(reproducer, builtin_registry()).ok()) << reproducer;
 }
 
