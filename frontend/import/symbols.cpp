@@ -65,15 +65,12 @@ std::optional<Linear> as_linear(const Dim& dim) {
 
 int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
-// The solutions s of min <= a*s + b <= max.
-DimRange solve(const Linear& linear, const DimRange& range) {
-  DimRange out;
+// The bound of s that a bound of a*s + b gives; nullopt when it is not representable.
+std::optional<int64_t> solve(const Linear& linear, int64_t bound, bool is_upper) {
   int64_t shifted = 0;
-  if (range.min && !__builtin_sub_overflow(*range.min, linear.b, &shifted))
-    out.min = shifted == INT64_MIN ? shifted : -floor_div(-shifted, linear.a);
-  if (range.max && !__builtin_sub_overflow(*range.max, linear.b, &shifted))
-    out.max = floor_div(shifted, linear.a);
-  return out;
+  if (__builtin_sub_overflow(bound, linear.b, &shifted) || shifted == INT64_MIN)
+    return std::nullopt;
+  return is_upper ? floor_div(shifted, linear.a) : -floor_div(-shifted, linear.a);
 }
 
 void intersect(DimRange& range, const DimRange& other) {
@@ -159,14 +156,16 @@ Result<TensorType> Symbols::type(const pt2::TensorMeta& meta, std::string_view n
 Status Symbols::add_ranges(const pt2::Table<pt2::RangeConstraint>& constraints) {
   for (const auto& [text, constraint] : constraints) {
     LATHE_TRY(Dim key, parse(text, 0));
-    DimRange range{constraint.min_val, constraint.max_val};
-    // Python's sys.maxsize and its neighbours stand for no bound.
-    if (range.max && *range.max >= INT64_MAX - 1) range.max.reset();
-    if (range.min && *range.min <= INT64_MIN + 1) range.min.reset();
     std::optional<Linear> linear = as_linear(key);
     if (!linear) continue;
     DimRange& known = module_.dims[linear->symbol];
-    intersect(known, solve(*linear, range));
+    // Python's sys.maxsize and its neighbours stand for no bound, as null does.
+    const int64_t low = constraint.min_val.value_or(INT64_MIN);
+    const int64_t high = constraint.max_val.value_or(INT64_MAX);
+    DimRange range;
+    if (low > INT64_MIN + 1) range.min = solve(*linear, low, false);
+    if (high < INT64_MAX - 1) range.max = solve(*linear, high, true);
+    intersect(known, range);
     if (known.min && known.max && *known.min > *known.max)
       return Diag{
           code::kBadModel, json::locate(document_, 0, module_.locs),
