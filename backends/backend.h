@@ -40,8 +40,9 @@ class Executable {
 
 struct CompileOptions {
   int threads = 1;
-  // The bytes of a weight by name; called during compile only. `release` is called when they are
-  // packed.
+  // The bytes of a weight by name, asked for during compile; those of weights that steps read in
+  // place must stay valid while the executable lives. `release_weight` is called for each other one
+  // when it is packed.
   std::function<Result<BufferView>(const std::string& name)> weight;
   std::function<void(const std::string& name)> release_weight;
 };

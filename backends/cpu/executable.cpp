@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <climits>
 #include <cstring>
 
 #include "ir/loop/text.h"
@@ -200,41 +201,61 @@ Status CpuExecutable::bind(const Program& program) {
   return Ok{};
 }
 
+// Finds the bytes of a weight; a misaligned one is copied.
+Status CpuExecutable::bind_weight(const ProgramBuffer& buffer, BufferId id,
+                                  const CompileOptions& options) {
+  if (!options.weight)
+    return Diag{.code = code::kMissingWeight,
+                .loc = Loc::unknown(),
+                .message = fmt::format("weight '{}' has no source", buffer.weight)};
+  LATHE_TRY(BufferView view, options.weight(buffer.weight));
+  auto num_bytes = static_cast<size_t>(buffer.num_bytes);
+  if (view.num_bytes != num_bytes || (!view.bytes && num_bytes > 0))
+    return bad_value(fmt::format("weight '{}' has {} bytes, expected {}", buffer.weight,
+                                 view.num_bytes, num_bytes));
+  std::byte*& address = addresses_[static_cast<size_t>(id)];
+  address = view.bytes;
+  if (is_aligned(view.bytes) || num_bytes == 0) return Ok{};
+  Block& copy = weight_copies_[id];
+  LATHE_TRY(copy, Block::allocate(num_bytes, "a weight"));
+  std::memcpy(copy.bytes(), view.bytes, num_bytes);
+  address = copy.bytes();
+  return Ok{};
+}
+
 Status CpuExecutable::run_init(const Program& program, const CompileOptions& options) {
+  constexpr int kAlways = INT_MAX;
   std::vector<int> last_use(program.buffers.size(), -1);
   for (size_t i = 0; i < init_.size(); ++i)
     for (BufferId id : init_[i].buffers) last_use[static_cast<size_t>(id)] = static_cast<int>(i);
-  std::vector<Block> copies(program.buffers.size());
+  for (const Step& step : steps_)
+    for (BufferId id : step.buffers) last_use[static_cast<size_t>(id)] = kAlways;
+  for (BufferId id : program.outputs) last_use[static_cast<size_t>(id)] = kAlways;
+
+  auto is_weight = [&](BufferId id) {
+    return program.buffers[static_cast<size_t>(id)].kind == BufferKind::weight;
+  };
+  for (size_t id = 0; id < program.buffers.size(); ++id)
+    if (is_weight(static_cast<BufferId>(id)) && last_use[id] == kAlways)
+      LATHE_DO(bind_weight(program.buffers[id], static_cast<BufferId>(id), options));
   for (size_t i = 0; i < init_.size(); ++i) {
-    for (BufferId buffer_id : init_[i].buffers) {
-      auto id = static_cast<size_t>(buffer_id);
-      const ProgramBuffer& b = program.buffers[id];
-      if (b.kind != BufferKind::weight || addresses_[id]) continue;
-      if (!options.weight)
-        return Diag{.code = code::kMissingWeight,
-                    .loc = Loc::unknown(),
-                    .message = fmt::format("weight '{}' has no source", b.weight)};
-      LATHE_TRY(BufferView view, options.weight(b.weight));
-      if (view.num_bytes != static_cast<size_t>(b.num_bytes) || (!view.bytes && b.num_bytes > 0))
-        return bad_value(fmt::format("weight '{}' has {} bytes, expected {}", b.weight,
-                                     view.num_bytes, b.num_bytes));
-      addresses_[id] = view.bytes;
-      if (is_aligned(view.bytes)) continue;
-      LATHE_TRY(copies[id], Block::allocate(view.num_bytes, "a weight"));
-      addresses_[id] = copies[id].bytes();
-      if (view.num_bytes > 0) std::memcpy(addresses_[id], view.bytes, view.num_bytes);
-    }
+    for (BufferId id : init_[i].buffers)
+      if (is_weight(id) && !addresses_[static_cast<size_t>(id)])
+        LATHE_DO(bind_weight(program.buffers[static_cast<size_t>(id)], id, options));
     execute(init_[i]);
-    for (BufferId buffer_id : init_[i].buffers) {
-      auto id = static_cast<size_t>(buffer_id);
-      const ProgramBuffer& b = program.buffers[id];
-      if (b.kind != BufferKind::weight || last_use[id] != static_cast<int>(i)) continue;
-      last_use[id] = -1;  // a launch may name it twice
-      addresses_[id] = nullptr;
-      copies[id] = Block();
-      if (options.release_weight) options.release_weight(b.weight);
+    for (BufferId id : init_[i].buffers) {
+      auto index = static_cast<size_t>(id);
+      if (!is_weight(id) || last_use[index] != static_cast<int>(i)) continue;
+      last_use[index] = -1;  // a launch may name it twice
+      addresses_[index] = nullptr;
+      weight_copies_.erase(id);
+      if (options.release_weight) options.release_weight(program.buffers[index].weight);
     }
   }
+  // Copies of weights that steps read stand for the caller's bytes.
+  for (const auto& [id, copy] : weight_copies_)
+    if (options.release_weight)
+      options.release_weight(program.buffers[static_cast<size_t>(id)].weight);
   init_arena_ = Block();
   init_.clear();
   return Ok{};

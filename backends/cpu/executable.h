@@ -1,5 +1,6 @@
 // A program bound to memory and machine code, ready to run.
 #pragma once
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,6 +47,7 @@ class CpuExecutable final : public Executable {
   Status make_steps(const Program& program, const CompileOptions& options, Isa isa,
                     ObjectCache& cache);
   Result<Step> make_step(const Program& program, const Launch& launch);
+  Status bind_weight(const ProgramBuffer& buffer, BufferId id, const CompileOptions& options);
   Status run_init(const Program& program, const CompileOptions& options);
   Status check_ports(std::span<const BufferView> views, const std::vector<Port>& ports,
                      const char* what) const;
@@ -56,6 +58,7 @@ class CpuExecutable final : public Executable {
   std::string name_;
   std::vector<std::byte*> addresses_;  // by buffer id; those of ports change with every call
   std::vector<Port> inputs_, outputs_;
+  std::map<BufferId, Block> weight_copies_;  // of misaligned ones
   Block arena_, init_arena_, persistent_, scratch_;
   size_t scratch_stride_ = 0;  // of one worker
   std::unique_ptr<Jit> jit_;

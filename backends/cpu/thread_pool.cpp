@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <map>
+#include <mutex>
 
 namespace lathe::cpu {
 namespace {
@@ -46,8 +47,7 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::run(int64_t num_chunks, const Work& work) {
-  std::unique_lock owner(owner_, std::defer_lock);
-  if (num_chunks <= 1 || workers_.empty() || !owner.try_lock()) {
+  if (num_chunks <= 1 || workers_.empty() || is_busy_.exchange(true)) {
     for (int64_t chunk = 0; chunk < num_chunks; ++chunk) work(0, chunk);
     return;
   }
@@ -65,6 +65,7 @@ void ThreadPool::run(int64_t num_chunks, const Work& work) {
     else
       std::this_thread::yield();  // a worker lost its core in the middle of a chunk
   }
+  is_busy_.store(false);
 }
 
 void ThreadPool::drain(int worker) {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -35,7 +34,7 @@ class ThreadPool {
   bool enter(uint32_t& last_job);
 
   std::vector<std::thread> workers_;
-  std::mutex owner_;  // held by the caller of run
+  std::atomic<bool> is_busy_{false};  // a caller is in run
   const Work* work_ = nullptr;
   int64_t num_chunks_ = 0;
   alignas(64) std::atomic<int64_t> next_chunk_{0};
