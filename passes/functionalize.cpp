@@ -126,6 +126,10 @@ class Functionalizer {
           code::kUnsupported, node.loc,
           fmt::format("'{}' cannot run in place: it has bodies or several results", node.op->name)};
     Value target = node.operands[0];
+    if (view_of(node, 0, std::nullopt).is_view) {  // detach_, dropout_: writes what is there
+      context_.counters["replaced"] += 1;
+      return Replacement(std::vector<Value>{target});
+    }
     TensorType type = target.type();
     std::vector<Value> operands = node.operands;
     for (Value& operand : operands) {
@@ -217,6 +221,9 @@ class Functionalizer {
     auto [found, is_new] = weights_.emplace(name, value);
     if (is_new) {
       storages_[static_cast<size_t>(add_root(value))].target = name;
+      auto weight = module_.weights.find(name);
+      if (weight != module_.weights.end() && !weight->second.data.strides.empty())
+        aliases_[value].strides = weight->second.data.strides;
       return;
     }
     Alias& first = aliases_[found->second];

@@ -80,7 +80,7 @@ std::vector<std::string> pass_names() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Passes, PassExample, testing::ValuesIn(pass_names()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace lathe

@@ -121,8 +121,8 @@ std::vector<std::string> all_graphs_of_the_zoo() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Zoo, testing::ValuesIn(all_graphs_of_the_zoo()),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& test) {
+                           std::string name = test.param;
                            name[name.find('.')] = '_';
                            return name;
                          });
