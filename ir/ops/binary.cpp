@@ -110,9 +110,7 @@ Expr lower_pow(ElementContext& context, const Node& node, int result, std::span<
     if (y) return loop::cast(y, node.types.front().dtype);
   }
   return pointwise_lower<[](Expr a, Expr b) {
-    // The loop IR's pow is of floats; integer results are exact below 2^53.
-    if (is_float(a->dtype)) return loop::binary(BinaryOp::pow, a, b);
-    return cast(loop::binary(BinaryOp::pow, cast(a, DType::f64), cast(b, DType::f64)), a->dtype);
+    return loop::binary(BinaryOp::pow, a, b);
   }>(context, node, result, index);
 }
 

@@ -50,8 +50,8 @@ const char* const kKernels[] = {
   parallel %r in 0..16 {
     for %i in 0..768 {
       let %top: f32 = max[%k in 0..768](f32(load %x[%r*768 + %k]))
-      let %e: f32 = exp(f32(load %x[%r*768 + %i]) - %top) / sum[%k in 0..768](exp(f32(load %x[%r*768 + %k]) - %top))
-      store %y[%r*768 + %i] = bf16(%e)
+      let %all: f32 = sum[%k in 0..768](exp(f32(load %x[%r*768 + %k]) - %top))
+      store %y[%r*768 + %i] = bf16(exp(f32(load %x[%r*768 + %i]) - %top) / %all)
     }
   }
 }
