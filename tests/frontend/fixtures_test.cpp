@@ -92,8 +92,8 @@ TEST_P(Fixture, AgreesWithPyTorch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Fixture, ::testing::ValuesIn(fixture_names()), [](const auto& info) {
-  std::string name = info.param;
+INSTANTIATE_TEST_SUITE_P(All, Fixture, ::testing::ValuesIn(fixture_names()), [](const auto& test) {
+  std::string name = test.param;
   for (char& c : name)
     if (c == '.') c = '_';
   return name;

@@ -33,7 +33,7 @@ TEST_P(ZooImport, BothForms) {
 INSTANTIATE_TEST_SUITE_P(Models, ZooImport,
                          ::testing::Values("lerp", "ffnn", "resnet18", "resnet50", "bert_base",
                                            "gpt2", "unet", "vit_b_16"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 TEST(ZooImport, WithoutWeightsTheyAreListed) {
   Imported imported = import_path("tests/zoo/ffnn.aten.json.gz");
