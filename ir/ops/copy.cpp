@@ -165,7 +165,7 @@ Result<std::vector<Value>> import_dropout(Builder& b, const ImportCall& call) {
     return Diag{code::kUnsupported, call.loc,
                 "dropout of a training graph is random; export the model after model.eval()"};
   }
-  return import_node(b, call, "dropout", {call.value("input")});
+  return import_node(b, call, "dropout", {call.value(call.in_place ? "self" : "input")});
 }
 
 }  // namespace
@@ -185,6 +185,8 @@ std::vector<OpDef> define_copy() {
             {"detach(Tensor(a) self) -> Tensor(a)"}}),
       same("dropout", "self: inference drops nothing", "input",
            {{.schema = "dropout(Tensor input, float p, bool train) -> Tensor",
+             .build = import_dropout},
+            {.schema = "dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
              .build = import_dropout}}),
   };
 }
