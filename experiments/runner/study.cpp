@@ -179,7 +179,7 @@ class Runner {
               build(model, backend, {.passes = variant.passes, .threads = threads}, failure_));
     candidate.build = std::make_unique<Build>(std::move(made));
     const Program& program = candidate.build->program();
-    LATHE_TRY(CallBuffers call, CallBuffers::create(program, study_.inputs));
+    LATHE_TRY(CallBuffers call, CallBuffers::create(program, study_.inputs, model.weights()));
     candidate.call = std::make_unique<CallBuffers>(std::move(call));
     failure_.locs = candidate.build->lowered.unit.module.locs;
     LATHE_DO(candidate.call->run(*candidate.build->executable));
@@ -221,12 +221,12 @@ class Runner {
                            config().targets.end();
     Reference reference;
     if (config().check_interp || has_interpreter) {
-      LATHE_TRY(Module module, with_weights(model));
+      LATHE_TRY(Module module, reference_module(model));
       failure_.locs = module.locs;
       auto tick = [&](double share) {
         return progress(0.3 + 0.4 * share, ref.name + "  interpreting").ok();
       };
-      LATHE_TRY(reference, evaluate_reference(module, study_.inputs, tick));
+      LATHE_TRY(reference, evaluate_reference(module, study_.inputs, model.dims, tick));
     }
     bool is_first = true;
     for (Candidate& candidate : candidates_) {
@@ -236,16 +236,13 @@ class Runner {
       } else {
         candidate.row.samples.milliseconds = {reference.rounded_ms};
       }
-      outputs.resize(std::min(outputs.size(), reference_size(model)));
       if (config().check_interp) candidate.row.agreement = compare(outputs, reference);
+      outputs.resize(std::min(outputs.size(), model.module.main().outputs.size()));
       if (is_first) study_.outputs = std::move(outputs);
       is_first = false;
     }
     return Ok{};
   }
-
-  // A program also writes mutated buffers and inputs, behind the graph's outputs.
-  static size_t reference_size(const Model& model) { return model.module.main().outputs.size(); }
 
   Status time_candidates(const ModelRef& ref) {
     std::vector<std::function<Status()>> runs;

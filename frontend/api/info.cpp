@@ -83,8 +83,8 @@ std::string info_json(const Model& model, const Build& build, const Target& targ
     json["outputs"].push_back(output ? tensor_json(output.node->name, output.type())
                                      : Json(nullptr));
   json["mutations"] = Json::array();
-  for (const Mutation& mutation : graph.mutations)
-    json["mutations"].push_back({{"target", mutation.target}, {"is_input", mutation.is_input}});
+  for (const ProgramMutation& mutation : build.program().mutations)
+    json["mutations"].push_back(mutation.target);
   json["signature"] =
       model.signature ? signature_json(*model.signature, model.dims) : Json(nullptr);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

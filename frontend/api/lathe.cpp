@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <string>
@@ -25,22 +26,21 @@ static_assert(static_cast<int>(DType::f64) == LATHE_F64 &&
 
 namespace {
 
+// Stays where it is: the C struct points into it.
 struct TensorInfo {
   std::string name;
   std::vector<int64_t> shape;
   lathe_tensor_info info;
 };
 
-// Points the C struct at its own strings; call once the vector no longer grows.
-void finish(std::vector<std::unique_ptr<TensorInfo>>& tensors, std::string name,
-            const TensorType& type) {
+std::unique_ptr<TensorInfo> describe(std::string name, const TensorType& type) {
   auto tensor = std::make_unique<TensorInfo>();
   tensor->name = std::move(name);
   tensor->shape = type.static_shape();
   int64_t bytes = type.static_elements().value_or(0) * dtype_bytes(type.dtype);
   tensor->info = {tensor->name.c_str(), static_cast<lathe_dtype>(type.dtype), type.rank(),
                   tensor->shape.data(), static_cast<uint64_t>(bytes)};
-  tensors.push_back(std::move(tensor));
+  return tensor;
 }
 
 }  // namespace
@@ -56,6 +56,9 @@ struct lathe_model {
   int threads = 1;
   std::vector<std::unique_ptr<lathe::TensorInfo>> inputs;
   std::vector<std::unique_ptr<lathe::TensorInfo>> outputs;
+  // Buffers that the model mutates, and what a run makes of them.
+  std::vector<std::vector<std::byte>> state;
+  std::vector<std::vector<std::byte>> results;
   std::string info;
   double last_run_ms = 0;
 
@@ -118,17 +121,31 @@ Status load(lathe_model& handle, const char* path, const char* options_text, Loc
   return Ok{};
 }
 
-void describe(lathe_model& handle) {
+// The caller sees the graph's params and outputs; what the program takes and gives beyond them is
+// the model's state, which the handle keeps.
+Status describe(lathe_model& handle) {
   const Program& program = handle.build.program();
   const Graph& graph = handle.model.module.main();
-  for (size_t i = 0; i < program.inputs.size(); ++i)
-    finish(handle.inputs, i < graph.params.size() ? graph.params[i]->name : "",
-           program.buffers[static_cast<size_t>(program.inputs[i])].type);
-  for (BufferId id : program.outputs) {
-    const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(id)];
-    finish(handle.outputs, buffer.name, buffer.type);
+  WeightStore weights = handle.model.weights();
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(program.inputs[i])];
+    if (i < graph.params.size()) {
+      handle.inputs.push_back(describe(buffer.name, buffer.type));
+      continue;
+    }
+    LATHE_TRY(BufferView view, weights.get(buffer.name));
+    handle.state.emplace_back(view.bytes, view.bytes + view.num_bytes);
+  }
+  for (size_t i = 0; i < program.outputs.size(); ++i) {
+    const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(program.outputs[i])];
+    if (i < graph.outputs.size()) {
+      handle.outputs.push_back(describe(buffer.name, buffer.type));
+    } else {
+      handle.results.emplace_back(static_cast<size_t>(buffer.num_bytes));
+    }
   }
   handle.info = info_json(handle.model, handle.build, handle.backend->target(), handle.threads);
+  return Ok{};
 }
 
 const lathe_tensor_info* tensor_at(const std::vector<std::unique_ptr<TensorInfo>>& tensors,
@@ -137,13 +154,33 @@ const lathe_tensor_info* tensor_at(const std::vector<std::unique_ptr<TensorInfo>
   return is_valid ? &tensors[static_cast<size_t>(index)]->info : nullptr;
 }
 
+// The caller's memory, then the handle's own.
 std::vector<BufferView> views(const std::vector<std::unique_ptr<TensorInfo>>& tensors,
-                              const void* const* pointers) {
+                              const void* const* pointers,
+                              std::vector<std::vector<std::byte>>& own) {
   std::vector<BufferView> result;
+  result.reserve(tensors.size() + own.size());
   for (size_t i = 0; i < tensors.size(); ++i)
     result.push_back({static_cast<std::byte*>(const_cast<void*>(pointers[i])),
                       static_cast<size_t>(tensors[i]->info.num_bytes)});
+  for (std::vector<std::byte>& bytes : own) result.push_back({bytes.data(), bytes.size()});
   return result;
+}
+
+// Puts mutated contents where the next run, or the caller, looks for them.
+void write_back(const Program& program, const std::vector<BufferView>& inputs,
+                const std::vector<BufferView>& outputs) {
+  auto view_of = [](const std::vector<BufferId>& ids, const std::vector<BufferView>& from,
+                    BufferId id) {
+    auto at = std::find(ids.begin(), ids.end(), id);
+    return at == ids.end() ? BufferView{} : from[static_cast<size_t>(at - ids.begin())];
+  };
+  for (const ProgramMutation& mutation : program.mutations) {
+    BufferView to = view_of(program.inputs, inputs, mutation.input);
+    BufferView from = view_of(program.outputs, outputs, mutation.output);
+    if (to.bytes != nullptr && from.bytes != nullptr)
+      std::memcpy(to.bytes, from.bytes, std::min(to.num_bytes, from.num_bytes));
+  }
 }
 
 bool has_null(const std::vector<std::unique_ptr<TensorInfo>>& tensors,
@@ -171,11 +208,8 @@ lathe_model* lathe_load(const char* path, const char* options) {
     return handle;
   }
   lathe::Status status = lathe::load(*handle, path, options, locs);
-  if (status.ok()) {
-    lathe::describe(*handle);
-  } else {
-    handle->fail(status.error(), locs);
-  }
+  if (status.ok()) status = lathe::describe(*handle);
+  if (!status.ok()) handle->fail(status.error(), locs);
   return handle;
 }
 
@@ -214,8 +248,10 @@ lathe_status lathe_run(lathe_model* model, const void* const* inputs, void* cons
         {lathe::code::kBadValue, lathe::Loc::unknown(), "a pointer is null, expected memory"},
         locs);
   auto start = std::chrono::steady_clock::now();
-  lathe::Status status = model->build.executable->run(lathe::views(model->inputs, inputs),
-                                                      lathe::views(model->outputs, outputs));
+  auto input_views = lathe::views(model->inputs, inputs, model->state);
+  auto output_views = lathe::views(model->outputs, outputs, model->results);
+  lathe::Status status = model->build.executable->run(input_views, output_views);
+  if (status.ok()) lathe::write_back(model->build.program(), input_views, output_views);
   std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
   model->last_run_ms = elapsed.count();
   if (!status.ok()) return model->fail(status.error(), model->build.lowered.unit.module.locs);

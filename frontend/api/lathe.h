@@ -80,7 +80,8 @@ LATHE_EXPORT const lathe_tensor_info* lathe_input(const lathe_model* model, int3
 LATHE_EXPORT const lathe_tensor_info* lathe_output(const lathe_model* model, int32_t index);
 
 /* Runs once: one pointer for every input and output, each to at least its num_bytes. Outputs must
- * not overlap inputs or each other. */
+ * not overlap inputs or each other. Inputs are only read, but those that the model itself mutates,
+ * which get their new contents; buffers that it mutates keep theirs for the next run. */
 LATHE_EXPORT lathe_status lathe_run(lathe_model* model, const void* const* inputs,
                                     void* const* outputs);
 
@@ -90,7 +91,8 @@ LATHE_EXPORT int32_t lathe_num_threads(const lathe_model* model);
 
 /* What is known of the model, as a JSON object: "name", "target", "isa", "threads", "kernels",
  * "gflop", "compile_ms", "load_ms", "arena_bytes", "persistent_bytes", "dims", "inputs", "outputs"
- * (with symbolic shapes), and "signature" (how args, kwargs and results flatten). */
+ * (with symbolic shapes), "mutations" (names of the inputs and buffers that a run changes), and
+ * "signature" (how args, kwargs and results flatten). */
 LATHE_EXPORT const char* lathe_info(const lathe_model* model);
 
 #ifdef __cplusplus

@@ -37,7 +37,7 @@ constexpr int kTimedRuns = 5;
 // Seconds of each step: the least of some runs.
 Result<std::vector<double>> time_steps(const Model& model, Build& made) {
   LATHE_TRY(std::vector<Tensor> inputs, random_inputs(model, 0));
-  LATHE_TRY(CallBuffers call, CallBuffers::create(made.program(), inputs));
+  LATHE_TRY(CallBuffers call, CallBuffers::create(made.program(), inputs, model.weights()));
   made.executable->set_timing(true);
   std::vector<double> least;
   for (int i = 0; i < kTimedRuns; ++i) {
@@ -165,8 +165,6 @@ int run(const ExplainArguments& arguments, const std::string& command_line) {
   LocTable locs;
   Result<Loaded> loaded = load(arguments.model, command_line, locs);
   if (!loaded.ok()) return report(loaded.error(), locs);
-  // A graph without weights is explained with made ones: times do not depend on values.
-  if (!loaded->model.has_weights()) loaded->model.random_weights = 0;
   BuildFailure failure;
   Result<Build> made = build(loaded->model, *loaded->backend, loaded->options, failure);
   if (!made.ok()) return report(made.error(), failure.locs, failure.reproducer);

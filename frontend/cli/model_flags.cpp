@@ -35,7 +35,9 @@ Result<Loaded> load(const ModelFlags& flags, const std::string& command_line, Lo
   ModelOptions options;
   options.dims = config.dims;
   if (config.weights.is_random) options.random_weights = config.weights.seed;
+  options.allow_no_weights = true;
   LATHE_TRY(loaded.model, load_model(path, options, locs));
+  if (!loaded.model.has_weights() && !loaded.model.random_weights) loaded.model.random_weights = 0;
   return loaded;
 }
 

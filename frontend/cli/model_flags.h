@@ -21,7 +21,8 @@ struct ModelFlags {
   void add_to(CLI::App& command);
 };
 
-// A model and its backend, loaded as the flags say. Errors have their locations in `locs`.
+// A model and its backend, loaded as the flags say. A graph without weights gets made ones: what
+// these commands show does not depend on values. Errors have their locations in `locs`.
 struct Loaded {
   Model model;
   std::unique_ptr<Backend> backend;

@@ -99,16 +99,20 @@ class ResultCheck {
   static Result<ResultCheck> create(const Model& model) {
     ResultCheck check(model);
     LATHE_TRY(check.inputs_, random_inputs(model, 0));
-    LATHE_TRY(check.weights_, with_weights(model));
-    LATHE_TRY(check.reference_, evaluate_reference(check.weights_, check.inputs_));
+    LATHE_TRY(check.weights_, reference_module(model));
+    LATHE_TRY(check.reference_, evaluate_reference(check.weights_, check.inputs_, model.dims));
     return check;
   }
   Result<bool> accepts(const Unit& unit) const {
     Module module = clone(unit.module);
     for (const auto& [name, weight] : weights_.weights) module.weights[name] = weight;
-    LATHE_TRY(EvalResult result, evaluate(module, module.main(), inputs_));
-    result.outputs.resize(std::min(result.outputs.size(), reference_.exact.size()));
-    return compare(result.outputs, reference_).passed;
+    // Bisection may have left out what makes the graph functional.
+    Model candidate;
+    candidate.module = std::move(module);
+    LATHE_TRY(Module functional, reference_module(candidate));
+    LATHE_TRY(EvalResult result,
+              evaluate(functional, functional.main(), inputs_, {.symbols = model_->dims}));
+    return compare(results_of(functional.main(), std::move(result)), reference_).passed;
   }
 
  private:

@@ -27,6 +27,19 @@ int64_t row_major_bytes(const TensorType& type) {
   return type.static_elements().value_or(0) * dtype_bytes(type.dtype);
 }
 
+const std::string& name_of(const Program& program, BufferId id) {
+  return program.buffers[static_cast<size_t>(id)].name;
+}
+
+Status check_input(const Program& program, size_t index, const Tensor& input) {
+  const TensorType& type = program.buffers[static_cast<size_t>(program.inputs[index])].type;
+  if (type.dtype == input.dtype && type.is_static() && type.static_shape() == input.shape)
+    return Ok{};
+  return Diag{code::kShapeMismatch, Loc::unknown(),
+              fmt::format("input {} is {}, got {}[{}]", index, to_string(type),
+                          dtype_name(input.dtype), fmt::join(input.shape, ", "))};
+}
+
 double milliseconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
       .count();
@@ -66,7 +79,8 @@ Result<Build> build(const Model& model, Backend& backend, const BuildOptions& op
                             "'default' and 'minimal' end there",
                             options.passes, form_name(result.lowered.report.form))};
   }
-  WeightStore weights = model.weights();
+  result.weights = std::make_unique<WeightStore>(model.weights());
+  WeightStore& weights = *result.weights;
   CompileOptions compile;
   compile.threads = options.threads;
   compile.weight = [&](const std::string& name) { return weights.get(name); };
@@ -101,29 +115,34 @@ int64_t Build::io_bytes() const {
   return sum;
 }
 
-Result<CallBuffers> CallBuffers::create(const Program& program, const std::vector<Tensor>& inputs) {
-  if (inputs.size() != program.inputs.size())
-    return Diag{
-        code::kOperandCount, Loc::unknown(),
-        fmt::format("the program takes {} inputs, got {}", program.inputs.size(), inputs.size())};
+Result<CallBuffers> CallBuffers::create(const Program& program, const std::vector<Tensor>& inputs,
+                                        WeightStore weights) {
+  // What follows the graph's params are weights that the run replaces.
+  size_t expected = program.inputs.size();
+  while (expected > inputs.size() && weights.has(name_of(program, program.inputs[expected - 1])))
+    --expected;
+  if (inputs.size() != expected)
+    return Diag{code::kOperandCount, Loc::unknown(),
+                fmt::format("the program takes {} inputs, got {}", expected, inputs.size())};
   CallBuffers call;
   call.storage_.resize(program.inputs.size() + program.outputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(program.inputs[i])];
-    std::vector<std::byte> bytes = to_bytes(inputs[i]);
-    bool fits = buffer.type.dtype == inputs[i].dtype && buffer.type.is_static() &&
-                buffer.type.static_shape() == inputs[i].shape;
-    if (!fits)
-      return Diag{code::kShapeMismatch, Loc::unknown(),
-                  fmt::format("input {} is {}, got {}[{}]", i, to_string(buffer.type),
-                              dtype_name(inputs[i].dtype), fmt::join(inputs[i].shape, ", "))};
-    call.inputs_.push_back(allocate(call.storage_[i], bytes.size()));
-    if (!bytes.empty()) std::memcpy(call.inputs_.back().bytes, bytes.data(), bytes.size());
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    BufferView view;
+    std::vector<std::byte> bytes;
+    if (i < inputs.size()) {
+      LATHE_DO(check_input(program, i, inputs[i]));
+      bytes = to_bytes(inputs[i]);
+      view = {bytes.data(), bytes.size()};
+    } else {
+      LATHE_TRY(view, weights.get(name_of(program, program.inputs[i])));
+    }
+    call.inputs_.push_back(allocate(call.storage_[i], view.num_bytes));
+    if (view.num_bytes > 0) std::memcpy(call.inputs_.back().bytes, view.bytes, view.num_bytes);
   }
   for (size_t i = 0; i < program.outputs.size(); ++i) {
     const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(program.outputs[i])];
     call.output_types_.push_back(buffer.type);
-    call.outputs_.push_back(allocate(call.storage_[inputs.size() + i],
+    call.outputs_.push_back(allocate(call.storage_[program.inputs.size() + i],
                                      static_cast<size_t>(row_major_bytes(buffer.type))));
   }
   return call;

@@ -37,6 +37,8 @@ Result<Lowered> lower(const Model& model, const Target& target, const BuildOptio
 
 struct Build {
   Lowered lowered;
+  std::unique_ptr<WeightStore>
+      weights;  // holds what steps read in place; the model must outlive it
   std::unique_ptr<Executable> executable;
   double compile_ms = 0;  // passes and code, without init
   double init_ms = 0;     // folding and packing of weights
@@ -52,10 +54,12 @@ Result<Build> build(const Model& model, Backend& backend, const BuildOptions& op
 // The caller's side of a program: aligned bytes for every input and output.
 class CallBuffers {
  public:
-  // `inputs` as in the program; dtypes and shapes are checked.
-  static Result<CallBuffers> create(const Program& program, const std::vector<Tensor>& inputs);
+  // `inputs` as in the graph; dtypes and shapes are checked. Weights that the run replaces come
+  // from the store, and every run sees them as they were.
+  static Result<CallBuffers> create(const Program& program, const std::vector<Tensor>& inputs,
+                                    WeightStore weights);
   Status run(Executable& executable) { return executable.run(inputs_, outputs_); }
-  // What the last run wrote.
+  // What the last run wrote: the graph's outputs, then what it mutates.
   Result<std::vector<Tensor>> outputs() const;
 
  private:

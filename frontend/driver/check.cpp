@@ -103,11 +103,13 @@ Agreement compare_floats(const Tensor& result, const Tensor& exact, const Tensor
 }  // namespace
 
 Result<Reference> evaluate_reference(const Module& module, const std::vector<Tensor>& inputs,
+                                     const std::map<std::string, int64_t>& dims,
                                      const std::function<bool(double share)>& progress) {
   Reference reference;
   for (bool round : {false, true}) {
     EvalOptions options;
     options.round = round;
+    options.symbols = dims;
     if (progress)
       options.progress = [&](size_t done, size_t total) {
         double share = total == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total);
@@ -117,9 +119,16 @@ Result<Reference> evaluate_reference(const Module& module, const std::vector<Ten
     LATHE_TRY(EvalResult result, evaluate(module, module.main(), inputs, options));
     std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
     reference.rounded_ms = elapsed.count();
-    (round ? reference.rounded : reference.exact) = std::move(result.outputs);
+    (round ? reference.rounded : reference.exact) = results_of(module.main(), std::move(result));
   }
   return reference;
+}
+
+std::vector<Tensor> results_of(const Graph& graph, EvalResult result) {
+  std::vector<Tensor> tensors = std::move(result.outputs);
+  for (const Mutation& mutation : graph.mutations)
+    tensors.push_back(std::move(result.mutated[mutation.target]));
+  return tensors;
 }
 
 Agreement compare(const Tensor& result, const Tensor& exact, const Tensor& rounded) {

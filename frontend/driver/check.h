@@ -1,6 +1,7 @@
 // The rule by which a result is right: the interpreter's word (DESIGN 3.9).
 #pragma once
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,17 +13,21 @@
 namespace lathe {
 
 // What the interpreter says: `exact` in float64 throughout, `rounded` to each value's dtype after
-// every op, which stands for eager. Outputs in the order of the graph.
+// every op, which stands for eager. The graph's outputs, then what it mutates, as in a program.
 struct Reference {
   std::vector<Tensor> exact;
   std::vector<Tensor> rounded;
   double rounded_ms = 0;  // time of the rounded run
 };
 
-// Evaluates the imported graph twice. `progress` gets a share from 0 to 1; false stops with an
-// error.
+// Evaluates a functional graph twice, with these values of its symbols. `progress` gets a share
+// from 0 to 1; false stops with an error.
 Result<Reference> evaluate_reference(const Module& module, const std::vector<Tensor>& inputs,
+                                     const std::map<std::string, int64_t>& dims,
                                      const std::function<bool(double share)>& progress = {});
+
+// The outputs and, behind them, the new contents of everything that the graph mutates.
+std::vector<Tensor> results_of(const Graph& graph, EvalResult result);
 
 struct Agreement {
   bool passed = true;

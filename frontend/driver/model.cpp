@@ -56,6 +56,9 @@ Status choose_dims(Model& model, const std::map<std::string, int64_t>& given) {
   std::vector<std::string> symbols;
   for (const auto& param : model.module.main().params)
     for (const Dim& dim : param->types[0].shape) dim.collect_symbols(symbols);
+  for (const auto& [symbol, size] : model.module.hints)  // integer arguments bind some
+    if (std::find(symbols.begin(), symbols.end(), symbol) == symbols.end())
+      symbols.push_back(symbol);
   for (const auto& [symbol, size] : given)
     if (std::find(symbols.begin(), symbols.end(), symbol) == symbols.end()) {
       std::string near = nearest(symbol, symbols);
@@ -242,7 +245,13 @@ Result<std::vector<Tensor>> read_inputs(Model& model, const std::string& npz_pat
     inputs.push_back(std::move(tensor));
     bindings.push_back({params[i]->name, type.shape, array->array.shape});
   }
-  LATHE_TRY(model.dims, bind_symbols(bindings, model.module.dims));
+  // What no tensor determines keeps its value.
+  std::vector<std::string> determined;
+  for (const ShapeBinding& binding : bindings)
+    for (const Dim& dim : binding.expected) dim.collect_symbols(determined);
+  std::map<std::string, int64_t> known = model.dims;
+  for (const std::string& symbol : determined) known.erase(symbol);
+  LATHE_TRY(model.dims, bind_symbols(bindings, model.module.dims, known));
   return inputs;
 }
 
@@ -266,10 +275,17 @@ DType model_dtype(const Model& model) {
   return DType::f32;
 }
 
-Result<Module> with_weights(const Model& model) {
-  Module module = clone(model.module);
-  if (model.random_weights) LATHE_DO(random_weights(module, *model.random_weights, false));
-  return module;
+Result<Module> reference_module(const Model& model) {
+  Unit unit;
+  unit.module = clone(model.module);
+  if (model.random_weights) LATHE_DO(random_weights(unit.module, *model.random_weights, false));
+  // Nothing else: what a pass got wrong must not be in the reference too. Functionalising itself is
+  // tested against PyTorch's results.
+  LATHE_TRY(Pipeline pipeline, parse_pipeline("functionalize"));
+  const Target target;
+  PassContext context{.ops = builtin_registry(), .target = target};
+  LATHE_TRY(PipelineReport report, run_pipeline(unit, pipeline, {}, context));
+  return std::move(unit.module);
 }
 
 }  // namespace lathe

@@ -24,6 +24,7 @@ class WeightStore {
   // `module` must outlive the store. With a seed, every weight comes from it, file or not.
   WeightStore(const Module& module, std::optional<uint64_t> seed) : module_(module), seed_(seed) {}
 
+  bool has(const std::string& name) const { return module_.weights.count(name) != 0; }
   // The bytes as the module's type says, row-major. kMissingWeight when the file has none and there
   // is no seed.
   Result<BufferView> get(const std::string& name);
@@ -77,7 +78,7 @@ Status save_tensors(const std::string& npz_path, const std::vector<Tensor>& tens
 // The dtype that the model computes in: that of its first floating output, or input.
 DType model_dtype(const Model& model);
 
-// The module with every weight's bytes in it, as the evaluator wants.
-Result<Module> with_weights(const Model& model);
+// The model as the evaluator wants it: every weight's bytes in it, in-place ops made functional.
+Result<Module> reference_module(const Model& model);
 
 }  // namespace lathe

@@ -106,7 +106,8 @@ def contiguous(value, torch):
         if value.device.type != "cpu":
             raise LatheError(f"a tensor is on '{value.device}', expected the CPU")
         return value.detach().contiguous()
-    return np.ascontiguousarray(value)
+    array = np.asarray(value)
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
 class Model:
@@ -137,10 +138,15 @@ class Model:
     def __call__(self, *args, **kwargs):
         torch = sys.modules.get("torch")
         leaves = self.flatten(args, kwargs)
-        tensors = [contiguous(value, torch) for value in self.input_tensors(leaves)]
+        given = self.input_tensors(leaves)
+        tensors = [contiguous(value, torch) for value in given]
         uses_torch = torch is not None and any(isinstance(t, torch.Tensor) for t in tensors)
         self.current = self.compiled_for(tensors, leaves)
         outputs = self.current.run(tensors, torch if uses_torch else None)
+        for info, value, tensor in zip(self.info["inputs"], given, tensors):
+            # The model changed a copy where the caller's memory was not contiguous.
+            if info["name"] in self.info["mutations"] and address(value) != address(tensor):
+                value[...] = tensor
         return self.unflatten(outputs)
 
     def flatten(self, args, kwargs):
