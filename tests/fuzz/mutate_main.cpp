@@ -108,23 +108,25 @@ Corpus read_corpus(const std::vector<fs::path>& paths) {
 
 bool parse(int argc, char** argv, Options& options) {
   for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
+    std::string word = argv[i];
     if (word.rfind("--", 0) != 0) {
       options.paths.emplace_back(word);
       current.paths += " " + word;
       continue;
     }
-    if (i + 1 == argc) return false;
-    const char* value = argv[++i];
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos && i + 1 == argc) return false;
+    const std::string value = equals == std::string::npos ? argv[++i] : word.substr(equals + 1);
+    word = word.substr(0, equals);
     if (word == "--seconds") {
-      options.seconds = std::atof(value);
+      options.seconds = std::atof(value.c_str());
     } else if (word == "--runs") {
-      options.runs = std::strtoull(value, nullptr, 10);
+      options.runs = std::strtoull(value.c_str(), nullptr, 10);
     } else if (word == "--seed") {
-      options.seed = std::strtoull(value, nullptr, 10);
+      options.seed = std::strtoull(value.c_str(), nullptr, 10);
     } else if (word == "--only") {
       options.has_only = true;
-      options.only = std::strtoull(value, nullptr, 10);
+      options.only = std::strtoull(value.c_str(), nullptr, 10);
     } else if (word == "--save") {
       options.save = value;
     } else {
