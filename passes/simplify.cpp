@@ -1,5 +1,5 @@
 // Says the same in fewer ops, by rules that change no bit of any result: views of views become one,
-// neutral elements vanish.
+// neutral elements vanish, a mask that is a triangle becomes a flag.
 //
 // After fold_constants, whose literals are what the rules look for, and before cse. Stops when no
 // rule fires; every rule leaves fewer or simpler ops, so it does.
@@ -24,7 +24,7 @@ PassDef define_simplify() {
       .leaves = Form::functional,
       .counters = {"identity", "merge_permutes", "permute_as_reshape", "as_reshape",
                    "merge_reshapes", "merge_expands", "add_zero", "sub_zero", "by_one", "and_true",
-                   "twice", "where_known"},
+                   "twice", "where_known", "full_mask", "causal_mask"},
       .example = R"(
 func @main(%x: f32[2, 3, 4]) -> f32[4, 3, 2] {
   %a = permute(%x) {dims = [1, 0, 2]}
@@ -50,7 +50,8 @@ constexpr int kMaxSweeps = 8;
 
 Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
   std::vector<Rule> rules = view_rules();
-  for (Rule& rule : arithmetic_rules()) rules.push_back(std::move(rule));
+  for (auto table : {arithmetic_rules, attention_mask_rules})
+    for (Rule& rule : table()) rules.push_back(std::move(rule));
   Changed changed = Changed::no;
   std::vector<RuleRefusal> refusals;
   for (Graph* graph : all_graphs(unit.module)) {

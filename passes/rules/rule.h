@@ -49,5 +49,6 @@ std::vector<Rule> activation_rules();
 // Smaller ways to say the same, exactly: no rule here changes a rounding.
 std::vector<Rule> view_rules();
 std::vector<Rule> arithmetic_rules();
+std::vector<Rule> attention_mask_rules();
 
 }  // namespace lathe
