@@ -230,6 +230,13 @@ Result<NamedAttrs> map_attrs(const ImportCall& call, const Import& import) {
   return attrs;
 }
 
+// In-place operators call what they write self, whatever the functional one does (dropout: input).
+void rename_written(ImportCall& call) {
+  for (auto& [name, value] : call.args) {
+    if (name == "self" && call.schema->find(name) == nullptr) name = call.schema->args.front().name;
+  }
+}
+
 Status check_args(const ImportCall& call) {
   for (const auto& [name, value] : call.args) {
     if (call.schema->find(name) != nullptr) continue;
@@ -412,6 +419,7 @@ Result<std::vector<Value>> import_call(Builder& builder, const ImportTable& tabl
   call.op = match.entry->op;
   call.in_place = match.in_place;
   builder.set_loc(call.loc);
+  if (call.in_place) rename_written(call);
   LATHE_DO(check_args(call));
   for (const SchemaArg& arg : call.schema->args) {
     if (call.find(arg.name) == nullptr && arg.default_value) {
