@@ -17,7 +17,8 @@
 namespace lathe::loop {
 namespace {
 
-constexpr int kSharedSize = 6;      // nodes from which a shared part gets a def
+constexpr int kSharedSize = 3;      // nodes from which a shared part gets a def
+constexpr int kSharedAccess = 6;    // the same for indices and loads, which read well in place
 constexpr int kMaxHeight = 48;      // nesting from which any part gets one
 constexpr int kMaxNodes = 1 << 16;  // of one statement, where defs cannot help (in reduce bodies)
 constexpr int kMaxDepth = 500;      // likewise
@@ -81,7 +82,9 @@ class Sharing {
     size_[e.node()] = size;
     height_[e.node()] = height + 1;
     if (!bound_.empty() && has_bound_vars(e)) return false;
-    return height >= kMaxHeight || (uses_[e.node()] > 1 && size >= kSharedSize);
+    bool is_access = e->dtype == DType::i64 || std::holds_alternative<Load>(e->kind);
+    int shared_size = is_access ? kSharedAccess : kSharedSize;
+    return height >= kMaxHeight || (uses_[e.node()] > 1 && size >= shared_size);
   }
 
   // Variables of a reduce that are free in `e`: a def outside the reduce could not name them.
