@@ -150,7 +150,6 @@ struct Scores {
   double scale = 1;
 };
 Scores match_scores(Value value) {
-  Scores scores;
   for (const Scaled& each : arrangements(value))
     if (is_product(each.value)) return {each.value, {}, each.scale};
   if (!is_op(value, "add")) return {};
