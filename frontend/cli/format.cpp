@@ -23,12 +23,20 @@ size_t visible_width(const std::string& text) {
   return width;
 }
 
-// Three significant digits, two for leading digits above 4: "0.412", "23.1", "128".
-std::string significant(double value) {
+// Decimals that leave three significant digits.
+int decimals(double value) {
   double size = std::abs(value);
-  if (size >= 100) return fmt::format("{:.0f}", value);
-  if (size >= 10) return fmt::format("{:.1f}", value);
-  return size >= 1 ? fmt::format("{:.2f}", value) : fmt::format("{:.3f}", value);
+  return size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3;
+}
+
+// The unit that a time is shown in, and how many milliseconds it has.
+struct TimeUnit {
+  const char* name;
+  double milliseconds;
+};
+TimeUnit unit_of(double milliseconds) {
+  if (milliseconds >= 10000) return {"s", 1000};
+  return milliseconds < 0.1 ? TimeUnit{"us", 0.001} : TimeUnit{"ms", 1};
 }
 
 }  // namespace
@@ -44,16 +52,25 @@ std::string format_bytes(int64_t bytes) {
 }
 
 std::string format_ms(double milliseconds) {
-  if (milliseconds >= 10000) return fmt::format("{:.1f} s", milliseconds / 1000);
-  if (milliseconds < 0.1) return fmt::format("{} us", significant(milliseconds * 1000));
-  return fmt::format("{} ms", significant(milliseconds));
+  TimeUnit unit = unit_of(milliseconds);
+  double value = milliseconds / unit.milliseconds;
+  return fmt::format("{:.{}f} {}", value, decimals(value), unit.name);
+}
+
+std::string format_spread(double half, double milliseconds) {
+  TimeUnit unit = unit_of(milliseconds);
+  return fmt::format("±{:.{}f}", half / unit.milliseconds,
+                     decimals(milliseconds / unit.milliseconds));
 }
 
 std::string format_count(int64_t count) {
-  std::string digits = fmt::format("{}", count);
-  size_t first = digits.front() == '-' ? 1 : 0;
-  for (size_t i = digits.size(); i > first + 3; i -= 3) digits.insert(i - 3, ",");
-  return digits;
+  std::string digits = fmt::format("{}", count), grouped;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    bool is_group = i > 0 && (digits.size() - i) % 3 == 0 && digits[i - 1] != '-';
+    if (is_group) grouped += ',';
+    grouped += digits[i];
+  }
+  return grouped;
 }
 
 std::string format_large(double count) {

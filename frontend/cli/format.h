@@ -8,10 +8,12 @@ namespace lathe {
 
 std::string format_bytes(int64_t bytes);     // "9.4 MB" (10^6)
 std::string format_ms(double milliseconds);  // "0.41 ms", "23 us", "1.2 s"
-std::string format_count(int64_t count);     // "1,231"
-std::string format_large(double count);      // "86 M", "22.4 G"
-std::string format_error(double error);      // "3e-07", "0"
-std::string format_percent(double share);    // "41 %"
+// "±0.02": half a spread, in the unit and with the digits that format_ms gives `milliseconds`.
+std::string format_spread(double half, double milliseconds);
+std::string format_count(int64_t count);   // "1,231"
+std::string format_large(double count);    // "86 M", "22.4 G"
+std::string format_error(double error);    // "3e-07", "0"
+std::string format_percent(double share);  // "41 %"
 // "1 kernel", "2 kernels".
 std::string plural(int64_t count, const std::string& noun);
 

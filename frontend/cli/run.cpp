@@ -73,18 +73,17 @@ std::string answer(const Study& study) {
     bool is_faster = c.mean >= 1;
     double mean = is_faster ? c.mean : 1 / c.mean;
     text +=
-        fmt::format("'{}' is {} {} than '{}' ({} to {} over {}).\n", variants[i].name, times(mean),
-                    is_faster ? "faster" : "slower", variants[0].name, times(c.low), times(c.high),
-                    plural(static_cast<int64_t>(study.config.models.size()), "model"));
+        fmt::format("{} is {} {} than {} ({} to {}).\n", variants[i].name, times(mean),
+                    is_faster ? "faster" : "slower", variants[0].name, times(c.low), times(c.high));
   }
   return text;
 }
 
-// Half the distance between the 10th and the 90th percentile, in the median's unit.
+// Half the distance between the 10th and the 90th percentile.
 std::string spread_of(const Samples& samples) {
   if (samples.milliseconds.size() < 2) return "";
   double half = (samples.quantile(0.9) - samples.quantile(0.1)) / 2;
-  return fmt::format("±{:.0f} %", 100 * half / std::max(samples.median(), 1e-9));
+  return format_spread(half, samples.median());
 }
 
 std::vector<std::string> cells(const Study& study, const StudyRow& row, bool color) {
@@ -156,8 +155,22 @@ std::string verdict(const Study& study) {
                                  plural(checked, "result"));
   for (const StudyRow& row : study.rows)
     if (!row.passed())
-      text += fmt::format("  {}, {}: {}\n", group_name(row), row.variant, row.agreement->why);
+      text += wrap(fmt::format("{}, {}: {}", group_name(row), row.variant, row.agreement->why),
+                   output_width(), 2);
   return text;
+}
+
+// Each with what it shows, below it where a line has no room for both.
+std::string next_steps(const ExperimentConfig& config, int width) {
+  std::string text;
+  size_t longest = 0;
+  for (const NextStep& step : config.next) longest = std::max(longest, step.command.size());
+  for (const NextStep& step : config.next) {
+    bool fits = longest + step.says.size() + 6 <= static_cast<size_t>(width);
+    text += fits ? fmt::format("  {:<{}}  {}\n", step.command, longest, step.says)
+                 : fmt::format("  {}\n      {}\n", step.command, step.says);
+  }
+  return text.empty() ? text : "Next:\n" + text;
 }
 
 void show(const Study& study, const std::string& results_path) {
@@ -169,13 +182,14 @@ void show(const Study& study, const std::string& results_path) {
   std::string machine = fmt::format("{}{}{}, {}", study.machine.cpu, isa.empty() ? "" : ", ", isa,
                                     study.rows.empty() ? "" : study.rows.front().dtype);
   fmt::print("{}", spread(styled(title, Style::bold, color), machine, width));
-  fmt::print("{}\n{}\n", styled(answer(study), Style::bold, color), rows_table(study, color));
-  fmt::print("{}{}", verdict(study), reasons(study));
+  // What is wrong comes before what is fast.
+  std::string first = study.passed() ? answer(study) : verdict(study);
+  fmt::print("{}\n{}\n", styled(first, study.passed() ? Style::bold : Style::bad, color),
+             rows_table(study, color));
+  if (study.passed()) fmt::print("{}", verdict(study));
+  fmt::print("{}", reasons(study));
   if (!config.about.empty()) fmt::print("{}", wrap(config.about, width, 0));
-  fmt::print("\nResults: {}\n", results_path);
-  Table next({Align::left, Align::left});
-  for (const NextStep& step : config.next) next.add({step.command, step.says});
-  if (!config.next.empty()) fmt::print("Next:\n{}", next.str(2));
+  fmt::print("\nResults: {}\n{}", results_path, next_steps(config, width));
 }
 
 Result<ExperimentConfig> make_config(const RunArguments& arguments, LocTable& locs) {
