@@ -109,9 +109,8 @@ Expr lower_pow(ElementContext& context, const Node& node, int result, std::span<
     if (power == -1) y = 1.0 / x;
     if (y) return loop::cast(y, node.types.front().dtype);
   }
-  return pointwise_lower<[](Expr a, Expr b) {
-    return loop::binary(BinaryOp::pow, a, b);
-  }>(context, node, result, index);
+  return pointwise_lower<[](Expr a, Expr b) { return loop::binary(BinaryOp::pow, a, b); }>(
+      context, node, result, index);
 }
 
 using Pair = std::array<Term, 2>;
@@ -185,25 +184,28 @@ std::vector<OpDef> sums_and_products() {
 
 constexpr Absent kStep{"piecewise constant in the quotient"};
 
-std::vector<OpDef> quotients_and_powers() {
-  const std::string mode = "(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor";
+std::vector<OpDef> quotients() {
   return {
-      binary({.name = "div",
-              .summary = "self / other, in floats",
-              .infer = infer_float,
-              .reference = pointwise_reference<[](double a, double b) { return a / b; }>,
-              .lower = pointwise_lower<[](Expr a, Expr b) { return a / b; }>,
-              .derivative = pointwise_gradient<[](Term g, Term, Term b, Term y) {
-                return Pair{g / b, -(g * y / b)};
-              }>,
-              .imports = {{"div.Tensor(Tensor self, Tensor other) -> Tensor"},
-                          {"div.Scalar(Tensor self, Scalar other) -> Tensor"},
-                          {"true_divide.Tensor(Tensor self, Tensor other) -> Tensor"},
-                          {.schema = "div.Tensor_mode" + mode, .build = import_div_mode},
-                          {.schema = "div.Scalar_mode(Tensor self, Scalar other, *, str? "
-                                     "rounding_mode) -> Tensor",
-                           .build = import_div_mode}},
-              .low = 0.5}),
+      binary(
+          {.name = "div",
+           .summary = "self / other, in floats",
+           .infer = infer_float,
+           .reference = pointwise_reference<[](double a, double b) { return a / b; }>,
+           .lower = pointwise_lower<[](Expr a, Expr b) { return a / b; }>,
+           .derivative = pointwise_gradient<[](Term g, Term, Term b, Term y) {
+             return Pair{g / b, -(g * y / b)};
+           }>,
+           .imports =
+               {{"div.Tensor(Tensor self, Tensor other) -> Tensor"},
+                {"div.Scalar(Tensor self, Scalar other) -> Tensor"},
+                {"true_divide.Tensor(Tensor self, Tensor other) -> Tensor"},
+                {.schema =
+                     "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+                 .build = import_div_mode},
+                {.schema = "div.Scalar_mode(Tensor self, Scalar other, *, str? "
+                           "rounding_mode) -> Tensor",
+                 .build = import_div_mode}},
+           .low = 0.5}),
       binary({.name = "floor_divide",
               .summary = "self / other, rounded to minus infinity; 0 for an integer zero divisor",
               .reference =
@@ -249,6 +251,11 @@ std::vector<OpDef> quotients_and_powers() {
            .dtype = DType::i32,
            .low = 1,
            .self_low = -9}),
+  };
+}
+
+std::vector<OpDef> powers_and_angles() {
+  return {
       binary(
           {.name = "pow",
            .summary = "self to the power of exponent",
@@ -321,7 +328,7 @@ std::vector<OpDef> bitwise_rows() {
 
 std::vector<OpDef> define_binary() {
   std::vector<OpDef> rows = sums_and_products();
-  for (auto* family : {quotients_and_powers, bitwise_rows}) {
+  for (auto* family : {quotients, powers_and_angles, bitwise_rows}) {
     for (OpDef& row : family()) rows.push_back(std::move(row));
   }
   return rows;

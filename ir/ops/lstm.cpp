@@ -204,12 +204,17 @@ Result<std::vector<Value>> import_lstm(Builder& b, const ImportCall& call) {
   const std::vector<Value> states = call.values("hx"), weights = call.values("params");
   operands.insert(operands.end(), states.begin(), states.end());
   operands.insert(operands.end(), weights.begin(), weights.end());
-  return import_node(b, call, "lstm", std::move(operands),
-                     {{"has_biases", call.bool_attr("has_biases")},
-                      {"num_layers", call.int_attr("num_layers")},
-                      {"bidirectional", call.bool_attr("bidirectional")},
-                      {"batch_first", call.bool_attr("batch_first")}},
-                     {static_cast<int>(states.size()), static_cast<int>(weights.size())});
+  LATHE_TRY(std::vector<Value> results,
+            import_node(b, call, "lstm", std::move(operands),
+                        {{"has_biases", call.bool_attr("has_biases")},
+                         {"num_layers", call.int_attr("num_layers")},
+                         {"bidirectional", call.bool_attr("bidirectional")},
+                         {"batch_first", call.bool_attr("batch_first")}},
+                        {static_cast<int>(states.size()), static_cast<int>(weights.size())}));
+  // PyTorch 2.11 records the last states with a dim too many; nothing can have used them then.
+  const bool is_misrecorded = call.expected.size() == 3 && call.expected[1].rank() == 4;
+  if (is_misrecorded) results[1] = results[2] = Value{};
+  return results;
 }
 
 AttrSpec flag(std::string name) {

@@ -200,7 +200,8 @@ std::vector<OpDef> trigonometric_rows() {
             pointwise_gradient<[](Term g, Term x, Term) { return -(g * rsqrt(1.0 - x * x)); }>,
             {-0.9, 0.9}),
       unary("atan", "inverse tangent", infer_float,
-            pointwise_reference<[](double x) { return std::atan(x); }>, pointwise_lower<[](Expr x) { return atan(x); }>,
+            pointwise_reference<[](double x) { return std::atan(x); }>,
+            pointwise_lower<[](Expr x) { return atan(x); }>,
             pointwise_gradient<[](Term g, Term x, Term) { return g / (x * x + 1.0); }>, {-4, 4}),
   };
 }

@@ -1,4 +1,4 @@
-"""Compares the reference of every op with PyTorch, on every example that a single ATen call covers."""
+"""Compares the reference of every op with PyTorch, where a single ATen call covers an example."""
 
 import json
 import subprocess
