@@ -115,7 +115,7 @@ Result<bool> lower_attention(Lowering& lowering, Node& node, BufferId out, Phase
   };
   build_attention(kernel.kernel(), spec, lowering.target());
   if (kernel.error()) return *kernel.error();
-  LATHE_DO(lowering.emit_kernel(kernel.kernel(), kernel.buffers(), node, phase));
+  LATHE_DO(lowering.emit_kernel(kernel.kernel(), kernel.buffers(), describe(node), phase));
   return true;
 }
 

@@ -89,7 +89,7 @@ Result<BufferId> pad_input(Lowering& lowering, Value input, const std::vector<in
   const BufferId out = lowering.add_temporary(input.node->name + "_padded", type, size, phase);
   KernelContext kernel(lowering, phase, "pad");
   loop::Pool& pool = kernel.pool();
-  LATHE_DO(lowering.emit_elements(kernel, out, node, [&](Index index) {
+  LATHE_DO(lowering.emit_elements(kernel, out, {"pad", node.loc, 0}, [&](Index index) {
     std::vector<Expr> inner(index.begin(), index.end());
     Expr is_inside = pool.boolean(true);
     for (size_t i = 0; i < padding.size(); ++i) {
@@ -167,17 +167,20 @@ Result<std::optional<Operands>> convolution_operands(Lowering& lowering, const N
   return std::optional<Operands>(std::move(result));
 }
 
+std::vector<Expr> fresh_vars(KernelContext& kernel, const std::vector<int64_t>& extents) {
+  std::vector<Expr> vars;
+  for (int64_t extent : extents) {
+    vars.push_back(kernel.pool().var(kernel.fresh_var(std::max<int64_t>(1, extent))));
+  }
+  return vars;
+}
+
 // True when the template can walk the rows in place: a plain load whose index is linear.
 bool is_walkable(KernelContext& kernel, const Operands& operands, Value rows) {
-  auto vars = [&](const std::vector<int64_t>& dims) {
-    std::vector<Expr> result;
-    for (int64_t dim : dims)
-      result.push_back(kernel.pool().var(kernel.fresh_var(std::max<int64_t>(1, dim))));
-    return result;
-  };
-  Expr element = kernel.element(
-      rows,
-      operands.row_index(vars(operands.spec.batch), vars(operands.spec.m), vars(operands.spec.k)));
+  const ContractionSpec& spec = operands.spec;
+  const std::vector<Expr> batch = fresh_vars(kernel, spec.batch), m = fresh_vars(kernel, spec.m),
+                          k = fresh_vars(kernel, spec.k);
+  Expr element = kernel.element(rows, operands.row_index(batch, m, k));
   if (auto* cast = std::get_if<loop::Cast>(&element->kind)) element = cast->x;
   auto* load = std::get_if<loop::Load>(&element->kind);
   if (load == nullptr) return false;
@@ -194,62 +197,126 @@ Result<BufferId> pack(Lowering& lowering, const Operands& operands, const Packed
       lowering.add_temporary(node.name + "_packed", type, layout.num_elements(), phase);
   KernelContext kernel(lowering, phase, "pack");
   const loop::BufferRef packed = kernel.use(out, true);
-  // pool.
   LoopNest nest =
       pack_nest(kernel.kernel(), operands.spec, layout, packed,
                 [&](Index batch, Index k, Expr n) { return operands.column(kernel, batch, k, n); });
   if (kernel.error()) return *kernel.error();
   LATHE_DO(lowering.emit_kernel(schedule(std::move(nest), lowering.target()), kernel.buffers(),
-                                node, phase));
+                                {"pack", node.loc, 0}, phase));
   return out;
 }
+
+// True when consecutive columns of a row lie side by side in the result, so that vectors can be
+// stored.
+bool is_row_contiguous(KernelContext& probe, const Operands& operands, const Node& node,
+                       BufferId out, const TensorType& type) {
+  const ContractionSpec& spec = operands.spec;
+  const loop::Var n = probe.fresh_var(spec.n);
+  Epilogue epilogue(probe, node, out, type);
+  const ResultElement result =
+      epilogue.apply(operands.result_index(fresh_vars(probe, spec.batch), fresh_vars(probe, spec.m),
+                                           probe.pool().var(n)),
+                     probe.pool().number(0, spec.dtype));
+  const loop::Linear form = loop::linear(result.index);
+  for (const auto& [atom, coefficient] : form.terms) {
+    if (!std::holds_alternative<loop::VarRead>(atom->kind) && loop::depends_on(atom, n))
+      return false;
+  }
+  return spec.n == 1 || form.coefficient(n) == 1;
+}
+
+class ContractionLowering {
+ public:
+  ContractionLowering(Lowering& lowering, Node& node, Phase phase)
+      : lowering_(lowering),
+        node_(node),
+        root_(node.bodies.empty() ? node : *node.bodies[0]->nodes[0]),
+        phase_(phase) {}
+
+  Result<bool> run(BufferId out) {
+    const DType dtype = compute_dtype(root_.types[0].dtype);
+    if (!is_float(dtype) || lowering_.buffer(out).num_bytes == 0) return false;
+    KernelContext kernel = context(), probe = context();
+    std::optional<Operands> found;
+    if (root_.op->name == "matmul") {
+      found = matmul_operands(root_, kernel);
+    } else {
+      LATHE_TRY(found, convolution_operands(lowering_, root_, kernel, phase_));
+    }
+    if (!found) return false;
+    Operands& operands = *found;
+    if (std::count(operands.spec.k.begin(), operands.spec.k.end(), 0) > 0) return false;
+    operands.spec.dtype = dtype;
+    if (!kernel.is_forced(operands.rows) && !is_walkable(probe, operands, operands.rows)) {
+      LATHE_TRY(const BufferId copied, materialize_copy(lowering_, operands.rows, phase_));
+      kernel.read_from(operands.rows, copied);
+    }
+    if (is_row_contiguous(probe, operands, node_, out, lowering_.buffer(out).type)) {
+      LATHE_DO(emit(kernel, operands, node_, out));
+    } else {
+      LATHE_DO(emit_in_two(kernel, operands, out));
+    }
+    return true;
+  }
+
+ private:
+  KernelContext context() {
+    KernelContext kernel(lowering_, phase_, node_.name);
+    if (!node_.bodies.empty()) kernel.enter(node_);
+    return kernel;
+  }
+
+  // `computed` is the contraction alone, or with its epilogue.
+  Status emit(KernelContext& kernel, Operands& operands, const Node& computed, BufferId out) {
+    const PackedLayout layout = packed_layout(operands.spec, lowering_.target());
+    const Value columns = kernel.resolve(root_.operands[1]);
+    const Phase pack_phase = lowering_.is_constant(columns) ? Phase::init : phase_;
+    LATHE_TRY(const BufferId packed, pack(lowering_, operands, layout, node_, pack_phase));
+    Epilogue epilogue(kernel, computed, out, lowering_.buffer(out).type);
+    operands.spec.a = [&](Index batch, Index m, Index k) {
+      return kernel.element(operands.rows, operands.row_index(batch, m, k));
+    };
+    operands.spec.epilogue = [&](Index batch, Index m, Expr n, Expr sum) {
+      std::vector<Expr> index = operands.result_index(batch, m, n);
+      if (operands.bias) sum = sum + kernel.element(operands.bias, std::vector<Expr>{n});
+      return epilogue.apply(std::move(index), sum);
+    };
+    const loop::BufferRef packed_ref = kernel.use(packed);
+    build_contraction(kernel.kernel(), operands.spec, layout, packed_ref, lowering_.target());
+    if (kernel.error()) return *kernel.error();
+    return lowering_.emit_kernel(kernel.kernel(), kernel.buffers(), describe(node_), phase_);
+  }
+
+  // The sums with their columns side by side first; a loop then puts the results where they belong.
+  Status emit_in_two(KernelContext& kernel, Operands& operands, BufferId out) {
+    TensorType type = root_.types[0];
+    type.layout.clear();
+    if (root_.op->name == "convolution") {
+      type.layout = {0};
+      for (int i = 2; i < type.rank(); ++i) type.layout.push_back(i);
+      type.layout.push_back(1);
+    }
+    const int64_t size = type.static_elements().value_or(0);
+    const BufferId sums = lowering_.add_temporary(node_.name + "_sums", type, size, phase_);
+    LATHE_DO(emit(kernel, operands, root_, sums));
+    KernelContext rest = context();
+    const Value root{const_cast<Node*>(&root_), 0};
+    rest.read_from(root, sums, type);
+    const Value result = node_.bodies.empty() ? root : node_.bodies[0]->outputs[0];
+    return lowering_.emit_elements(rest, out, {"scatter", node_.loc, 0},
+                                   [&](Index index) { return rest.element(result, index); });
+  }
+
+  Lowering& lowering_;
+  Node& node_;
+  const Node& root_;
+  Phase phase_;
+};
 
 }  // namespace
 
 Result<bool> lower_contraction(Lowering& lowering, Node& node, BufferId out, Phase phase) {
-  const Node& root = node.bodies.empty() ? node : *node.bodies[0]->nodes[0];
-  const DType dtype = compute_dtype(root.types[0].dtype);
-  if (!is_float(dtype) || lowering.buffer(out).num_bytes == 0) return false;
-  KernelContext kernel(lowering, phase, node.name), probe(lowering, phase, "probe");
-  if (!node.bodies.empty()) {
-    kernel.enter(node);
-    probe.enter(node);
-  }
-  std::optional<Operands> found;
-  if (root.op->name == "matmul") {
-    found = matmul_operands(root, kernel);
-  } else {
-    LATHE_TRY(found, convolution_operands(lowering, root, kernel, phase));
-  }
-  if (!found) return false;
-  Operands& operands = *found;
-  for (int64_t extent : operands.spec.k) {
-    if (extent == 0) return false;
-  }
-  operands.spec.dtype = dtype;
-  if (!kernel.is_forced(operands.rows) && !is_walkable(probe, operands, operands.rows)) {
-    LATHE_TRY(const BufferId copied, materialize_copy(lowering, operands.rows, phase));
-    kernel.read_from(operands.rows, copied);
-  }
-  const PackedLayout layout = packed_layout(operands.spec, lowering.target());
-  const Value columns = kernel.resolve(root.operands[1]);
-  LATHE_TRY(const BufferId packed, pack(lowering, operands, layout, node,
-                                        lowering.is_constant(columns) ? Phase::init : phase));
-
-  Epilogue epilogue(kernel, node, out, lowering.buffer(out).type);
-  operands.spec.a = [&](Index batch, Index m, Index k) {
-    return kernel.element(operands.rows, operands.row_index(batch, m, k));
-  };
-  operands.spec.epilogue = [&](Index batch, Index m, Expr n, Expr sum) {
-    std::vector<Expr> index = operands.result_index(batch, m, n);
-    if (operands.bias) sum = sum + kernel.element(operands.bias, std::vector<Expr>{n});
-    return epilogue.apply(std::move(index), sum);
-  };
-  const loop::BufferRef packed_ref = kernel.use(packed);
-  build_contraction(kernel.kernel(), operands.spec, layout, packed_ref, lowering.target());
-  if (kernel.error()) return *kernel.error();
-  LATHE_DO(lowering.emit_kernel(kernel.kernel(), kernel.buffers(), node, phase));
-  return true;
+  return ContractionLowering(lowering, node, phase).run(out);
 }
 
 }  // namespace lathe

@@ -53,9 +53,9 @@ Result<BufferId> materialize_copy(Lowering& lowering, Value value, Phase phase) 
   const BufferId out = lowering.add_temporary(value.node->name + "_copy", type,
                                               type.static_elements().value_or(0), phase);
   KernelContext kernel(lowering, phase, "copy");
-  LATHE_DO(lowering.emit_elements(kernel, out, *value.node, [&](std::span<const Expr> index) {
-    return kernel.element(value, index);
-  }));
+  LATHE_DO(lowering.emit_elements(
+      kernel, out, {"copy", value.node->loc, 0},
+      [&](std::span<const Expr> index) { return kernel.element(value, index); }));
   return out;
 }
 

@@ -30,6 +30,10 @@ void KernelContext::clear_bindings() {
   memo_.clear();
 }
 
+void KernelContext::read_from(Value value, BufferId buffer) {
+  read_from(value, buffer, lowering_.buffer(buffer).type);
+}
+
 Value KernelContext::resolve(Value value) const {
   auto found = captured_.find(value.node);
   return found == captured_.end() ? value : found->second;
@@ -52,7 +56,7 @@ Expr KernelContext::element(Value value, std::span<const Expr> index) {
   if (auto found = bound_.find(value); found != bound_.end()) return found->second;
   const TensorType& type = value.type();
   if (auto forced = forced_.find(value); forced != forced_.end()) {
-    return load(forced->second, type, index);
+    return load(forced->second.first, forced->second.second, index);
   }
   if (members_.count(value.node) != 0 || lowering_.is_inlined(value, phase_)) {
     return compute(value, index);

@@ -23,7 +23,10 @@ class KernelContext final : public ElementContext {
   void bind(Value value, loop::Expr element);
   void clear_bindings();
   // Reads of the value come from this buffer, also when it would be inlined.
-  void read_from(Value value, BufferId buffer) { forced_[resolve(value)] = buffer; }
+  void read_from(Value value, BufferId buffer);
+  void read_from(Value value, BufferId buffer, TensorType type) {
+    forced_[resolve(value)] = {buffer, std::move(type)};
+  }
 
   bool is_forced(Value value) const { return forced_.count(resolve(value)) != 0; }
 
@@ -60,7 +63,7 @@ class KernelContext final : public ElementContext {
   std::unordered_map<const Node*, Value> captured_;
   std::unordered_set<const Node*> members_;
   std::map<Value, loop::Expr> bound_;
-  std::map<Value, BufferId> forced_;
+  std::map<Value, std::pair<BufferId, TensorType>> forced_;
   std::map<std::pair<Value, std::vector<const loop::ExprNode*>>, loop::Expr> memo_;
   bool has_error_ = false;
   Diag error_;

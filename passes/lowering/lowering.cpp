@@ -42,8 +42,7 @@ int64_t contraction_flops(const Node& node) {
   return 4 * results * key.shape[key.shape.size() - 2].value();
 }
 
-}  // namespace
-
+// Of one launch; elementwise ops count one for each element.
 int64_t count_flops(const Node& node) {
   if (!node.bodies.empty()) {
     int64_t flops = 0;
@@ -64,6 +63,10 @@ int64_t count_flops(const Node& node) {
       return 0;
   }
 }
+
+}  // namespace
+
+LaunchInfo describe(const Node& node) { return {label_of(node), node.loc, count_flops(node)}; }
 
 Lowering::Lowering(Module& module, PassContext& context)
     : module_(module), graph_(module.main()), context_(context), constants_(graph_) {}
@@ -247,12 +250,12 @@ Status Lowering::lower_generic(Value value, BufferId out, Phase phase) {
     kernel.enter(node);
     computed = node.bodies[0]->outputs[static_cast<size_t>(value.index)];
   }
-  return emit_elements(kernel, out, node, [&](std::span<const Expr> index) {
+  return emit_elements(kernel, out, describe(node), [&](std::span<const Expr> index) {
     return kernel.compute(computed, index);
   });
 }
 
-Status Lowering::emit_elements(KernelContext& kernel, BufferId out, const Node& node,
+Status Lowering::emit_elements(KernelContext& kernel, BufferId out, const LaunchInfo& info,
                                const ElementFn& element) {
   const TensorType type = buffer(out).type;
   ElementLoops loops = element_loops(kernel.kernel(), type);
@@ -264,17 +267,17 @@ Status Lowering::emit_elements(KernelContext& kernel, BufferId out, const Node& 
   nest.extents = loops.extents;
   if (kernel.error()) return *kernel.error();
   nest.kernel = kernel.kernel();
-  return emit_kernel(schedule(std::move(nest), target()), kernel.buffers(), node, kernel.phase());
+  return emit_kernel(schedule(std::move(nest), target()), kernel.buffers(), info, kernel.phase());
 }
 
-Status Lowering::emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers, const Node& node,
-                             Phase phase) {
+Status Lowering::emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers,
+                             const LaunchInfo& info, Phase phase) {
   Launch launch;
-  launch.label = label_of(node);
-  launch.origins = {node.loc};
-  launch.flops = count_flops(node);
+  launch.label = info.label;
+  launch.origins = {info.origin};
+  launch.flops = info.flops;
   for (BufferId id : buffers) launch.bytes += buffer(id).num_bytes;
-  kernel.origins = {node.loc};
+  kernel.origins = {info.origin};
   const uint64_t hash = loop::structural_hash(kernel);
   auto [found, is_new] = kernel_index_.emplace(hash, static_cast<int>(program_.kernels.size()));
   if (is_new) {
@@ -309,9 +312,9 @@ Status Lowering::copy_outputs() {
       LATHE_TRY(const BufferId source, materialize(value));
       kernel.read_from(value, source);
     }
-    LATHE_DO(emit_elements(kernel, out, *value.node, [&](std::span<const Expr> index) {
-      return kernel.element(value, index);
-    }));
+    LATHE_DO(
+        emit_elements(kernel, out, {"copy", value.node->loc, 0},
+                      [&](std::span<const Expr> index) { return kernel.element(value, index); }));
   }
   return Ok{};
 }

@@ -26,6 +26,14 @@ enum class Phase : uint8_t { init, step };
 
 class KernelContext;
 
+// What tables say of a launch.
+struct LaunchInfo {
+  std::string label;  // "matmul_add_gelu", or what the launch does for one: "pack", "pad", "copy"
+  Loc origin;
+  int64_t flops = 0;  // multiplies and adds count one each
+};
+LaunchInfo describe(const Node& node);
+
 class Lowering {
  public:
   // The module's types must be static, and weights that the graph replaces must be params.
@@ -45,13 +53,13 @@ class Lowering {
     return program_.buffers[static_cast<size_t>(id)];
   }
 
-  // Appends a launch of the kernel, which is shared with an equal one. `node` is what it computes.
-  Status emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers, const Node& node,
+  // Appends a launch of the kernel, which is shared with an equal one.
+  Status emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers, const LaunchInfo& info,
                      Phase phase);
   // Appends the loop that writes element(index) to every element of `out`, which has the kernel's
   // type.
   using ElementFn = std::function<loop::Expr(std::span<const loop::Expr> index)>;
-  Status emit_elements(KernelContext& kernel, BufferId out, const Node& node,
+  Status emit_elements(KernelContext& kernel, BufferId out, const LaunchInfo& info,
                        const ElementFn& element);
   const Target& target() const { return context_.target; }
 
@@ -83,8 +91,5 @@ class Lowering {
 // fused node whose body starts with one. False: no template fits, and the generic loop must do.
 Result<bool> lower_contraction(Lowering& lowering, Node& node, BufferId out, Phase phase);
 Result<bool> lower_attention(Lowering& lowering, Node& node, BufferId out, Phase phase);
-
-// Operations of one launch, for tables: multiplies and adds count one each.
-int64_t count_flops(const Node& node);
 
 }  // namespace lathe
