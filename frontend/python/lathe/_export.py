@@ -52,7 +52,7 @@ def export(model, args, kwargs=None, dynamic_shapes=None, *, path, core=False, p
         # The archive's root folder is named after the file.
         stock = Path(folder) / path.name
         torch.export.save(program, stock)
-        _archive.rewrite(stock, path, lambda text: _rewrite_frames(text, Path(project).resolve()))
+        _archive.rewrite(stock, path, lambda text: _rewrite_frames(text, project))
 
     inputs, outputs, mutated = _run(model, args, kwargs)
     files = Exported(path, path.with_suffix(".inputs.npz"), path.with_suffix(".outputs.npz"),
@@ -124,12 +124,13 @@ def _rewrite_frames(trace, project):
 
 def _shared_name(file, project):
     """What a source file is called in a file that leaves this machine."""
-    resolved = os.path.realpath(file)
     if packaged := _PACKAGES.match(file):
         return file[packaged.end():]
-    if os.path.commonpath([resolved, project]) == str(project):
-        return os.path.relpath(resolved, project)
     library = sysconfig.get_paths()["stdlib"]
-    if os.path.commonpath([resolved, os.path.realpath(library)]) == os.path.realpath(library):
-        return "python/" + os.path.relpath(resolved, os.path.realpath(library))
+    for folder, prefix in ((project, ""), (library, "python/")):
+        # With links followed and without, since either side may be reached through one.
+        for place in (os.path.abspath, os.path.realpath):
+            relative = os.path.relpath(place(file), place(folder))
+            if relative.split(os.sep)[0] != os.pardir:
+                return prefix + relative
     return os.path.basename(file)
