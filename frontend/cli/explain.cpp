@@ -31,7 +31,11 @@ struct Group {
   std::string refusal;
 };
 
-constexpr size_t kLines = 16;  // without --all
+// Without --all.
+constexpr size_t kLines = 16;
+constexpr size_t kLabelRoom = 22;
+constexpr size_t kNamesRoom = 16;
+constexpr size_t kUncut = 1000;
 constexpr int kTimedRuns = 5;
 
 // Seconds of each step: the least of some runs.
@@ -93,23 +97,22 @@ std::string cut(std::string text, size_t width) {
 std::string kernels_table(const std::vector<Group>& groups, bool all) {
   double total = 0;
   for (const Group& group : groups) total += group.seconds;
-  Table table({Align::left, Align::left, Align::left, Align::right, Align::right, Align::left});
-  table.add({"kernel", "from", "", "time", "GFLOP/s", "refused to join"});
+  Table table({Align::left, Align::left, Align::left, Align::right, Align::right});
+  table.add({"kernel", "from", "", "time", "GFLOP/s"});
   for (size_t i = 0; i < groups.size() && (all || i < kLines); ++i) {
     const Group& g = groups[i];
     std::string count = g.count > 1 ? fmt::format(" x{}", g.count) : "";
     std::string rate = g.seconds > 0 && g.flops > 0
                            ? fmt::format("{:.1f}", static_cast<double>(g.flops) / g.seconds / 1e9)
                            : "";
-    size_t room = all ? 400 : 24;
-    table.add({cut(g.label, room) + count, cut(g.source.names, room), g.source.place,
-               total > 0 ? format_percent(g.seconds / total) : "", rate,
-               all ? g.refusal : cut(g.refusal, 40)});
+    table.add({cut(g.label, all ? kUncut : kLabelRoom) + count,
+               cut(g.source.names, all ? kUncut : kNamesRoom), g.source.place,
+               total > 0 ? format_percent(g.seconds / total) : "", rate});
+    if (!g.refusal.empty()) table.add_line("    refused to join: " + g.refusal);
   }
   std::string text = table.str(2);
   if (!all && groups.size() > kLines)
-    text += fmt::format("  {} more lines                --all shows every kernel\n",
-                        groups.size() - kLines);
+    text += fmt::format("  {} more lines; --all shows every kernel\n", groups.size() - kLines);
   return text;
 }
 

@@ -115,7 +115,10 @@ std::string Table::str(int indent) const {
 std::string spread(const std::string& left, const std::string& right, int width) {
   size_t used = visible_width(left) + visible_width(right);
   auto room = static_cast<size_t>(width);
-  if (used + 2 > room) return left + "\n" + right + "\n";
+  if (used + 2 > room) {
+    size_t margin = room > visible_width(right) ? room - visible_width(right) : 0;
+    return left + "\n" + std::string(margin, ' ') + right + "\n";
+  }
   return left + std::string(room - used, ' ') + right + "\n";
 }
 

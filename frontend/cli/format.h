@@ -38,7 +38,7 @@ class Table {
   std::vector<Row> rows_;
 };
 
-// `left` and `right` at the ends of a line of `width` columns; on two lines when they do not fit.
+// `left` and `right` at the ends of a line of `width` columns; of two lines when one is too short.
 std::string spread(const std::string& left, const std::string& right, int width);
 // Words wrapped at `width`, each line indented.
 std::string wrap(const std::string& text, int width, int indent);

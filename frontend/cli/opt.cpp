@@ -42,9 +42,11 @@ void show_changes(const std::vector<NodeChange>& changes, char sign, const LocTa
     std::string place = describe_place(locs, changes[i].loc);
     std::string line = fmt::format("  {} {}", sign, changes[i].text);
     line = styled(line, sign == '-' ? Style::bad : Style::good, color);
-    fmt::print("{}", place.empty()
-                         ? line + "\n"
-                         : spread(line, styled(place, Style::dim, color), output_width()));
+    if (place.empty()) {
+      fmt::print("{}\n", line);
+    } else {
+      fmt::print("{}", spread(line, styled(place, Style::dim, color), output_width()));
+    }
   }
   if (changes.size() > kMaxChanges)
     fmt::print("  {} and {} more\n", sign, changes.size() - kMaxChanges);

@@ -69,6 +69,16 @@ void expect_model_runs(const ModelCase& model) {
   if (!model.expected.empty()) expect_equals_pytorch(*study, model.expected);
 }
 
+std::string error_of_model(const ModelCase& model) {
+  LocTable locs;
+  Result<Model> loaded = load_model(model.path, {}, locs);
+  if (loaded.ok()) return "";
+  std::string text;
+  for (const std::string& row : loaded.error().rows)
+    text += (text.empty() ? "" : ", ") + row.substr(0, row.find(' '));
+  return loaded.error().code + ": " + text;
+}
+
 std::vector<std::string> files_with_ending(const std::string& folder, const std::string& ending) {
   std::vector<std::string> paths;
   std::error_code error;

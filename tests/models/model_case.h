@@ -16,6 +16,10 @@ struct ModelCase {
 // result that is not PyTorch's.
 void expect_model_runs(const ModelCase& model);
 
+// "unsupported-op: aten.a, aten.b": the code and the first words of the rows of the error that
+// loading the model gives; "" when it loads.
+std::string error_of_model(const ModelCase& model);
+
 // Files of a folder with this ending, sorted; paths begin with the folder.
 std::vector<std::string> files_with_ending(const std::string& folder, const std::string& ending);
 
