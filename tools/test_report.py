@@ -132,7 +132,6 @@ def main():
         if not (arguments.folder / f"{suite}.code").exists():
             continue
         command, code = (arguments.folder / f"{suite}.code").read_text().split()
-        print(f"{suite}")
         if command == "build":  # the layer checks: one check for each build
             outcome = "passed" if code == "0" else "failed"
             text = "\n".join(build_errors(arguments.folder, suite))
@@ -142,7 +141,9 @@ def main():
             cases, seconds = read_suite(arguments.folder, suite)
             if code not in ("0", "3", "4"):  # 3: tests failed, 4: there are none of this kind
                 is_built = False
-                print("\n".join("  " + e for e in build_errors(arguments.folder, suite)[:60]))
+                print("\n".join(build_errors(arguments.folder, suite)[:60]))
+        if cases:
+            print(suite)
         for target, those in sorted(cases.items()):
             spent = f"{seconds[target]:6.1f} s" if seconds.get(target) else ""
             print(f"  {target.lstrip('/'):<46} {count(those):<32} {spent}".rstrip())
