@@ -21,7 +21,7 @@ from torch import nn
 class FFNN(nn.Module):
     """Two hidden layers with a norm: the smallest thing that deserves the name network."""
 
-    def __init__(self, features=256, hidden=512, classes=10):
+    def __init__(self, features=64, hidden=256, classes=10):
         super().__init__()
         self.up = nn.Linear(features, hidden)
         self.norm = nn.LayerNorm(hidden)
@@ -38,7 +38,7 @@ class FFNN(nn.Module):
 class AttentionBlock(nn.Module):
     """One encoder layer of a transformer, with its norms first."""
 
-    def __init__(self, width=256, heads=4):
+    def __init__(self, width=128, heads=4):
         super().__init__()
         self.heads = heads
         self.norm1 = nn.LayerNorm(width)
@@ -60,7 +60,7 @@ class AttentionBlock(nn.Module):
 class SmallCNN(nn.Module):
     """A stem, a residual block and a classifier, with batch norms to fold away."""
 
-    def __init__(self, channels=32, classes=10):
+    def __init__(self, channels=16, classes=10):
         super().__init__()
         self.stem = nn.Conv2d(3, channels, 3, padding=1, bias=False)
         self.bn0 = nn.BatchNorm2d(channels)
@@ -78,9 +78,9 @@ class SmallCNN(nn.Module):
 
 
 MODELS = {
-    "small_ffnn": (FFNN, (torch.zeros(16, 256),)),
-    "attention_block": (AttentionBlock, (torch.zeros(1, 128, 256),)),
-    "small_cnn": (SmallCNN, (torch.zeros(1, 3, 64, 64),)),
+    "small_ffnn": (FFNN, (torch.zeros(512, 64),)),
+    "attention_block": (AttentionBlock, (torch.zeros(4, 128, 128),)),
+    "small_cnn": (SmallCNN, (torch.zeros(1, 3, 192, 192),)),
 }
 
 
