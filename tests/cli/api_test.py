@@ -56,7 +56,8 @@ class LoadTest(unittest.TestCase):
 
     def test_wrong_arguments_say_what_was_expected(self):
         model = lathe.load(self.text(SCALE), dims={"s0": 2})
-        with self.assertRaisesRegex(lathe.LatheError, r"input 0 \('x'\) is float32\[2, 3\], got float64"):
+        expected = r"input 0 \('x'\) is float32\[2, 3\], got float64"
+        with self.assertRaisesRegex(lathe.LatheError, expected):
             model(np.ones((2, 3)), np.ones(3, np.float32))
         with self.assertRaisesRegex(lathe.LatheError, "expected 2 tensors, got 1"):
             model(np.ones((2, 3), np.float32))

@@ -28,7 +28,11 @@ class CliTest(unittest.TestCase):
     def lathe(self, *words, expect=0):
         environment = {**os.environ, "NO_COLOR": "1"}
         done = subprocess.run(
-            [LATHE, *map(str, words)], cwd=self.folder, env=environment, text=True, capture_output=True
+            [LATHE, *map(str, words)],
+            cwd=self.folder,
+            env=environment,
+            text=True,
+            capture_output=True,
         )
         self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
         return done.stdout if expect in (0, 1) else done.stderr
@@ -42,8 +46,8 @@ class CliTest(unittest.TestCase):
 
     def test_run_writes_rows_with_every_field(self):
         self.lathe(
-            "run", "--model", GRAPHS / "small_ffnn.json.gz", "--weights", "random:0", "--threads", "1",
-            "--targets", "cpu,interp", "--check", "interp", "--measure", "repeats=3,min_ms=0",
+            "run", "--model", GRAPHS / "small_ffnn.json.gz", "--weights", "random:0",
+            "--threads", "1", "--targets", "cpu,interp", "--check", "interp", "--measure", "repeats=3,min_ms=0",
             "--json", "out.json",
         )
         results = json.loads((self.folder / "out.json").read_text())
@@ -99,7 +103,7 @@ class CliTest(unittest.TestCase):
     def test_unknown_key_names_the_near_one(self):
         path = self.write("mine.json", '{"modle": "m.pt2"}')
         error = self.lathe("run", path, expect=2)
-        self.assertRegex(error, r"mine\.json:1:2: error\[unknown-key\].*did you mean 'mode'|'model'")
+        self.assertRegex(error, r"mine\.json:1:2: error\[unknown-key\].*did you mean 'mode")
 
     def test_missing_files(self):
         self.assertIn("missing-file", self.lathe("run", "nowhere.json", expect=2))
@@ -155,7 +159,8 @@ class CliTest(unittest.TestCase):
 
     def test_compile_emits_every_stage(self):
         path = self.write("twice.lathe", RELU)
-        for stage, word in {"graph": "func @main", "loops": "kernel", "llvm": "define", "asm": "ret"}.items():
+        words = {"graph": "func @main", "loops": "kernel", "llvm": "define", "asm": "ret"}
+        for stage, word in words.items():
             self.assertIn(word, self.lathe("compile", path, f"--emit={stage}"), stage)
         self.lathe("compile", path, "--emit=object", "-o", "out.o")
         self.assertEqual((self.folder / "out.o").read_bytes()[:4], b"\x7fELF")

@@ -8,8 +8,9 @@ import pathlib
 ABI_VERSION = 1
 
 # The numbers of lathe_dtype, as NumPy and PyTorch spell them. NumPy has no bf16: its bits are u16.
-NUMPY_DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "uint16", "float32", "float64")
-TORCH_DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
+_INTEGERS = ("bool", "uint8", "int8", "int16", "int32", "int64")
+NUMPY_DTYPES = (*_INTEGERS, "float16", "uint16", "float32", "float64")
+TORCH_DTYPES = (*_INTEGERS, "float16", "bfloat16", "float32", "float64")
 
 
 class TensorInfo(ctypes.Structure):
@@ -25,7 +26,7 @@ class TensorInfo(ctypes.Structure):
 
 
 def candidates():
-    """Paths to try: $LATHE_LIBRARY, beside this file, and the build folder of the tree around it."""
+    """Paths to try: $LATHE_LIBRARY, beside this file, the build folder of the tree around it."""
     if os.environ.get("LATHE_LIBRARY"):
         yield pathlib.Path(os.environ["LATHE_LIBRARY"])
         return

@@ -22,7 +22,9 @@ class LatheError(RuntimeError):
     """What Lathe says of a wrong model, option or argument."""
 
 
-def load(path, *, target="cpu", threads=None, weights="file", passes="default", isa=None, dims=None):
+def load(
+    path, *, target="cpu", threads=None, weights="file", passes="default", isa=None, dims=None
+):
     """Loads and compiles a .pt2, a model JSON (.gz) or .lathe text; returns a Model to call.
 
     weights: "file" or "random:SEED". threads: every core unless given. dims: sizes of symbolic
@@ -60,7 +62,8 @@ class Compiled:
     def tensors(self, side):
         """(name, number of the dtype, shape) of every input or output."""
         count = getattr(self.library, f"lathe_num_{side}s")(self.handle)
-        infos = [getattr(self.library, f"lathe_{side}")(self.handle, i).contents for i in range(count)]
+        info_at = getattr(self.library, f"lathe_{side}")
+        infos = [info_at(self.handle, i).contents for i in range(count)]
         return [(t.name.decode(), t.dtype, tuple(t.shape[: t.rank])) for t in infos]
 
     def raise_error(self):
@@ -95,7 +98,8 @@ def check_tensor(tensor, index, name, dtype, shape, torch):
     found = str(tensor.dtype).replace("torch.", "")
     if found != names[dtype] or tuple(tensor.shape) != shape:
         raise LatheError(
-            f"input {index} ('{name}') is {names[dtype]}{list(shape)}, got {found}{list(tensor.shape)}"
+            f"input {index} ('{name}') is {names[dtype]}{list(shape)}, "
+            f"got {found}{list(tensor.shape)}"
         )
     return tensor
 
