@@ -47,7 +47,8 @@ class CliTest(unittest.TestCase):
     def test_run_writes_rows_with_every_field(self):
         self.lathe(
             "run", "--model", GRAPHS / "small_ffnn.json.gz", "--weights", "random:0",
-            "--threads", "1", "--targets", "cpu,interp", "--check", "interp", "--measure", "repeats=3,min_ms=0",
+            "--threads", "1", "--targets", "cpu,interp", "--check", "interp",
+            "--measure", "repeats=3,min_ms=0",
             "--json", "out.json",
         )
         results = json.loads((self.folder / "out.json").read_text())
