@@ -39,6 +39,7 @@ struct Build {
   Lowered lowered;
   std::unique_ptr<WeightStore>
       weights;  // holds what steps read in place; the model must outlive it
+  std::unique_ptr<WeightStore> weights;  // what the executable reads in place
   std::unique_ptr<Executable> executable;
   double compile_ms = 0;  // passes and code, without init
   double init_ms = 0;     // folding and packing of weights
@@ -47,7 +48,8 @@ struct Build {
   int64_t traffic_bytes() const;  // between kernels: each operand and result of each launch once
   int64_t io_bytes() const;       // inputs and outputs
 };
-// Lowers and compiles; the pipeline must end in a planned program.
+// Lowers and compiles; the pipeline must end in a planned program. The model must outlive the
+// build.
 Result<Build> build(const Model& model, Backend& backend, const BuildOptions& options,
                     BuildFailure& failure);
 

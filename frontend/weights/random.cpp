@@ -217,10 +217,13 @@ Result<FileBytes> random_tensor(std::string_view name, const TensorType& type, c
   };
   if (!count || *count > kMaxTensorBytes / width) return too_large();
   const size_t size = static_cast<size_t>(*count * width);
-  std::shared_ptr<std::byte[]> bytes(new (std::nothrow) std::byte[size > 0 ? size : 1]);
-  if (!bytes) return too_large();
-  fill(bytes.get(), type, *count, rule, fnv1a(name), seed);
-  return FileBytes{bytes.get(), size, bytes};
+  constexpr size_t kAlignment = 64;  // so that kernels can read it in place
+  std::shared_ptr<std::byte[]> block(new (std::nothrow) std::byte[size + kAlignment]);
+  if (!block) return too_large();
+  const size_t past = reinterpret_cast<uintptr_t>(block.get()) % kAlignment;
+  std::byte* bytes = block.get() + (kAlignment - past) % kAlignment;
+  fill(bytes, type, *count, rule, fnv1a(name), seed);
+  return FileBytes{bytes, size, block};
 }
 
 Status random_weights(Module& module, uint64_t seed, bool only_missing) {
