@@ -371,6 +371,13 @@ std::vector<std::string> ImportTable::targets() const {
   return names;
 }
 
+Result<int> import_dim(const ImportCall& call, std::string_view arg, int rank) {
+  const int64_t dim = call.int_attr(arg);
+  if (auto normalized = normalize_dim(dim, rank)) return *normalized;
+  return Diag{code::kDimRange, call.loc,
+              fmt::format("'{}' got dim {} for a tensor of rank {}", call.target, dim, rank)};
+}
+
 Result<Value> import_tensor(Builder& builder, const ImportCall& call, std::string_view arg) {
   const CallArg* found = call.find(arg);
   if (found == nullptr) return Value{};

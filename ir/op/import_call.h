@@ -86,7 +86,9 @@ class ImportTable {
 // Result dtypes are checked against call.expected.
 Result<std::vector<Value>> import_call(Builder& builder, const ImportTable& table, ImportCall call);
 
-// For `build` functions: the argument as a tensor, weak scalars as constants. Null when None.
+// For `build` functions: the argument as a dim of a tensor of this rank, normalised.
+Result<int> import_dim(const ImportCall& call, std::string_view arg, int rank);
+// The argument as a tensor, weak scalars as constants. Null when None.
 Result<Value> import_tensor(Builder& builder, const ImportCall& call, std::string_view arg);
 // A node of `op` that takes the call's name and in-place flag.
 Result<std::vector<Value>> import_node(Builder& builder, const ImportCall& call,

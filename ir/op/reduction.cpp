@@ -61,6 +61,23 @@ int known_dim(const Node& node, int rank) {
   return normalize_dim(node.int_attr("dim"), rank).value_or(0);
 }
 
+int known_dims_at(const Node& node, std::string_view attr, size_t i) {
+  return normalize_dim(node.ints_attr(attr)[i], node.operands[0].type().rank()).value_or(0);
+}
+
+Status check_dims(const Node& node, std::string_view attr) {
+  std::vector<int> seen;
+  for (int64_t dim : node.ints_attr(attr)) {
+    LATHE_TRY(int normalized, normalized_dim(node, dim, node.operands[0].type().rank()));
+    if (std::find(seen.begin(), seen.end(), normalized) != seen.end()) {
+      return Diag{code::kDimRange, node.loc,
+                  fmt::format("'{}' names dim {} twice", node.op->name, dim)};
+    }
+    seen.push_back(normalized);
+  }
+  return Ok{};
+}
+
 Shape reduced_shape(const Shape& shape, const std::vector<int>& dims, bool keepdim) {
   Shape result;
   for (size_t d = 0; d < shape.size(); ++d) {

@@ -21,6 +21,11 @@ Result<int> normalized_dim(const Node& node, int64_t dim, int rank);
 int known_dim(const Node& node, int rank);
 std::vector<int> known_dims(const Node& node);
 
+// Attribute `attr`, a list of dims of operand 0: each in range and at most once; dim i of it after
+// that check.
+Status check_dims(const Node& node, std::string_view attr);
+int known_dims_at(const Node& node, std::string_view attr, size_t i);
+
 // `shape` without `dims`, or with extent 1 there.
 Shape reduced_shape(const Shape& shape, const std::vector<int>& dims, bool keepdim);
 // Inference of reductions of operand 0 over `dim` with `keepdim`.

@@ -9,6 +9,7 @@
 // of an int64_t; the result has one per dim of operand 0.
 #pragma once
 #include <span>
+#include <string>
 #include <vector>
 
 #include "ir/op/arithmetic.h"
@@ -49,5 +50,20 @@ loop::Expr view_lower(ElementContext& context, const Node& node, int,
   for (loop::Expr& e : source) e = context.simplify(e);
   return loop::cast(context.operand(node, 0, source), node.types.front().dtype);
 }
+
+// A row of that kind, from what differs.
+struct View {
+  std::string name;
+  std::string summary;
+  std::vector<AttrSpec> attrs;
+  InferFn* infer;
+  Slot<ReferenceFn> reference;
+  Slot<LowerFn> lower;
+  Slot<DerivativeFn> derivative;
+  std::vector<Import> imports;
+  std::vector<Example> examples;
+};
+
+OpDef view_row(View row);
 
 }  // namespace lathe

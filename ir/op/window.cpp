@@ -66,6 +66,22 @@ std::vector<Window> known_windows(const Node& node, const std::vector<int64_t>& 
   return result.ok() ? *std::move(result) : std::vector<Window>(kernel.size());
 }
 
+size_t spatial_rank(const Node& node) {
+  return static_cast<size_t>(node.op->name[node.op->name.size() - 2] - '0');
+}
+size_t first_spatial(const Node& node) {
+  return node.operands[0].type().shape.size() - spatial_rank(node);
+}
+
+Status check_pool_rank(const Node& node) {
+  const size_t rank = node.operands[0].type().shape.size(), spatial = spatial_rank(node);
+  if (rank == spatial + 1 || rank == spatial + 2) return Ok{};
+  return Diag{
+      code::kShapeMismatch, node.loc,
+      fmt::format("'{}' needs channels and {} spatial dims, with or without a batch, got {}",
+                  node.op->name, spatial, to_string(node.operands[0].type().shape))};
+}
+
 Dim window_count(const Window& window, const Dim& size, bool ceil_mode) {
   const Dim room = size + 2 * window.padding - window.reach();
   const Dim stride = window.stride;

@@ -29,6 +29,12 @@ Result<std::vector<Window>> windows(const Node& node, const std::vector<int64_t>
 // For the slots after inference.
 std::vector<Window> known_windows(const Node& node, const std::vector<int64_t>& kernel);
 
+// Of pools, whose names end in the number of spatial dims and 'd': that number, the first of those
+// dims in operand 0, and a Diag when operand 0 does not have them behind channels.
+size_t spatial_rank(const Node& node);
+size_t first_spatial(const Node& node);
+Status check_pool_rank(const Node& node);
+
 // floor((size + 2 * padding - reach) / stride) + 1; with ceil_mode rounded up, but without a last
 // window that would start in the right padding.
 Dim window_count(const Window& window, const Dim& size, bool ceil_mode = false);

@@ -286,49 +286,11 @@ std::vector<OpDef> powers_and_angles() {
   };
 }
 
-std::vector<OpDef> bitwise_rows() {
-  const auto bitwise = [](std::string name, std::string summary, Slot<ReferenceFn> reference,
-                          Slot<LowerFn> lower, std::vector<Import> imports) {
-    return binary({.name = std::move(name),
-                   .summary = std::move(summary),
-                   .reference = reference,
-                   .lower = lower,
-                   .derivative = Absent{"the result is not a float"},
-                   .imports = std::move(imports),
-                   .is_commutative = true,
-                   .dtype = DType::i32});
-  };
-  const auto with_dunder = [](std::vector<Import> imports, const std::string& dunder) {
-    for (Import& import : scalar_and_tensor(dunder)) imports.push_back(std::move(import));
-    return imports;
-  };
-  return {
-      bitwise("bitwise_and", "the bits set in both; of bools, and",
-              pointwise_reference<[](auto a, auto b) {
-                return static_cast<int64_t>(a) & static_cast<int64_t>(b);
-              }>,
-              pointwise_lower<[](Expr a, Expr b) { return binary(BinaryOp::bit_and, a, b); }, true>,
-              with_dunder(scalar_and_tensor("bitwise_and"), "__and__")),
-      bitwise("bitwise_or", "the bits set in either; of bools, or",
-              pointwise_reference<[](auto a, auto b) {
-                return static_cast<int64_t>(a) | static_cast<int64_t>(b);
-              }>,
-              pointwise_lower<[](Expr a, Expr b) { return binary(BinaryOp::bit_or, a, b); }, true>,
-              with_dunder(scalar_and_tensor("bitwise_or"), "__or__")),
-      bitwise("bitwise_xor", "the bits set in one of both; of bools, unequal",
-              pointwise_reference<[](auto a, auto b) {
-                return static_cast<int64_t>(a) ^ static_cast<int64_t>(b);
-              }>,
-              pointwise_lower<[](Expr a, Expr b) { return binary(BinaryOp::bit_xor, a, b); }, true>,
-              with_dunder(scalar_and_tensor("bitwise_xor"), "__xor__")),
-  };
-}
-
 }  // namespace
 
 std::vector<OpDef> define_binary() {
   std::vector<OpDef> rows = sums_and_products();
-  for (auto* family : {quotients, powers_and_angles, bitwise_rows}) {
+  for (auto* family : {quotients, powers_and_angles}) {
     for (OpDef& row : family()) rows.push_back(std::move(row));
   }
   return rows;

@@ -1,4 +1,4 @@
-// Pooling over 1 to 3 trailing spatial dims: max_pool, avg_pool and adaptive_avg_pool.
+// Pooling over 1 to 3 trailing spatial dims: max_pool and avg_pool.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,26 +20,10 @@ using Ints = std::vector<int64_t>;
 using Types = Result<std::vector<TensorType>>;
 
 const TensorType& self_type(const Node& node) { return node.operands[0].type(); }
-// The number of spatial dims stands before the final 'd' of the name.
-size_t spatial_rank(const Node& node) {
-  return static_cast<size_t>(node.op->name[node.op->name.size() - 2] - '0');
-}
-size_t first_spatial(const Node& node) { return self_type(node).shape.size() - spatial_rank(node); }
-
-// int[k] attributes may hold one value for all dims.
 Ints kernel_of(const Node& node) { return node.ints_attr("kernel_size"); }
 
-Status check_rank(const Node& node) {
-  const size_t rank = self_type(node).shape.size(), spatial = spatial_rank(node);
-  if (rank == spatial + 1 || rank == spatial + 2) return Ok{};
-  return Diag{
-      code::kShapeMismatch, node.loc,
-      fmt::format("'{}' needs channels and {} spatial dims, with or without a batch, got {}",
-                  node.op->name, spatial, to_string(self_type(node).shape))};
-}
-
 Types infer_pool(const Node& node) {
-  LATHE_DO(check_rank(node));
+  LATHE_DO(check_pool_rank(node));
   if (kernel_of(node).size() != spatial_rank(node)) {
     return Diag{code::kAttribute, node.loc,
                 fmt::format("'{}' needs {} kernel sizes, got {}", node.op->name, spatial_rank(node),
@@ -252,107 +236,6 @@ OpDef avg_pool(size_t spatial) {
   };
 }
 
-// --- adaptive_avg_pool: window i of n covers floor(i * size / n) to ceil((i + 1) * size / n)
-
-Types infer_adaptive(const Node& node) {
-  LATHE_DO(check_rank(node));
-  const std::vector<Dim> sizes = node.dims_attr("output_size");
-  if (sizes.size() != spatial_rank(node)) {
-    return Diag{code::kAttribute, node.loc,
-                fmt::format("'{}' needs {} output sizes, got {}", node.op->name, spatial_rank(node),
-                            sizes.size())};
-  }
-  Shape shape = self_type(node).shape;
-  std::copy(sizes.begin(), sizes.end(),
-            shape.begin() + static_cast<ptrdiff_t>(first_spatial(node)));
-  for (size_t d = 0; d < sizes.size(); ++d) LATHE_DO(check_window_count(node, sizes[d], d));
-  return std::vector<TensorType>{{self_type(node).dtype, std::move(shape)}};
-}
-
-Result<std::vector<Tensor>> adaptive_reference(const Node& node,
-                                               std::span<const Tensor* const> operands) {
-  const Tensor& self = *operands[0];
-  Tensor result = result_tensor(node);
-  const size_t lead = first_spatial(node);
-  const Ints strides = row_major_strides(self.shape);
-  walk(result.shape, [&](int64_t position, std::span<const int64_t> index) {
-    Ints window;
-    int64_t base = 0;
-    for (size_t d = 0; d < index.size(); ++d) {
-      const int64_t count = result.shape[d], size = self.shape[d];
-      const int64_t start = d < lead ? index[d] : index[d] * size / count;
-      const int64_t end = d < lead ? start + 1 : ((index[d] + 1) * size + count - 1) / count;
-      base += start * strides[d];
-      window.push_back(end - start);
-    }
-    double total = 0;
-    walk(window, {strides}, [&](int64_t, std::span<const int64_t> offset, auto) {
-      total += self.get(base + offset[0]);
-    });
-    put(result, position, total / static_cast<double>(num_elements(window)));
-  });
-  return std::vector<Tensor>{std::move(result)};
-}
-
-// Windows differ in size by at most one or two: the sum runs over the largest, and leaves out what
-// lies beyond the end of a smaller one.
-Expr lower_adaptive(ElementContext& context, const Node& node, int, std::span<const Expr> index) {
-  const DType dtype = node.types.front().dtype, compute = compute_dtype(dtype);
-  const size_t lead = first_spatial(node), rank = index.size();
-  std::vector<Expr> starts, ends;
-  Ints extents;
-  Expr count = context.integer(1);
-  for (size_t d = lead; d < rank; ++d) {
-    const int64_t n = node.types.front().shape[d].value(), size = self_type(node).shape[d].value();
-    const Expr outputs = context.integer(n), scaled = index[d] * static_cast<double>(size);
-    starts.push_back(context.simplify(floor_div(scaled, outputs)));
-    ends.push_back(
-        context.simplify(floor_div(scaled + static_cast<double>(size + n - 1), outputs)));
-    extents.push_back(size % n == 0 ? size / n : std::min(size, (size + n - 1) / n + 1));
-    count = count * (ends.back() - starts.back());
-  }
-  const Expr total = context.reduce(ReduceOp::sum, extents, [&](std::span<const Expr> taps) {
-    std::vector<Expr> at(index.begin(), index.end());
-    Expr inside = context.pool().boolean(true);
-    for (size_t i = 0; i < taps.size(); ++i) {
-      const size_t d = lead + i;
-      const int64_t n = node.types.front().shape[d].value(),
-                    size = self_type(node).shape[d].value();
-      at[d] = starts[i] + taps[i];
-      if (size % n == 0) continue;
-      inside = logical_and(inside, lt(at[d], ends[i]));
-      at[d] = min(at[d], context.integer(size - 1));
-    }
-    const Expr x = cast(context.operand(node, 0, at), compute);
-    return select(inside, x, constant_like(x, 0));
-  });
-  return cast(total / cast(context.simplify(count), compute), dtype);
-}
-
-OpDef adaptive_avg_pool(size_t spatial) {
-  const std::string rank = std::to_string(spatial);
-  const std::string arguments = "(Tensor self, SymInt[" + rank + "] output_size) -> Tensor";
-  std::vector<int64_t> shape = {2, 3};
-  shape.insert(shape.end(), spatial, 7);
-  OpDef row = {
-      .name = "adaptive_avg_pool" + rank + "d",
-      .summary = "means over as many even windows as output_size says",
-      .operands = {{"self"}},
-      .attrs = {{.name = "output_size", .kind = AttrKind::dims}},
-      .traits = {.op_class = OpClass::reduction, .is_layout_agnostic = false},
-      .infer = infer_adaptive,
-      .reference = adaptive_reference,
-      .decompose = Absent{"a core op"},
-      .lower = lower_adaptive,
-      .derivative = Absent{"sums the gradients of all windows that hold an element"},
-      .imports = {{"adaptive_avg_pool" + rank + "d" + arguments}},
-      .examples = {{.operands = {{.shape = shape}}, .attrs = {{"output_size", Ints(spatial, 1)}}},
-                   {.operands = {{.shape = shape}}, .attrs = {{"output_size", Ints(spatial, 3)}}}},
-  };
-  if (spatial > 1) row.imports.push_back({"_adaptive_avg_pool" + rank + "d" + arguments});
-  return row;
-}
-
 }  // namespace
 
 std::vector<OpDef> define_pool() {
@@ -360,7 +243,6 @@ std::vector<OpDef> define_pool() {
   for (size_t spatial : {size_t{1}, size_t{2}, size_t{3}}) {
     rows.push_back(max_pool(spatial));
     rows.push_back(avg_pool(spatial));
-    rows.push_back(adaptive_avg_pool(spatial));
   }
   return rows;
 }

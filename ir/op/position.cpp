@@ -1,0 +1,81 @@
+// Positions from data (see position.h).
+#include "ir/op/position.h"
+
+#include <fmt/format.h>
+
+#include "ir/graph/op_def.h"
+#include "ir/op/dense.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+
+using loop::Expr;
+using loop::ReduceOp;
+
+namespace {
+
+bool accumulates(const Node& node) { return node.bool_attr("accumulate"); }
+
+}  // namespace
+
+Status check_positions(const Node& node, const TensorType& type) {
+  if (is_integer(type.dtype)) return Ok{};
+  return Diag{code::kDtypeMismatch, node.loc,
+              fmt::format("'{}' needs integer positions, got {}", node.op->name, to_string(type))};
+}
+
+Result<int64_t> position(const Node& node, const Tensor& positions, int64_t at, int64_t extent) {
+  const int64_t value = positions.integers[static_cast<size_t>(at)];
+  const int64_t from_start = value < 0 ? value + extent : value;
+  if (from_start >= 0 && from_start < extent) return from_start;
+  return Diag{
+      code::kBadValue, node.loc,
+      fmt::format("'{}' got position {} for a dim of size {}", node.op->name, value, extent)};
+}
+
+Expr clamped_position(ElementContext& context, Expr value, int64_t extent) {
+  const Expr at = cast(value, DType::i64);
+  const Expr zero = context.integer(0), size = context.integer(extent);
+  const Expr from_start = select(lt(at, zero), at + size, at);
+  return min(max(from_start, zero), context.integer(extent - 1));
+}
+
+Expr wrapped_position(ElementContext& context, Expr value, int64_t extent) {
+  const Expr at = cast(value, DType::i64);
+  return select(lt(at, context.integer(0)), at + context.integer(extent), at);
+}
+
+void write_element(const Node& node, Tensor& result, int64_t at, const Tensor& src, int64_t from) {
+  if (!accumulates(node)) {
+    copy_element(result, at, src, from);
+  } else if (is_float(result.dtype)) {
+    put(result, at, result.get(at) + src.get(from));
+  } else {
+    const auto sum =
+        result.integers[static_cast<size_t>(at)] + src.integers[static_cast<size_t>(from)];
+    put(result, at, sum);
+  }
+}
+
+Expr lower_writes(ElementContext& context, const Node& node, Expr own,
+                  const std::vector<int64_t>& writes, const WriteFn& written,
+                  const WriteFn& value) {
+  if (num_elements(writes) == 0) return own;
+  if (accumulates(node)) {
+    const DType dtype = compute_dtype(own->dtype);
+    const Expr sum = context.reduce(ReduceOp::sum, writes, [&](std::span<const Expr> k) {
+      const Expr x = cast(value(k), dtype);
+      return select(written(k), x, constant_like(x, 0));
+    });
+    return cast(cast(own, dtype) + sum, own->dtype);
+  }
+  const Shape shape(writes.begin(), writes.end());
+  const Expr last = context.reduce(ReduceOp::max, writes, [&](std::span<const Expr> k) {
+    return select(written(k), context.flatten(k, shape), context.integer(-1));
+  });
+  const Expr zero = context.integer(0);
+  const std::vector<Expr> k = context.unflatten(max(last, zero), shape);
+  return select(lt(last, zero), own, cast(value(k), own->dtype));
+}
+
+}  // namespace lathe
