@@ -37,8 +37,6 @@ Result<Lowered> lower(const Model& model, const Target& target, const BuildOptio
 
 struct Build {
   Lowered lowered;
-  std::unique_ptr<WeightStore>
-      weights;  // holds what steps read in place; the model must outlive it
   std::unique_ptr<WeightStore> weights;  // what the executable reads in place
   std::unique_ptr<Executable> executable;
   double compile_ms = 0;  // passes and code, without init
