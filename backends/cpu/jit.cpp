@@ -10,7 +10,7 @@
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/MC/TargetRegistry.h>
-#include <llvm/Support/SmallVectorMemoryBuffer.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
@@ -44,6 +44,11 @@ Result<std::unique_ptr<llvm::TargetMachine>> make_target_machine() {
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
+    // Loop strength reduction takes a third of the time, and has nothing to do: the emitter shares
+    // pointers and leaves constants to displacements. Only a command line option turns it off.
+    auto& options = llvm::cl::getRegisteredOptions();
+    if (auto found = options.find("disable-lsr"); found != options.end())
+      found->second->addOccurrence(0, "disable-lsr", "true");
   });
   std::string message;
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(kTriple, message);
@@ -75,12 +80,12 @@ Result<std::string> write_code(llvm::Module& module, llvm::TargetMachine& machin
   return std::string(bytes.begin(), bytes.end());
 }
 
-Result<std::string> compile_object(const KernelSource& source, const std::string& symbol) {
-  LATHE_TRY(std::unique_ptr<llvm::TargetMachine> machine, make_target_machine());
+Result<std::string> compile_object(const KernelSource& source, const std::string& symbol,
+                                   llvm::TargetMachine& machine) {
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> module = make_module(context, *machine);
+  std::unique_ptr<llvm::Module> module = make_module(context, machine);
   LATHE_DO(emit_kernel(*module, *source.kernel, symbol, source.options));
-  return write_code(*module, *machine, llvm::CodeGenFileType::ObjectFile);
+  return write_code(*module, machine, llvm::CodeGenFileType::ObjectFile);
 }
 
 // A copy without transcendental functions. Expanding interns into the kernel's pool, so it happens
@@ -99,16 +104,29 @@ std::string symbol_of(const KernelSource& source) {
   return fmt::format("lathe_{:016x}", hash.value());
 }
 
-// Runs work(0..count) on up to `threads` threads, this one among them.
-template <class F>
-void parallel_for(size_t count, int threads, F&& work) {
+struct Job {
+  std::string symbol;
+  loop::Kernel kernel;
+  EmitOptions options;
+  Result<std::string> object = std::string();
+};
+
+// Compiles the jobs on up to `threads` threads, this one among them. Each has a target machine,
+// whose set-up costs as much as a small kernel.
+void compile_objects(std::vector<Job>& jobs, int threads) {
   std::atomic<size_t> next{0};
   auto drain = [&] {
-    for (size_t i; (i = next.fetch_add(1)) < count;) work(i);
+    auto machine = make_target_machine();
+    for (size_t i; (i = next.fetch_add(1)) < jobs.size();) {
+      Job& job = jobs[i];
+      job.object = machine.ok() ? compile_object({&job.kernel, job.options}, job.symbol, **machine)
+                                : Result<std::string>(machine.error());
+    }
   };
   std::vector<std::thread> others;
-  for (int t = 1; t < threads && static_cast<size_t>(t) < count; ++t) others.emplace_back(drain);
-  drain();
+  for (int t = 1; t < threads && static_cast<size_t>(t) < jobs.size(); ++t)
+    others.emplace_back(drain);
+  if (!jobs.empty()) drain();
   for (std::thread& other : others) other.join();
 }
 
@@ -172,12 +190,6 @@ Result<std::unique_ptr<Jit>> Jit::compile(const std::vector<KernelSource>& sourc
                                           ObjectCache& cache) {
   std::vector<std::string> symbols;
   std::unordered_map<std::string, std::shared_ptr<const std::string>> objects;
-  struct Job {
-    std::string symbol;
-    loop::Kernel kernel;
-    EmitOptions options;
-    Result<std::string> object = std::string();
-  };
   std::vector<Job> jobs;
   for (const KernelSource& source : sources) {
     symbols.push_back(symbol_of(source));
@@ -185,9 +197,7 @@ Result<std::unique_ptr<Jit>> Jit::compile(const std::vector<KernelSource>& sourc
     if (is_new && !entry->second)
       jobs.push_back({symbols.back(), expanded(*source.kernel), source.options});
   }
-  parallel_for(jobs.size(), threads, [&](size_t i) {
-    jobs[i].object = compile_object({&jobs[i].kernel, jobs[i].options}, jobs[i].symbol);
-  });
+  compile_objects(jobs, threads);
   for (Job& job : jobs) {
     if (!job.object.ok()) return std::move(job.object).error();
     auto object = std::make_shared<const std::string>(*std::move(job.object));
