@@ -79,6 +79,13 @@ std::string call_name(const pt2::Node& node) {
   return {};
 }
 
+// "aten.relu.default"
+std::string_view short_target(std::string_view target) {
+  constexpr std::string_view kPrefix = "torch.ops.";
+  if (target.substr(0, kPrefix.size()) == kPrefix) target.remove_prefix(kPrefix.size());
+  return target;
+}
+
 bool same_types(const TensorType& a, const TensorType& b, const Symbols& symbols) {
   if (a.dtype != b.dtype || a.shape.size() != b.shape.size()) return false;
   for (size_t i = 0; i < a.shape.size(); ++i)
@@ -229,7 +236,8 @@ Status GraphImporter::check_type(const pt2::Node& node, const std::string& name,
                           to_string(*expected), node.target, to_string(value.type()))};
 }
 
-Status GraphImporter::find_unsupported(const pt2::Graph& graph, std::vector<Unsupported>& found) {
+Status GraphImporter::find_unsupported(const pt2::Graph& graph,
+                                       std::map<std::string_view, Unsupported>& found) {
   for (const pt2::Node& node : graph.nodes) {
     LATHE_TRY(bool skips, is_symbolic(node, graph));
     if (skips || table_.find(node.target)) continue;
@@ -237,20 +245,16 @@ Status GraphImporter::find_unsupported(const pt2::Graph& graph, std::vector<Unsu
       LATHE_DO(find_unsupported(graph_of(node), found));
       continue;
     }
-    Unsupported* row = nullptr;
-    for (Unsupported& known : found)
-      if (known.target == node.target) row = &known;
-    if (!row) row = &found.emplace_back(Unsupported{node.target, 0, locate(node)});
-    ++row->uses;
+    auto [row, is_new] = found.try_emplace(node.target);
+    if (is_new) row->second = {node.target, 0, found.size(), locate(node)};
+    ++row->second.uses;
   }
   return Ok{};
 }
 
 std::string GraphImporter::unsupported_row(const Unsupported& op, size_t width) const {
   const LocTable& locs = model_.module.locs;
-  std::string_view target = op.target;
-  if (target.substr(0, 10) == "torch.ops.") target.remove_prefix(10);
-  std::string row = fmt::format("{:<{}}  {} {} first at ", target, width, op.uses,
+  std::string row = fmt::format("{:<{}}  {} {} first at ", short_target(op.target), width, op.uses,
                                 op.uses == 1 ? "use, " : "uses,");
   const LocRow& loc = locs[locs.origin(op.first)];
   int32_t frame = locs.user_frame(loc.frame);
@@ -261,21 +265,23 @@ std::string GraphImporter::unsupported_row(const Unsupported& op, size_t width) 
 }
 
 Status GraphImporter::check_supported() {
-  std::vector<Unsupported> found;
+  constexpr size_t kMaxRows = 200;
+  std::map<std::string_view, Unsupported> found;
   LATHE_DO(find_unsupported(program_.graph_module.graph, found));
   if (found.empty()) return Ok{};
+  std::vector<Unsupported> ops;
+  for (auto& [target, op] : found) ops.push_back(std::move(op));
+  std::sort(ops.begin(), ops.end(), [](const Unsupported& a, const Unsupported& b) {
+    return a.uses != b.uses ? a.uses > b.uses : a.order < b.order;
+  });
   Diag diag{code::kUnsupportedOp, model_.module.locs.text(model_.file, 0, 0),
-            found.size() == 1
-                ? "1 op of this model is not supported"
-                : fmt::format("{} ops of this model are not supported", found.size())};
-  std::stable_sort(found.begin(), found.end(),
-                   [](const Unsupported& a, const Unsupported& b) { return a.uses > b.uses; });
+            ops.size() == 1 ? "1 op of this model is not supported"
+                            : fmt::format("{} ops of this model are not supported", ops.size())};
+  const size_t shown = std::min(ops.size(), kMaxRows);
   size_t width = 0;
-  for (const Unsupported& op : found) {
-    size_t prefix = op.target.substr(0, 10) == "torch.ops." ? 10 : 0;
-    width = std::max(width, op.target.size() - prefix);
-  }
-  for (const Unsupported& op : found) diag.rows.push_back(unsupported_row(op, width));
+  for (size_t i = 0; i < shown; ++i) width = std::max(width, short_target(ops[i].target).size());
+  for (size_t i = 0; i < shown; ++i) diag.rows.push_back(unsupported_row(ops[i], width));
+  if (shown < ops.size()) diag.rows.push_back(fmt::format("and {} more", ops.size() - shown));
   return diag;
 }
 

@@ -1,6 +1,8 @@
 // Walks the calls of an FX graph and builds the nodes.
 #pragma once
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "frontend/import/import.h"
@@ -40,10 +42,11 @@ class GraphImporter {
   struct Unsupported {
     std::string target;
     size_t uses = 0;
+    size_t order = 0;  // of the first uses in the graph
     Loc first;
   };
   Status check_supported();
-  Status find_unsupported(const pt2::Graph& graph, std::vector<Unsupported>& found);
+  Status find_unsupported(const pt2::Graph& graph, std::map<std::string_view, Unsupported>& found);
   std::string unsupported_row(const Unsupported& op, size_t width) const;
 
   const json::Document& document_;

@@ -14,6 +14,7 @@ namespace lathe {
 namespace {
 
 constexpr size_t kMaxListedNames = 20;
+constexpr int64_t kMaxExpandedBytes = int64_t{1} << 30;
 
 struct Source {
   const pt2::PayloadMeta* meta = nullptr;
@@ -110,6 +111,12 @@ Status place(TensorData& data, FileBytes payload, int64_t offset, const std::str
     return Diag{code::kMissingWeight, Loc::unknown(),
                 fmt::format("weight '{}' ({}) needs {} bytes, its payload has {}", name,
                             to_string(data.type), last_byte, payload.size)};
+  // Strides of 0 make few bytes stand for many; a dense copy must stay possible.
+  const int64_t dense = data.type.static_elements().value_or(INT64_MAX / width) * width;
+  if (dense > kMaxExpandedBytes && static_cast<uint64_t>(dense) > payload.size)
+    return Diag{code::kTooLarge, Loc::unknown(),
+                fmt::format("weight '{}' ({}) expands a payload of {} bytes to {}", name,
+                            to_string(data.type), payload.size, dense)};
   if (*end == 0) offset = 0;
   // Archives align payloads; one that does not is copied so that typed reads are allowed.
   if (reinterpret_cast<uintptr_t>(payload.data) % static_cast<uintptr_t>(width) != 0)

@@ -18,8 +18,8 @@ std::string fixture() {
 
 // The fixture with one entry changed.
 std::string with_entry(const std::string& name, const std::function<void(std::string&)>& change,
-                       bool deflate = false) {
-  auto zip = ZipReader::open(own_bytes(fixture()));
+                       bool deflate = false, const std::string& archive = fixture()) {
+  auto zip = ZipReader::open(own_bytes(archive));
   EXPECT_TRUE(zip.ok());
   ZipWriter out;
   for (const ZipEntry& entry : zip->entries()) {
@@ -138,6 +138,27 @@ TEST(BadInput, WeightsMustBeThereAndWhole) {
                         R"("sizes": [{"as_int": 24}, {"as_int": 32}])"),
                "error[bad-model]: weight 'net.0.weight' is f32[24, 32] in the archive, f32[32, 24] "
                "in the graph");
+}
+
+TEST(BadInput, WeightsThatExpandWithoutBound) {
+  const auto change = [](std::string& text, const std::string& from, const std::string& to) {
+    const size_t at = text.find(from);
+    ASSERT_NE(at, text.npos) << from;
+    text.replace(at, from.size(), to);
+  };
+  const std::string size = "1099511627776";
+  std::string bytes = with_entry(kWeights, [&](std::string& text) {
+    change(text, R"("as_int": 32}, {"as_int": 24)", "\"as_int\": " + size + R"(}, {"as_int": 24)");
+    change(text, R"("strides": [{"as_int": 24})", R"("strides": [{"as_int": 0})");
+  });
+  bytes = with_entry(
+      kModel,
+      [&](std::string& text) {
+        change(text, R"("p_net_0_weight":{"dtype":7,"sizes":[{"as_int":32})",
+               R"("p_net_0_weight":{"dtype":7,"sizes":[{"as_int":)" + size + "}");
+      },
+      false, bytes);
+  expect_error(bytes, "error[too-large]: weight 'net.0.weight' (f32[1099511627776, 24]) expands");
 }
 
 TEST(BadInput, EveryTruncationIsAnError) {
