@@ -215,6 +215,7 @@ Status read_dims(Reader& r, const Member& member) {
   if (member.value.kind() != Kind::object)
     return r.wrong_kind(member, "an object of sizes by symbol");
   r.config.dims.clear();
+  r.config.dims_loc = r.at(member.value);
   for (Member dim : member.value.members()) {
     LATHE_TRY(int64_t size, read_integer(r, dim.key, dim.value, 0, int64_t{1} << 40));
     r.config.dims[std::string(dim.key)] = size;

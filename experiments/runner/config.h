@@ -63,6 +63,7 @@ struct ExperimentConfig {
   Loc mode_loc = {};
   Loc dynamic_loc = {};
   Loc isa_loc = {};
+  Loc dims_loc = {};
 };
 
 // The keys, for messages and for the schema's test, sorted.

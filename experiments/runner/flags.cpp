@@ -90,7 +90,7 @@ class Writer {
   }
 
   void write_list(const std::string& text) {
-    json_ += "[";
+    put("[", 0);
     for (size_t at = 0; at <= text.size();) {
       size_t end = std::min(text.find(',', at), text.size());
       if (at > 0) json_ += ",";
@@ -101,7 +101,7 @@ class Writer {
   }
 
   void write_pairs(const std::string& text) {
-    json_ += "{";
+    put("{", 0);
     for (size_t at = 0; at < text.size();) {
       size_t end = std::min(text.find(',', at), text.size());
       std::string pair = text.substr(at, end - at);

@@ -51,6 +51,14 @@ class Runner {
     return Diag{code::kUnsupported, Loc::unknown(), "stopped"};
   }
 
+  // An error without a place gets that of the config's words that caused it.
+  Diag placed(Diag diag, Loc loc) {
+    if (!diag.loc.is_unknown() || loc.is_unknown()) return diag;
+    diag.loc = loc;
+    failure_.locs = locs_;
+    return diag;
+  }
+
   // An error whose locations are the config's.
   Diag config_error(std::string_view code, Loc loc, std::string message) {
     failure_.locs = locs_;
@@ -80,12 +88,7 @@ class Runner {
     for (const std::string& target : c.targets) {
       if (target == "interp") continue;
       Result<std::unique_ptr<Backend>> backend = make_backend(target, c.isa);
-      if (!backend.ok()) {
-        Diag diag = std::move(backend).error();
-        diag.loc = c.isa_loc;
-        failure_.locs = locs_;
-        return diag;
-      }
+      if (!backend.ok()) return placed(std::move(backend).error(), c.isa_loc);
       backends_[target] = *std::move(backend);
     }
     return Ok{};
@@ -106,17 +109,17 @@ class Runner {
     for (const ModelRef& ref : config().models) {
       LATHE_DO(progress(0, "loading " + ref.name));
       Result<std::string> path = find_model(ref.source, options_.folder);
-      if (!path.ok()) {
-        Diag diag = std::move(path).error();
-        diag.loc = ref.loc;
-        failure_.locs = locs_;
-        return diag;
-      }
+      if (!path.ok()) return placed(std::move(path).error(), ref.loc);
       ModelOptions load;
       load.dims = config().dims;
       if (config().weights.is_random) load.random_weights = config().weights.seed;
-      LATHE_TRY(Model model, load_model(*path, load, failure_.locs));
-      models_.push_back(std::make_unique<Model>(std::move(model)));
+      Result<Model> model = load_model(*path, load, failure_.locs);
+      if (!model.ok()) {
+        bool is_about_dims = !load.dims.empty() && model.error().code != code::kMissingWeight;
+        return is_about_dims ? placed(std::move(model).error(), config().dims_loc)
+                             : std::move(model).error();
+      }
+      models_.push_back(std::make_unique<Model>(*std::move(model)));
       LATHE_DO(check_dtype(*models_.back(), ref));
     }
     return Ok{};
@@ -135,8 +138,11 @@ class Runner {
     const DataSource& source = config().inputs;
     failure_.locs = model.module.locs;
     if (source.is_random) return random_inputs(model, source.seed);
-    LATHE_TRY(std::string path, find_file(source.file, options_.folder));
-    return read_inputs(model, path);
+    Result<std::string> path = find_file(source.file, options_.folder);
+    if (!path.ok()) return placed(std::move(path).error(), source.loc);
+    Result<std::vector<Tensor>> inputs = read_inputs(model, *path);
+    if (!inputs.ok()) return placed(std::move(inputs).error(), source.loc);
+    return inputs;
   }
 
   Status run_model() {
@@ -175,9 +181,12 @@ class Runner {
     StudyRow& row = candidate.row;
     Backend& backend = *backends_[target];
     int64_t before = reset_peak_memory() ? resident_bytes() : 0;
-    LATHE_TRY(Build made,
-              build(model, backend, {.passes = variant.passes, .threads = threads}, failure_));
-    candidate.build = std::make_unique<Build>(std::move(made));
+    Result<Build> made =
+        build(model, backend, {.passes = variant.passes, .threads = threads}, failure_);
+    if (!made.ok() && made.error().code == code::kBadForm)
+      return placed(std::move(made).error(), variant.loc);
+    if (!made.ok()) return std::move(made).error();
+    candidate.build = std::make_unique<Build>(*std::move(made));
     const Program& program = candidate.build->program();
     LATHE_TRY(CallBuffers call, CallBuffers::create(program, study_.inputs, model.weights()));
     candidate.call = std::make_unique<CallBuffers>(std::move(call));
