@@ -63,7 +63,8 @@ std::optional<std::vector<double>> literal_values(const Tensor& tensor) {
   bool is_splat = count > 0;
   for (int64_t i = 0; i < count; ++i) {
     size_t at = static_cast<size_t>(i);
-    if (!is_float(tensor.dtype) && std::llabs(tensor.integers[at]) > kMaxExactInteger)
+    if (!is_float(tensor.dtype) &&
+        (tensor.integers[at] > kMaxExactInteger || tensor.integers[at] < -kMaxExactInteger))
       return std::nullopt;
     values[at] = tensor.get(i);
     is_splat =

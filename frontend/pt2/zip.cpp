@@ -146,8 +146,11 @@ Result<ZipEntry> read_entry(const Bytes& file, uint64_t& at, uint64_t directory_
   return entry;
 }
 
+// Little-endian; bytes beyond the eighth are zero.
 void put(std::string& out, uint64_t value, int width) {
-  for (int i = 0; i < width; ++i) out.push_back(static_cast<char>(value >> (8 * i)));
+  for (int i = 0; i < width; ++i) {
+    out.push_back(i < 8 ? static_cast<char>(value >> (8 * i)) : '\0');
+  }
 }
 
 }  // namespace

@@ -86,7 +86,8 @@ void softmax_row(double* row, int64_t size) {
 
 Result<std::vector<Tensor>> attention_reference(const Node& node,
                                                 std::span<const Tensor* const> operands) {
-  const Tensor &q = *operands[0], &k = *operands[1], &v = *operands[2], &mask = *operands[3];
+  const Tensor &q = *operands[0], &k = *operands[1], &v = *operands[2];
+  const Tensor* mask = operands[3];  // null without one
   Tensor result = result_tensor(node);
   const size_t rank = q.shape.size();
   const int64_t rows = q.shape[rank - 2], size = q.shape[rank - 1];
@@ -95,7 +96,7 @@ Result<std::vector<Tensor>> attention_reference(const Node& node,
   std::vector<int64_t> scores_shape = q.shape;
   scores_shape.back() = keys;
   std::vector<int64_t> mask_strides;
-  if (has_mask(node)) mask_strides = broadcast_strides(mask.shape, scores_shape);
+  if (has_mask(node)) mask_strides = broadcast_strides(mask->shape, scores_shape);
   const std::vector<int64_t> batch(q.shape.begin(), q.shape.end() - 2);
   std::vector<double> scores(static_cast<size_t>(rows * keys));
   walk(batch, [&](int64_t position, std::span<const int64_t> at) {
@@ -106,8 +107,8 @@ Result<std::vector<Tensor>> attention_reference(const Node& node,
       if (node.bool_attr("is_causal") && j > i) return -INFINITY;
       if (!has_mask(node)) return score;
       const double m =
-          mask.get(mask_base + i * mask_strides[rank - 2] + j * mask_strides[rank - 1]);
-      if (mask.dtype != DType::b8) return score + m;
+          mask->get(mask_base + i * mask_strides[rank - 2] + j * mask_strides[rank - 1]);
+      if (mask->dtype != DType::b8) return score + m;
       return m != 0 ? score : -INFINITY;
     };
     contract(
