@@ -42,8 +42,10 @@ auto apply_scalar(const Node& node, std::span<const T> x) {
     return Fn(x[0], x[1], x[2]);
   } else if constexpr (std::is_invocable_v<F, const Node&, T>) {
     return Fn(node, x[0]);
-  } else {
+  } else if constexpr (std::is_invocable_v<F, const Node&, T, T>) {
     return Fn(node, x[0], x[1]);
+  } else {
+    return Fn(node, x[0], x[1], x[2]);
   }
 }
 
