@@ -108,21 +108,22 @@ KernelEmitter::Index KernelEmitter::resolve(Expr index) {
   Index result;
   if (index->lanes > 1) result.lanes.assign(static_cast<size_t>(index->lanes), 0);
   resolve_vector(index, 1, result);
-  // Merge equal values (lets may bring them twice), then order by scope.
+  // Merge equal values (lets may bring them twice), ordered by scope and then as they come.
   std::vector<Term> merged;
   for (const Term& term : result.terms) {
     auto same = std::find_if(merged.begin(), merged.end(),
                              [&](const Term& m) { return m.placed.value == term.placed.value; });
-    if (same == merged.end())
-      merged.push_back(term);
-    else
+    if (same != merged.end()) {
       same->coefficient += term.coefficient;
+      continue;
+    }
+    auto after = std::find_if(merged.begin(), merged.end(),
+                              [&](const Term& m) { return m.placed.level > term.placed.level; });
+    merged.insert(after, term);
   }
   merged.erase(std::remove_if(merged.begin(), merged.end(),
                               [](const Term& term) { return term.coefficient == 0; }),
                merged.end());
-  std::stable_sort(merged.begin(), merged.end(),
-                   [](const Term& a, const Term& b) { return a.placed.level < b.placed.level; });
   result.terms = std::move(merged);
   return result;
 }

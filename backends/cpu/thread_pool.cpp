@@ -4,6 +4,7 @@
 // one program follow each other within that time.
 #include "backends/cpu/thread_pool.h"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <mutex>
@@ -34,7 +35,7 @@ std::shared_ptr<ThreadPool> ThreadPool::shared(int threads) {
   return pool;
 }
 
-ThreadPool::ThreadPool(int threads) {
+ThreadPool::ThreadPool(int threads) : shares_(static_cast<size_t>(std::max(threads, 1))) {
   for (int worker = 1; worker < threads; ++worker)
     workers_.emplace_back([this, worker] { worker_loop(worker); });
 }
@@ -52,8 +53,12 @@ void ThreadPool::run(int64_t num_chunks, const Work& work) {
     return;
   }
   work_ = &work;
-  num_chunks_ = num_chunks;
-  next_chunk_.store(0, std::memory_order_relaxed);
+  auto count = static_cast<int64_t>(shares_.size());
+  for (int64_t i = 0; i < count; ++i) {
+    Share& share = shares_[static_cast<size_t>(i)];
+    share.next.store(num_chunks * i / count, std::memory_order_relaxed);
+    share.end = num_chunks * (i + 1) / count;
+  }
   gate_.fetch_add(kJob);  // opens
   signal_.fetch_add(1);
   signal_.notify_all();
@@ -69,8 +74,11 @@ void ThreadPool::run(int64_t num_chunks, const Work& work) {
 }
 
 void ThreadPool::drain(int worker) {
-  for (int64_t chunk; (chunk = next_chunk_.fetch_add(1, std::memory_order_relaxed)) < num_chunks_;)
-    (*work_)(worker, chunk);
+  for (size_t i = 0; i < shares_.size(); ++i) {
+    Share& share = shares_[(static_cast<size_t>(worker) + i) % shares_.size()];
+    for (int64_t chunk; (chunk = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end;)
+      (*work_)(worker, chunk);
+  }
 }
 
 // Enters the open job that this worker has not worked for, if there is one.

@@ -1,5 +1,5 @@
-// A pool of worker threads for parallel loops: dynamic chunks, and no waiting for workers that are
-// late.
+// A pool of worker threads for parallel loops: neighbouring chunks stay on one worker, idle workers
+// take over from busy ones, and nobody waits for workers that are late.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -21,14 +21,21 @@ class ThreadPool {
 
   int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Calls work(worker, chunk) for every chunk in [0, num_chunks), in any order, and returns when
-  // all are done. The calling thread is worker 0, others are 1 .. num_threads()-1. When another
+  // Calls work(worker, chunk) for every chunk in [0, num_chunks), and returns when all are done.
+  // Each worker starts with an equal share of consecutive chunks, in order (what one prefetches, it
+  // also uses). The calling thread is worker 0, others are 1 .. num_threads()-1. When another
   // caller uses the pool at this moment (or work calls run again), the caller does all chunks
   // itself as worker 0.
   using Work = std::function<void(int worker, int64_t chunk)>;
   void run(int64_t num_chunks, const Work& work);
 
  private:
+  // The chunks of one worker that nobody has taken yet.
+  struct alignas(64) Share {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+  };
+
   void worker_loop(int worker);
   void drain(int worker);
   bool enter(uint32_t& last_job);
@@ -36,8 +43,7 @@ class ThreadPool {
   std::vector<std::thread> workers_;
   std::atomic<bool> is_busy_{false};  // a caller is in run
   const Work* work_ = nullptr;
-  int64_t num_chunks_ = 0;
-  alignas(64) std::atomic<int64_t> next_chunk_{0};
+  std::vector<Share> shares_;
   // High half: number of the job, odd while it takes workers. Low half: workers inside it.
   alignas(64) std::atomic<uint64_t> gate_{0};
   alignas(64) std::atomic<int> signal_{0};  // counts jobs; sleeping workers wait for it to change
