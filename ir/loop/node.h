@@ -5,10 +5,10 @@
 //   bounds. Other integer dtypes wrap. Float arithmetic is IEEE in the expression's dtype, unfused:
 //   only `fma` fuses. min and max give NaN when either side is NaN; which of -0 and +0 they pick is
 //   the target's choice. Comparisons give bool; `ne` is true on NaN. floor_div and mod are of
-//   integers and round to minus infinity (on floats they build from floor, with Python's sign rule);
-//   an integer zero divisor gives 0. Shift amounts lie in [0, width). A cast of a float that the
-//   integer cannot hold gives an unspecified value, never a trap (8 and 16 bits wrap what an i32
-//   holds).
+//   integers and round to minus infinity (on floats they build from floor, with Python's sign
+//   rule); an integer zero divisor gives 0. Shift amounts lie in [0, width). A cast of a float that
+//   the integer cannot hold gives an unspecified value, never a trap (8 and 16 bits wrap what an
+//   i32 holds).
 // - An expression has a dtype and a number of lanes. Lane-wise ops need equal lanes; `splat` makes
 //   lanes.
 // - A buffer index counts elements. A load or store of n lanes with a scalar index touches elements
