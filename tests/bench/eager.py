@@ -59,9 +59,10 @@ def random_state(program, seed):
 
 def flatten_results(document):
     """Results as a flat tuple: their classes need not be installed."""
-    for entry in document["graph_module"]["module_call_graph"]:
+    graph = document["graph_module"]
+    count = sum("user_output" in spec for spec in graph["signature"]["output_specs"])
+    for entry in graph["module_call_graph"]:
         if entry["signature"] is not None:
-            count = len(entry["signature"]["outputs"])
             spec = _pytree.tree_structure(tuple(range(count)))
             entry["signature"]["out_spec"] = _pytree.treespec_dumps(spec)
 
