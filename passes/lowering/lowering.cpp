@@ -69,7 +69,7 @@ int64_t count_flops(const Node& node) {
 LaunchInfo describe(const Node& node) { return {label_of(node), node.loc, count_flops(node)}; }
 
 Lowering::Lowering(Module& module, PassContext& context)
-    : module_(module), graph_(module.main()), context_(context), constants_(graph_) {}
+    : graph_(module.main()), context_(context), constants_(graph_) {}
 
 Result<Program> Lowering::run() {
   for (const auto& node : graph_.nodes) {

@@ -74,7 +74,6 @@ class Lowering {
   void settle_persistent();
   bool is_read(Value value);
 
-  Module& module_;
   Graph& graph_;
   PassContext& context_;
   ConstantValues constants_;
