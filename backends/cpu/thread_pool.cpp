@@ -1,7 +1,7 @@
 // A job opens a gate, workers enter while it is open, and the caller, having run out of chunks,
 // closes it and waits for those inside. A worker that sleeps or lost its core therefore costs
-// nothing but its help. Workers look for the next job for about 20 us before they sleep: kernels of
-// one program follow each other within that time.
+// nothing but its help. Workers look for the next job for 200 us before they sleep: kernels of
+// one program follow each other within that time, and so do calls from Python.
 #include "backends/cpu/thread_pool.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace lathe::cpu {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::microseconds kSpin{20};
+constexpr std::chrono::microseconds kSpin{200};
 constexpr uint64_t kJob = uint64_t{1} << 32;
 
 void pause() {

@@ -25,6 +25,8 @@ from lathe import random  # noqa: E402
 
 SEED = 0
 NUMPY_DTYPES = {"f32": "float32", "i64": "int64", "bool": "bool"}
+BLOCK_SECONDS = 50e-3
+REST_SECONDS = 2e-2  # libgomp spins for up to ten milliseconds
 TOLERANCE = 1e-4  # relative, and absolute times the result's root mean square
 
 
@@ -57,17 +59,30 @@ def largest_error(mine, theirs):
 
 
 def interleave(calls, min_seconds, min_rounds=15):
-    """Milliseconds of each call, taken in turns, after three turns that are not counted."""
+    """Milliseconds of each call, in alternating blocks of some 50 milliseconds.
+
+    OpenMP's workers spin for some milliseconds after their last parallel region, on the cores that
+    the other side's threads need. So every block begins with a rest, in which they go to sleep,
+    and with a call that is not counted.
+    """
     for _ in range(3):
         for call in calls:
             call()
+    lengths = []
+    for call in calls:
+        before = time.perf_counter()
+        call()
+        lengths.append(max(1, min(1000, int(BLOCK_SECONDS / (time.perf_counter() - before)))))
     samples = [[] for _ in calls]
     start = time.perf_counter()
     while len(samples[0]) < min_rounds or time.perf_counter() - start < min_seconds:
-        for call, taken in zip(calls, samples):
-            before = time.perf_counter()
+        for call, length, taken in zip(calls, lengths, samples):
+            time.sleep(REST_SECONDS)
             call()
-            taken.append((time.perf_counter() - before) * 1e3)
+            before = time.perf_counter()
+            for _ in range(length):
+                call()
+            taken.append((time.perf_counter() - before) * 1e3 / length)
     return [np.array(s) for s in samples]
 
 
