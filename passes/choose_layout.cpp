@@ -30,9 +30,7 @@ Layout preferred(const Node& node) {
   const int rank = node.types[0].rank();
   if (node.op->name == "convolution" && rank >= 3) return channels_last(rank);
   if (node.op->name == "attention" && rank == 4) return {0, 2, 1, 3};
-  if (!node.op->traits.is_layout_agnostic || node.op->traits.op_class == OpClass::view) {
-    if (node.op->name != "cat" && node.op->name != "pad") return {};
-  }
+  if (!node.op->traits.is_layout_agnostic) return {};
   for (Value operand : node.operands) {
     if (operand && operand.type().rank() == rank && is_channels_last(operand.type())) {
       return channels_last(rank);

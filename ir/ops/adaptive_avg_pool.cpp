@@ -103,7 +103,7 @@ OpDef adaptive_avg_pool(size_t spatial) {
       .summary = "means over as many even windows as output_size says",
       .operands = {{"self"}},
       .attrs = {{.name = "output_size", .kind = AttrKind::dims}},
-      .traits = {.op_class = OpClass::reduction, .is_layout_agnostic = false},
+      .traits = {.op_class = OpClass::reduction},
       .infer = infer_adaptive,
       .reference = adaptive_reference,
       .decompose = Absent{"a core op"},

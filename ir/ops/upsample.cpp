@@ -171,7 +171,7 @@ OpDef upsample(std::string name, std::string summary) {
       .operands = {{"input"}},
       .attrs = {{.name = "output_size", .kind = AttrKind::dims},
                 {.name = "scale_factors", .kind = AttrKind::numbers, .is_optional = true}},
-      .traits = {.op_class = OpClass::view, .is_layout_agnostic = true},
+      .traits = {.op_class = OpClass::view},
       .infer = infer_upsample,
       .reference = view_reference<kNearest>,
       .decompose = Absent{"a core op"},
