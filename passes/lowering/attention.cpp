@@ -48,7 +48,7 @@ Expr masked(KernelContext& kernel, Value mask, std::span<const Expr> batch, Expr
     const bool is_broadcast = shape[d] == Dim(1);
     index.push_back(is_broadcast ? kernel.integer(0) : full[full.size() - shape.size() + d]);
   }
-  Expr value = kernel.element(mask, index);
+  Expr value = kernel.element_within(mask, index);
   if (value->dtype == DType::b8) {
     return loop::select(value, score,
                         loop::constant_like(score, -std::numeric_limits<double>::infinity()));
@@ -98,7 +98,7 @@ Result<bool> lower_attention(Lowering& lowering, Node& node, BufferId out, Phase
         index[d] = loop::floor_div(index[d], kernel.integer(heads / extent));
       }
     }
-    return kernel.element(tensor, index);
+    return kernel.element_within(tensor, index);
   };
   using Batch = AttentionSpec::Batch;
   spec.query = [&](Batch batch, Expr i, Expr d) { return read(query, batch, i, d); };

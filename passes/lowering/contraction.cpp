@@ -69,7 +69,7 @@ std::optional<Operands> matmul_operands(const Node& node, KernelContext& kernel)
     return batch_index(a, index, row, k[0], *row->pool);
   };
   result.column = [b, other](KernelContext& context, Index batch, Index k, Expr n) {
-    return context.element(other, batch_index(b, batch, k[0], n, context.pool()));
+    return context.element_within(other, batch_index(b, batch, k[0], n, context.pool()));
   };
   result.result_index = [full](Index batch, Index m, Expr n) {
     std::vector<Expr> index = full(batch, m);
@@ -156,7 +156,7 @@ Result<std::optional<Operands>> convolution_operands(Lowering& lowering, const N
     const auto [channel, taps] = split(k);
     std::vector<Expr> index = {n, channel};
     index.insert(index.end(), taps.begin(), taps.end());
-    return context.element(weight, index);
+    return context.element_within(weight, index);
   };
   result.result_index = [](Index, Index m, Expr n) {
     std::vector<Expr> index = {m[0], n};
@@ -274,7 +274,7 @@ class ContractionLowering {
     LATHE_TRY(const BufferId packed, pack(lowering_, operands, layout, node_, pack_phase));
     Epilogue epilogue(kernel, computed, out, lowering_.buffer(out).type);
     operands.spec.a = [&](Index batch, Index m, Index k) {
-      return kernel.element(operands.rows, operands.row_index(batch, m, k));
+      return kernel.element_within(operands.rows, operands.row_index(batch, m, k));
     };
     operands.spec.epilogue = [&](Index batch, Index m, Expr n, Expr sum) {
       std::vector<Expr> index = operands.result_index(batch, m, n);

@@ -66,6 +66,26 @@ Expr KernelContext::element(Value value, std::span<const Expr> index) {
   return load(*buffer, type, index);
 }
 
+Expr KernelContext::element_within(Value value, std::span<const Expr> index) {
+  value = resolve(value);
+  auto [entry, is_new] = within_.try_emplace(value);
+  Element& within = entry->second;
+  if (is_new) {
+    std::vector<Expr> at;
+    for (const Dim& dim : value.type().shape) {
+      const bool is_single = dim == Dim(1);
+      within.vars.push_back(is_single ? std::nullopt : std::optional(fresh_var(dim.value())));
+      at.push_back(is_single ? pool().integer(0) : pool().var(*within.vars.back()));
+    }
+    within.expr = element(value, at);
+  }
+  Expr result = within.expr;
+  for (size_t i = 0; i < index.size(); ++i) {
+    if (within.vars[i]) result = loop::substitute(result, *within.vars[i], index[i]);
+  }
+  return simplify(result);
+}
+
 Expr KernelContext::compute(Value value, std::span<const Expr> index) {
   const TensorType& type = value.type();
   if (std::optional<double> splat = splat_value(value)) {

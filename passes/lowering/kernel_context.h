@@ -2,6 +2,7 @@
 // members.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -32,6 +33,9 @@ class KernelContext final : public ElementContext {
 
   // The element of a value at a logical index, in its compute dtype.
   loop::Expr element(Value value, std::span<const loop::Expr> index);
+  // As element(), simplified by what only the value's shape says: the index lies within it. For
+  // templates, whose indices are sums and lets with wider ranges (query + i, min(t, last)).
+  loop::Expr element_within(Value value, std::span<const loop::Expr> index);
   // As element(), but computed here even when the value has a place of its own.
   loop::Expr compute(Value value, std::span<const loop::Expr> index);
   // Position of a logical index in a buffer of this type.
@@ -65,6 +69,12 @@ class KernelContext final : public ElementContext {
   std::map<Value, loop::Expr> bound_;
   std::map<Value, std::pair<BufferId, TensorType>> forced_;
   std::map<std::pair<Value, std::vector<const loop::ExprNode*>>, loop::Expr> memo_;
+  // The element at variables that range over the value's shape; none for dims of extent 1.
+  struct Element {
+    loop::Expr expr;
+    std::vector<std::optional<loop::Var>> vars;
+  };
+  std::map<Value, Element> within_;
   bool has_error_ = false;
   Diag error_;
 };
