@@ -21,6 +21,7 @@ struct Target {
   std::vector<RegisterTile>
       gemm_tiles;  // preferred first; lowering picks the first that divides well
   int64_t l1_bytes = 32 << 10;
+  int64_t l1_ways = 8;
   int64_t l2_bytes = 1 << 20;
   bool has_masked_memory = true;  // masked loads and stores are cheap
   bool has_gather = true;

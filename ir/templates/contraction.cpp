@@ -2,6 +2,7 @@
 #include "ir/templates/contraction.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "ir/loop/linear.h"
@@ -21,6 +22,7 @@ using loop::Var;
 constexpr int64_t kMinTasks = 16;           // enough for a few threads to share evenly
 constexpr int64_t kTaskFlops = 2'000'000;   // about 10 us of one core
 constexpr int64_t kRolledEpilogueOps = 10;  // beyond a bias, a residual and a clamp
+constexpr double kThrashing = 1.3;          // slowdown when rows of A evict each other
 
 int64_t product(std::span<const int64_t> dims) {
   int64_t result = 1;
@@ -67,6 +69,16 @@ RowTiling tile_rows(const std::vector<int64_t>& m, int64_t max_rows) {
 // ports: the most of its FMAs, its loads and the latency of a dependent FMA.
 double step_cycles(int64_t h, int64_t v) {
   return std::max({static_cast<double>(h * v) / 2, static_cast<double>(h + v) / 2, 4.0});
+}
+
+// Rows of A that stay in the first cache together. A row is read a few elements at a time, line by
+// line: rows that are a large power of two apart share cache sets, and more of them than a set has
+// ways evict each other's lines before they are used up. One way is left to B, one to the result.
+int64_t rows_in_cache(int64_t row_bytes, const Target& target) {
+  constexpr int64_t kLine = 64;
+  const int64_t sets = target.l1_bytes / (kLine * target.l1_ways);
+  if (row_bytes == 0 || row_bytes % kLine != 0) return INT64_MAX;
+  return sets / std::gcd(row_bytes / kLine, sets) * (target.l1_ways - 2);
 }
 
 class Contraction {
@@ -280,14 +292,16 @@ class Contraction {
 
 PackedLayout packed_layout(const ContractionSpec& spec, const Target& target) {
   const int lanes = target.lanes(dtype_bytes(spec.dtype));
+  const int64_t cached_rows = rows_in_cache(spec.row_bytes, target);
   PackedLayout best;
   double best_cycles = 0;
   for (const RegisterTile& tile : target.gemm_tiles) {
     const int64_t width = static_cast<int64_t>(tile.vectors) * lanes;
     const int64_t panels = (spec.n + width - 1) / width;
     const RowTiling rows = tile_rows(spec.m, tile.rows);
+    const bool is_thrashing = rows.height > cached_rows;
     const double cycles =
-        static_cast<double>(panels * rows.units()) *
+        (is_thrashing ? kThrashing : 1.0) * static_cast<double>(panels * rows.units()) *
         (static_cast<double>(rows.tall_tiles) * step_cycles(rows.height + 1, tile.vectors) +
          static_cast<double>(rows.short_tiles) * step_cycles(rows.height, tile.vectors));
     if (best.panels == 0 || cycles < best_cycles * 0.98) {

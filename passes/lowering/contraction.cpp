@@ -175,19 +175,21 @@ std::vector<Expr> fresh_vars(KernelContext& kernel, const std::vector<int64_t>& 
   return vars;
 }
 
-// True when the template can walk the rows in place: a plain load whose index is linear.
-bool is_walkable(KernelContext& kernel, const Operands& operands, Value rows) {
+// Elements between the starts of neighbouring rows, when the template can walk them in place: a
+// plain load whose index is linear.
+std::optional<int64_t> row_stride(KernelContext& kernel, const Operands& operands) {
   const ContractionSpec& spec = operands.spec;
   const std::vector<Expr> batch = fresh_vars(kernel, spec.batch), m = fresh_vars(kernel, spec.m),
                           k = fresh_vars(kernel, spec.k);
-  Expr element = kernel.element(rows, operands.row_index(batch, m, k));
+  Expr element = kernel.element(operands.rows, operands.row_index(batch, m, k));
   if (auto* cast = std::get_if<loop::Cast>(&element->kind)) element = cast->x;
   auto* load = std::get_if<loop::Load>(&element->kind);
-  if (load == nullptr) return false;
-  for (const auto& [atom, coefficient] : loop::linear(load->index).terms) {
-    if (!std::holds_alternative<loop::VarRead>(atom->kind)) return false;
+  if (load == nullptr) return std::nullopt;
+  const loop::Linear form = loop::linear(load->index);
+  for (const auto& [atom, coefficient] : form.terms) {
+    if (!std::holds_alternative<loop::VarRead>(atom->kind)) return std::nullopt;
   }
-  return true;
+  return form.coefficient(std::get<loop::VarRead>(m.back()->kind).var);
 }
 
 Result<BufferId> pack(Lowering& lowering, const Operands& operands, const PackedLayout& layout,
@@ -247,10 +249,15 @@ class ContractionLowering {
     Operands& operands = *found;
     if (std::count(operands.spec.k.begin(), operands.spec.k.end(), 0) > 0) return false;
     operands.spec.dtype = dtype;
-    if (!kernel.is_forced(operands.rows) && !is_walkable(probe, operands, operands.rows)) {
+    std::optional<int64_t> stride = row_stride(probe, operands);
+    if (!stride && !kernel.is_forced(operands.rows)) {
       LATHE_TRY(const BufferId copied, materialize_copy(lowering_, operands.rows, phase_));
       kernel.read_from(operands.rows, copied);
+      KernelContext copy = context();
+      copy.read_from(operands.rows, copied);
+      stride = row_stride(copy, operands);
     }
+    operands.spec.row_bytes = stride.value_or(0) * dtype_bytes(operands.rows.type().dtype);
     if (is_row_contiguous(probe, operands, node_, out, lowering_.buffer(out).type)) {
       LATHE_DO(emit(kernel, operands, node_, out));
     } else {

@@ -85,6 +85,19 @@ INSTANTIATE_TEST_SUITE_P(
                                          Product{3, 17, 33, 20}, Product{1, 40, 64, 16}),
                        ::testing::Values("avx512", "avx2")));
 
+// 14 rows that are 4096 bytes apart would share the 8 ways of one cache set.
+TEST(PackedLayout, TakesFewRowsThatShareACacheSet) {
+  ContractionSpec spec;
+  spec.m = {128};
+  spec.n = 768;
+  spec.k = {3072};
+  const Target& target = *find_target("avx512");
+  spec.row_bytes = 3072 * 4 + 64;
+  EXPECT_GT(packed_layout(spec, target).tile.rows, 8);
+  spec.row_bytes = 3072 * 4;
+  EXPECT_LE(packed_layout(spec, target).tile.rows, 6);
+}
+
 // A 3x3 convolution, channels last, unpadded; rows of 7 pixels share a tile.
 TEST(Convolution, AgreesWithPlainSums) {
   const int64_t c = 5, o = 20, size = 7;
