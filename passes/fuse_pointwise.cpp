@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "passes/analysis/outline.h"
+#include "passes/analysis/patterns.h"
 #include "passes/pass.h"
 
 namespace lathe {
@@ -35,7 +36,8 @@ int cost(const Node& node) {
 
 class Fuser {
  public:
-  Fuser(Graph& graph, PassContext& context) : graph_(graph), context_(context) {
+  Fuser(Graph& graph, PassContext& context)
+      : graph_(graph), context_(context), constants_(graph) {
     for (const auto& node : graph.nodes) {
       for (Value operand : node->operands) {
         if (operand) readers_[operand.node].push_back(node.get());
@@ -88,7 +90,7 @@ class Fuser {
   }
 
   // The one group that all readers are in, when the node may join it; -1 otherwise.
-  int group_to_join(const Node& node) {
+  int group_to_join(Node& node) {
     const OpClass op_class = node.op->traits.op_class;
     if (op_class != OpClass::elementwise && op_class != OpClass::view) return -1;
     if (node.types.size() != 1 || kept_.count(&node) != 0) return -1;
@@ -126,7 +128,9 @@ class Fuser {
     return false;
   }
 
-  void refuse_shared(const Node& node, const std::vector<Node*>& readers) {
+  // Nobody waits for what weights alone decide: it runs once, before the first call.
+  void refuse_shared(Node& node, const std::vector<Node*>& readers) {
+    if (constants_.contains(node.result())) return;
     context_.refusals.push_back(
         {node.loc, "'" + node.name + "' keeps its own loop: it is read by '" +
                        readers.front()->name + "' and '" + readers.back()->name +
@@ -137,6 +141,7 @@ class Fuser {
   PassContext& context_;
   std::unordered_map<const Node*, std::vector<Node*>> readers_;
   std::unordered_map<const Node*, bool> kept_;
+  ConstantValues constants_;  // computed from weights alone
   std::unordered_map<const Node*, int> group_of_;
   std::vector<Node*> roots_;
 };

@@ -55,21 +55,11 @@ struct Lifetime {
   bool overlaps(const Lifetime& other) const { return first <= other.last && other.first <= last; }
 };
 
-struct BuffersOf {
-  std::vector<BufferId> operator()(const KernelLaunch& launch) const { return launch.buffers; }
-  std::vector<BufferId> operator()(const LibraryLaunch& launch) const { return launch.buffers; }
-  std::vector<BufferId> operator()(const HostLaunch& launch) const { return launch.buffers; }
-  std::vector<BufferId> operator()(const CopyLaunch& launch) const {
-    return {launch.source, launch.destination};
-  }
-  std::vector<BufferId> operator()(const ShapeLaunch&) const { return {}; }
-};
-
 std::vector<Lifetime> lifetimes(const Program& program, const std::vector<Launch>& launches) {
   std::vector<int> index(program.buffers.size(), -1);
   std::vector<Lifetime> found;
   for (size_t i = 0; i < launches.size(); ++i) {
-    for (BufferId id : std::visit(BuffersOf{}, launches[i].kind)) {
+    for (BufferId id : launches[i].buffers()) {
       const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(id)];
       if (buffer.kind != BufferKind::temporary) continue;
       int& at = index[static_cast<size_t>(id)];

@@ -14,6 +14,7 @@
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
+#include <malloc.h>
 
 #include <atomic>
 #include <mutex>
@@ -204,6 +205,8 @@ Result<std::unique_ptr<Jit>> Jit::compile(const std::vector<KernelSource>& sourc
     objects[job.symbol] = object;
     cache.state_->add(job.symbol, object);
   }
+  // What code generation freed goes back to the system before weights are packed beside it.
+  if (!jobs.empty()) malloc_trim(0);
 
   LATHE_TRY(std::unique_ptr<llvm::TargetMachine> machine, make_target_machine());
   std::unique_ptr<Jit> result(new Jit());

@@ -37,6 +37,7 @@ Json row_json(const StudyRow& row) {
   json["flops"] = row.flops;
   json["traffic_bytes"] = row.traffic_bytes;
   json["memory"] = {{"persistent_bytes", row.persistent_bytes},
+                    {"in_place_bytes", row.in_place_bytes},
                     {"arena_bytes", row.arena_bytes},
                     {"init_arena_bytes", row.init_arena_bytes},
                     {"io_bytes", row.io_bytes},

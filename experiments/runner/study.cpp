@@ -208,6 +208,7 @@ class Runner {
     row.persistent_bytes = stats.persistent_bytes;
     row.arena_bytes = stats.arena_bytes;
     row.init_arena_bytes = program.init_arena_bytes;
+    row.in_place_bytes = program.in_place_bytes();
     row.io_bytes = candidate.build->io_bytes();
     candidates_.push_back(std::move(candidate));
     return Ok{};
@@ -239,15 +240,16 @@ class Runner {
     }
     bool is_first = true;
     for (Candidate& candidate : candidates_) {
+      if (candidate.call == nullptr) candidate.row.samples.milliseconds = {reference.rounded_ms};
+      const bool is_kept = is_first && options_.keep_outputs;
+      if (!is_kept && !config().check_interp) continue;
       std::vector<Tensor> outputs = reference.rounded;
       if (candidate.call != nullptr) {
         LATHE_TRY(outputs, candidate.call->outputs());
-      } else {
-        candidate.row.samples.milliseconds = {reference.rounded_ms};
       }
       if (config().check_interp) candidate.row.agreement = compare(outputs, reference);
       outputs.resize(std::min(outputs.size(), model.module.main().outputs.size()));
-      if (is_first) study_.outputs = std::move(outputs);
+      if (is_kept) study_.outputs = std::move(outputs);
       is_first = false;
     }
     return Ok{};

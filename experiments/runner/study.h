@@ -30,6 +30,7 @@ struct StudyRow {
   int64_t flops = 0;             // of one run
   int64_t traffic_bytes = 0;     // of one run: operands and results of every launch, once each
   int64_t persistent_bytes = 0;  // packed weights and constants
+  int64_t in_place_bytes = 0;    // weights that steps read where they are mapped
   int64_t arena_bytes = 0;       // temporaries
   int64_t init_arena_bytes = 0;  // temporaries of folding and packing
   int64_t io_bytes = 0;          // inputs and outputs
@@ -38,7 +39,7 @@ struct StudyRow {
   int64_t process_peak_bytes = 0;
   std::optional<Agreement> agreement;  // nothing when unchecked
 
-  int64_t peak_bytes() const { return persistent_bytes + arena_bytes + io_bytes; }
+  int64_t peak_bytes() const { return persistent_bytes + in_place_bytes + arena_bytes + io_bytes; }
   double gflops() const;
   bool passed() const { return !agreement || agreement->passed; }
   std::string status() const;  // "ok", "unchecked", "wrong"
@@ -50,7 +51,7 @@ struct Study {
   std::string started;  // UTC
   std::vector<StudyRow> rows;
   std::vector<Tensor> inputs;   // of the last model
-  std::vector<Tensor> outputs;  // of its first row
+  std::vector<Tensor> outputs;  // of its first row, when they were asked for
 
   bool passed() const;
 };
@@ -59,6 +60,7 @@ struct StudyOptions {
   std::string folder;  // that paths in the config are relative to
   // A share from 0 to 1 and what is being done; false stops with an error.
   std::function<bool(double share, std::string_view what)> progress = {};
+  bool keep_outputs = false;  // of the first row, in the study
 };
 
 // Every model is loaded before anything is measured, so that a wrong path costs no time. An error

@@ -223,6 +223,7 @@ int run(const RunArguments& arguments) {
     progress.show(share, what);
     return true;
   };
+  options.keep_outputs = !arguments.save_outputs.empty();
   Result<Study> study = run_study(*std::move(config), options, locs, failure);
   progress.erase();
   if (!study.ok()) return report(study.error(), failure.locs, failure.reproducer);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "ir/loop/text.h"
 
 namespace lathe {
@@ -72,6 +74,31 @@ std::string print_buffer(int id, const ProgramBuffer& buffer) {
 }
 
 }  // namespace
+
+std::vector<BufferId> Launch::buffers() const {
+  struct Buffers {
+    std::vector<BufferId> operator()(const KernelLaunch& l) const { return l.buffers; }
+    std::vector<BufferId> operator()(const LibraryLaunch& l) const { return l.buffers; }
+    std::vector<BufferId> operator()(const CopyLaunch& l) const {
+      return {l.source, l.destination};
+    }
+    std::vector<BufferId> operator()(const ShapeLaunch&) const { return {}; }
+    std::vector<BufferId> operator()(const HostLaunch& l) const { return l.buffers; }
+  };
+  return std::visit(Buffers{}, kind);
+}
+
+int64_t Program::in_place_bytes() const {
+  std::set<BufferId> read;
+  for (const Launch& launch : steps)
+    for (BufferId id : launch.buffers()) read.insert(id);
+  int64_t sum = 0;
+  for (BufferId id : read) {
+    const ProgramBuffer& buffer = buffers[static_cast<size_t>(id)];
+    if (buffer.kind == BufferKind::weight) sum += buffer.num_bytes;
+  }
+  return sum;
+}
 
 int64_t Program::num_kernels() const {
   int64_t count = 0;

@@ -66,6 +66,7 @@ struct Launch {
   std::vector<Loc> origins = {};
   int64_t flops = 0;  // multiply and add count one each; transcendental functions one
   int64_t bytes = 0;  // least traffic: each operand and result once
+  std::vector<BufferId> buffers() const;  // what it reads or writes, as its kind orders them
 };
 
 // State that a run replaces: afterwards, the contents of buffer `output` belong in buffer `input`.
@@ -79,14 +80,15 @@ struct Program {
   std::string name;
   std::vector<loop::Kernel> kernels;  // distinct by structural hash
   std::vector<ProgramBuffer> buffers;
-  std::vector<BufferId> inputs;       // the graph's params, then weights that the run replaces
-  std::vector<BufferId> outputs;      // the graph's outputs, then mutations; each buffer once
+  std::vector<BufferId> inputs;   // the graph's params, then weights that the run replaces
+  std::vector<BufferId> outputs;  // the graph's outputs, then mutations; each buffer once
   std::vector<ProgramMutation> mutations;
   std::vector<Launch> init;
   std::vector<Launch> steps;
-  int64_t arena_bytes = 0;       // of steps
-  int64_t init_arena_bytes = 0;  // of init's own temporaries
-  int64_t num_kernels() const;   // launches in steps that run on the device
+  int64_t arena_bytes = 0;         // of steps
+  int64_t init_arena_bytes = 0;    // of init's own temporaries
+  int64_t num_kernels() const;     // launches in steps that run on the device
+  int64_t in_place_bytes() const;  // weights that steps read where they are mapped
 };
 
 std::string print(const Program& program);

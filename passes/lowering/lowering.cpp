@@ -323,11 +323,7 @@ Status Lowering::copy_outputs() {
 void Lowering::settle_persistent() {
   std::set<BufferId> read_by_steps(program_.outputs.begin(), program_.outputs.end());
   for (const Launch& launch : program_.steps) {
-    if (auto* kernel = std::get_if<KernelLaunch>(&launch.kind)) {
-      read_by_steps.insert(kernel->buffers.begin(), kernel->buffers.end());
-    } else if (auto* copy = std::get_if<CopyLaunch>(&launch.kind)) {
-      read_by_steps.insert(copy->source);
-    }
+    for (BufferId id : launch.buffers()) read_by_steps.insert(id);
   }
   for (size_t i = 0; i < program_.buffers.size(); ++i) {
     ProgramBuffer& buffer = program_.buffers[i];
