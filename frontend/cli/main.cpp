@@ -1,5 +1,6 @@
 // The command line: one subcommand for each file of this folder. CLI11 throws; nothing else does.
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include "frontend/cli/command.h"
 #include "frontend/cli/terminal.h"
@@ -40,7 +41,12 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, cha
   return kWrongInput;
 }
 
+// glibc raises this threshold to the largest block freed, after which freed weights stay in its
+// heap; with one of our own they go back to the system.
+constexpr int kMappedBlockBytes = 1 << 20;
+
 int run_main(int argc, char** argv) {
+  mallopt(M_MMAP_THRESHOLD, kMappedBlockBytes);
   CLI::App app{"Lathe: a compiler laboratory for PyTorch graphs.", "lathe"};
   app.require_subcommand(1);
   app.footer("Start with: lathe run experiments/configs/quickstart.json");
