@@ -27,7 +27,7 @@ struct RunArguments {
   std::string save_outputs;
 };
 
-// "fusion on is 2.4x faster than fusion off (1.9x to 2.8x)": geometric mean over the models.
+// "'fusion on' is 2.4x faster than 'fusion off' (1.9x to 2.8x)": geometric mean over the models.
 struct Comparison {
   double mean = 1, low = 1, high = 1;
 };
@@ -73,7 +73,7 @@ std::string answer(const Study& study) {
     bool is_faster = c.mean >= 1;
     double mean = is_faster ? c.mean : 1 / c.mean;
     text +=
-        fmt::format("{} is {} {} than {} ({} to {}).\n", variants[i].name, times(mean),
+        fmt::format("'{}' is {} {} than '{}' ({} to {}).\n", variants[i].name, times(mean),
                     is_faster ? "faster" : "slower", variants[0].name, times(c.low), times(c.high));
   }
   return text;

@@ -77,7 +77,7 @@ class CliTest(unittest.TestCase):
         }
         path = self.write("mine.json", json.dumps(config))
         text = self.lathe("run", path)
-        self.assertRegex(text, r"(?m)^on is \d")
+        self.assertRegex(text, r"(?m)^'on' is \d")
         self.assertIn("agrees with the interpreter", text)
         rows = json.loads((self.folder / "results/mine.json").read_text())["rows"]
         self.assertEqual([row["variant"] for row in rows], ["off", "on"])

@@ -58,7 +58,7 @@ void expect_model_runs(const ModelCase& model) {
   Status status = apply_flags(flags, "", locs, config);
   ASSERT_TRUE(status.ok()) << status.error().message;
   BuildFailure failure;
-  Result<Study> study = run_study(config, {}, locs, failure);
+  Result<Study> study = run_study(config, {.keep_outputs = true}, locs, failure);
   ASSERT_TRUE(study.ok()) << render(study.error(), failure.locs);
   for (const StudyRow& row : study->rows) {
     EXPECT_TRUE(row.passed()) << row.threads << " threads: " << row.agreement->why;
