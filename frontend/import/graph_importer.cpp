@@ -1,4 +1,5 @@
-// Imports the calls of a graph. Its inputs and outputs are in graph_boundary.cpp.
+// Imports the calls of a graph. Its inputs and outputs are in graph_boundary.cpp, calls that carry
+// graphs in higher_order.cpp.
 #include "frontend/import/graph_importer.h"
 
 #include <fmt/format.h>
@@ -13,35 +14,6 @@ namespace {
 
 using pt2::Argument;
 using Tag = pt2::Argument::Tag;
-
-constexpr std::string_view kHigherOrder = "torch.ops.higher_order.";
-
-// Higher-order calls that run their one graph once, on their last operands: regions, not control
-// flow. Autocast regions keep their meaning because the types of the calls inside are checked.
-bool runs_its_graph(const pt2::Node& node) {
-  std::string_view target = node.target;
-  if (target.substr(0, kHigherOrder.size()) != kHigherOrder) return false;
-  target.remove_prefix(kHigherOrder.size());
-  bool is_region = target.substr(0, 5) == "wrap_" || target == "wrap" ||
-                   target == "tag_activation_checkpoint" || target == "invoke_subgraph" ||
-                   target == "strict_mode" || target == "hints_wrapper";
-  size_t graphs = 0;
-  for (const pt2::NamedArgument& input : node.inputs) graphs += input.arg.tag == Tag::as_graph;
-  return is_region && graphs == 1;
-}
-
-const pt2::Graph& graph_of(const pt2::Node& node) {
-  for (const pt2::NamedArgument& input : node.inputs)
-    if (input.arg.tag == Tag::as_graph) return *input.arg.as<pt2::GraphArgument>().graph;
-  static const pt2::Graph empty;
-  return empty;
-}
-
-// Results that are no tensors: their values stand in the graph's tables, or here.
-bool is_scalar_tag(Tag tag) {
-  return tag == Tag::as_sym_int || tag == Tag::as_sym_float || tag == Tag::as_sym_bool ||
-         tag == Tag::as_int || tag == Tag::as_float || tag == Tag::as_bool;
-}
 
 bool holds_tensors(Tag tag) {
   return tag == Tag::as_tensor || tag == Tag::as_tensors || tag == Tag::as_optional_tensor ||
@@ -71,14 +43,6 @@ Result<std::vector<std::optional<std::string>>> output_names(const pt2::Node& no
   return names;
 }
 
-// What a call's node is called: older files name only its results.
-std::string call_name(const pt2::Node& node) {
-  if (!node.name.empty()) return node.name;
-  for (const Argument& output : node.outputs)
-    if (output.tag == Tag::as_tensor) return output.as<std::string>();
-  return {};
-}
-
 // "aten.relu.default"
 std::string_view short_target(std::string_view target) {
   constexpr std::string_view kPrefix = "torch.ops.";
@@ -94,6 +58,18 @@ bool same_types(const TensorType& a, const TensorType& b, const Symbols& symbols
 }
 
 }  // namespace
+
+bool is_scalar_tag(Tag tag) {
+  return tag == Tag::as_sym_int || tag == Tag::as_sym_float || tag == Tag::as_sym_bool ||
+         tag == Tag::as_int || tag == Tag::as_float || tag == Tag::as_bool;
+}
+
+std::string call_name(const pt2::Node& node) {
+  if (!node.name.empty()) return node.name;
+  for (const Argument& output : node.outputs)
+    if (output.tag == Tag::as_tensor) return output.as<std::string>();
+  return {};
+}
 
 GraphImporter::GraphImporter(const json::Document& document, const pt2::ExportedProgram& program,
                              Symbols& symbols, const ImportTable& table, const Registry& ops,
@@ -149,7 +125,9 @@ Status GraphImporter::import_nodes(const pt2::Graph& graph, Scope& scope) {
     LATHE_TRY(bool skips, is_symbolic(node, graph));
     if (skips) continue;
     builder_.set_loc(locate(node));
-    LATHE_DO(runs_its_graph(node) ? import_inlined(node, scope) : import_call_node(node, scope));
+    LATHE_DO(is_region(node) ? import_region(node, scope)
+             : is_cond(node) ? import_cond(node, scope)
+                             : import_call_node(node, scope));
   }
   return Ok{};
 }
@@ -178,37 +156,6 @@ Status GraphImporter::import_call_node(const pt2::Node& node, Scope& scope) {
     return diag;
   }
   return bind_outputs(node, {results->begin(), results->end()}, scope);
-}
-
-// The graph's inputs are the last operands; its calls become part of the graph around it.
-Status GraphImporter::import_inlined(const pt2::Node& node, Scope& scope) {
-  const pt2::Graph& graph = graph_of(node);
-  std::vector<CallArg> operands;
-  for (const pt2::NamedArgument& input : node.inputs) {
-    if (input.arg.tag == Tag::as_graph) continue;
-    LATHE_TRY(std::vector<CallArg> elements, scope.elements(input.arg));
-    for (CallArg& element : elements) operands.push_back(std::move(element));
-  }
-  if (operands.size() < graph.inputs.size())
-    return scope.broken(
-        node.offset, fmt::format("'{}' gives {} operands to a graph of {} inputs", call_name(node),
-                                 operands.size(), graph.inputs.size()));
-  size_t first = operands.size() - graph.inputs.size();
-  Scope inner(graph, document_, symbols_, builder_, model_.module);
-  for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    const Argument& input = graph.inputs[i];
-    if (input.tag == Tag::as_tensor)
-      inner.bind(input.as<std::string>(), std::move(operands[first + i]));
-  }
-  LATHE_DO(import_nodes(graph, inner));
-  std::vector<CallArg> results;
-  for (const Argument& output : graph.outputs) {
-    if (is_scalar_tag(output.tag)) continue;
-    LATHE_TRY(std::vector<CallArg> elements, inner.elements(output));
-    for (CallArg& element : elements) results.push_back(std::move(element));
-  }
-  builder_.set_loc(locate(node));
-  return bind_outputs(node, results, scope);
 }
 
 Status GraphImporter::bind_outputs(const pt2::Node& node, const std::vector<CallArg>& results,
@@ -241,8 +188,8 @@ Status GraphImporter::find_unsupported(const pt2::Graph& graph,
   for (const pt2::Node& node : graph.nodes) {
     LATHE_TRY(bool skips, is_symbolic(node, graph));
     if (skips || table_.find(node.target)) continue;
-    if (runs_its_graph(node)) {
-      LATHE_DO(find_unsupported(graph_of(node), found));
+    if (is_region(node) || is_cond(node)) {
+      for (const pt2::Graph* inner : graphs_of(node)) LATHE_DO(find_unsupported(*inner, found));
       continue;
     }
     auto [row, is_new] = found.try_emplace(node.target);

@@ -11,6 +11,16 @@
 
 namespace lathe {
 
+// What a call's node is called: older files name only its results.
+std::string call_name(const pt2::Node& node);
+// Results that are no tensors: their values stand in the graph's tables, or in the argument.
+bool is_scalar_tag(pt2::Argument::Tag tag);
+
+// Higher-order calls: a region runs its one graph once; torch.cond picks one of two.
+std::vector<const pt2::Graph*> graphs_of(const pt2::Node& node);
+bool is_region(const pt2::Node& node);
+bool is_cond(const pt2::Node& node);
+
 class GraphImporter {
  public:
   // Fills model.module.graphs[0] and the leaves of model.signature; weights must be loaded.
@@ -30,7 +40,10 @@ class GraphImporter {
 
   Status import_nodes(const pt2::Graph& graph, Scope& scope);
   Status import_call_node(const pt2::Node& node, Scope& scope);
-  Status import_inlined(const pt2::Node& node, Scope& scope);
+  Status import_region(const pt2::Node& node, Scope& scope);
+  Status import_cond(const pt2::Node& node, Scope& scope);
+  Result<std::vector<CallArg>> inline_graph(const pt2::Node& node, const pt2::Graph& graph,
+                                            Scope& scope);
   Status bind_outputs(const pt2::Node& node, const std::vector<CallArg>& results, Scope& scope);
   Status check_type(const pt2::Node& node, const std::string& name, Value value, Scope& scope);
 

@@ -72,8 +72,6 @@ class LoadTest(unittest.TestCase):
 
     def test_fixtures_take_nested_arguments_and_give_pytorchs_results(self):
         for path in sorted(FIXTURES.glob("*.pt2")):
-            if path.stem == "cond":  # refused: branches on data
-                continue
             with self.subTest(path.name):
                 model = lathe.load(path, threads=1)
                 args, kwargs = arguments(model, path.with_suffix(".inputs.npz"))

@@ -8,17 +8,16 @@
 namespace lathe {
 namespace {
 
-constexpr char kFixture[] = "tests/fixtures/ffnn.pt2";
-
-std::string fixture() {
-  auto bytes = map_file(kFixture);
+std::string fixture(const std::string& name = "ffnn") {
+  auto bytes = map_file("tests/fixtures/" + name + ".pt2");
   EXPECT_TRUE(bytes.ok());
   return std::string(bytes->text());
 }
 
 // The fixture with one entry changed.
 std::string with_entry(const std::string& name, const std::function<void(std::string&)>& change,
-                       bool deflate = false, const std::string& archive = fixture()) {
+                       bool deflate = false, const std::string& archive = fixture(),
+                       const std::string& model = "ffnn") {
   auto zip = ZipReader::open(own_bytes(archive));
   EXPECT_TRUE(zip.ok());
   ZipWriter out;
@@ -26,18 +25,20 @@ std::string with_entry(const std::string& name, const std::function<void(std::st
     auto bytes = zip->read(entry, 1 << 26, true);
     EXPECT_TRUE(bytes.ok());
     std::string text(bytes->text());
-    if (entry.name == "ffnn/" + name) change(text);
+    if (entry.name == model + "/" + name) change(text);
     EXPECT_TRUE(out.add(entry.name, text, deflate).ok());
   }
   return std::move(out).finish();
 }
 
-std::string replaced(const std::string& entry, const std::string& from, const std::string& to) {
-  return with_entry(entry, [&](std::string& text) {
+std::string replaced(const std::string& entry, const std::string& from, const std::string& to,
+                     const std::string& model = "ffnn") {
+  const auto change = [&](std::string& text) {
     size_t at = text.find(from);
     ASSERT_NE(at, std::string::npos) << from;
     text.replace(at, from.size(), to);
-  });
+  };
+  return with_entry(entry, change, false, fixture(model), model);
 }
 
 constexpr char kModel[] = "models/model.json";
@@ -72,6 +73,19 @@ TEST(BadInput, BrokenJsonIsNamedByLineAndColumn) {
   expect_error(replaced(kModel, "\"nodes\":", "\"n0des\":"), "key \"nodes\" is missing");
   expect_error(replaced(kModel, "\"major\":8", "\"major\":9"),
                "error[schema-version]: export schema 9.20, expected 8.x");
+}
+
+TEST(BadInput, ControlFlowThatIsNoChoiceOfPureBranches) {
+  const auto refuse = [](const std::string& from, const std::string& to,
+                         const std::string& expected) {
+    expect_error(replaced(kModel, from, to, "cond"), expected);
+  };
+  refuse("higher_order.cond", "higher_order.while_loop",
+         "higher_order.while_loop  1 use,  first at models.py:");
+  refuse(R"("arg":{"as_tensor":{"name":"gt"}})", R"("arg":{"as_bool":true})",
+         "torch.cond chooses by a tensor of one bool here, not by a size");
+  refuse(R"("outputs":[{"as_tensor":{"name":"add"}}],"nodes")", R"("outputs":[],"nodes")",
+         "the branches of 'cond' have 0 and 1 results");
 }
 
 TEST(BadInput, ReferencesMustResolve) {

@@ -2,14 +2,10 @@
 // results for PyTorch's inputs.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "tests/models/model_case.h"
 
 namespace lathe {
 namespace {
-
-constexpr char kBranches[] = "tests/fixtures/cond.pt2";
 
 class Fixture : public testing::TestWithParam<std::string> {};
 
@@ -19,19 +15,9 @@ TEST_P(Fixture, GivesPyTorchsResults) {
       {.path = GetParam(), .inputs = stem + ".inputs.npz", .expected = stem + ".outputs.npz"});
 }
 
-// All but what Lathe refuses.
-std::vector<std::string> fixtures() {
-  std::vector<std::string> paths = files_with_ending("tests/fixtures", ".pt2");
-  paths.erase(std::remove(paths.begin(), paths.end(), kBranches), paths.end());
-  return paths;
-}
-
-INSTANTIATE_TEST_SUITE_P(Files, Fixture, testing::ValuesIn(fixtures()),
+INSTANTIATE_TEST_SUITE_P(Files, Fixture,
+                         testing::ValuesIn(files_with_ending("tests/fixtures", ".pt2")),
                          [](const auto& file) { return test_name(file.param); });
-
-TEST(Fixture, BranchesOnDataAreRefusedByName) {
-  EXPECT_EQ(error_of_model({.path = kBranches}), "unsupported-op: higher_order.cond");
-}
 
 class Graph : public testing::TestWithParam<std::string> {};
 
