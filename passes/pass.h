@@ -10,6 +10,7 @@
 #include "ir/graph/verify.h"
 #include "ir/program/program.h"
 #include "ir/support/result.h"
+#include "ir/target/numerics.h"
 #include "ir/target/target.h"
 
 namespace lathe {
@@ -41,6 +42,7 @@ struct PassContext {
   std::map<std::string, int64_t> counters = {};
   std::vector<Refusal> refusals = {};
   int threads = 1;
+  Numerics numerics = Numerics::standard;
 };
 
 using PassFn = Result<Changed>(Unit&, const PassOptions&, PassContext&);

@@ -290,6 +290,13 @@ Status read_isa(Reader& r, const Member& member) {
   return read_string(r, member, r.config.isa);
 }
 
+Status read_numerics(Reader& r, const Member& member) {
+  std::string word;
+  LATHE_DO(read_word(r, member, {std::begin(kNumericsNames), std::end(kNumericsNames)}, word));
+  r.config.numerics = word == "strict" ? Numerics::strict : Numerics::standard;
+  return Ok{};
+}
+
 Status read_weights(Reader& r, const Member& member) {
   LATHE_DO(read_source(r, member, r.config.weights));
   DataSource& weights = r.config.weights;
@@ -320,6 +327,7 @@ constexpr Key kKeys[] = {
     {"models", read_models},
     {"name", [](Reader& r, const Member& m) { return read_string(r, m, r.config.name); }},
     {"next", read_next},
+    {"numerics", read_numerics},
     {"passes", read_passes},
     {"target", read_targets},
     {"targets", read_targets},
@@ -392,6 +400,7 @@ std::string print_config(const ExperimentConfig& config) {
   if (!config.isa.empty()) json["isa"] = config.isa;
   if (!config.threads.empty()) json["threads"] = config.threads;
   if (!config.dtype.empty()) json["dtype"] = config.dtype;
+  json["numerics"] = kNumericsNames[static_cast<size_t>(config.numerics)];
   json["measure"] = {{"warmup", config.measure.warmup},
                      {"repeats", config.measure.repeats},
                      {"min_ms", config.measure.min_ms}};

@@ -11,6 +11,7 @@
 #include "frontend/driver/measure.h"
 #include "frontend/pt2/json.h"
 #include "ir/support/result.h"
+#include "ir/target/numerics.h"
 
 namespace lathe {
 
@@ -54,6 +55,7 @@ struct ExperimentConfig {
   std::map<std::string, int64_t> dims;      // values of symbolic sizes; their hints otherwise
   std::vector<Variant> variants = {{"default", "default"}};
   std::vector<std::string> targets = {"cpu"};
+  Numerics numerics = Numerics::standard;
   std::string isa;           // "avx2", "avx512"; empty: the best of this machine
   std::vector<int> threads;  // empty: every core
   std::string dtype;         // empty: the model's own

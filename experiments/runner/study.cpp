@@ -181,8 +181,9 @@ class Runner {
     StudyRow& row = candidate.row;
     Backend& backend = *backends_[target];
     int64_t before = reset_peak_memory() ? resident_bytes() : 0;
-    Result<Build> made =
-        build(model, backend, {.passes = variant.passes, .threads = threads}, failure_);
+    Result<Build> made = build(
+        model, backend,
+        {.passes = variant.passes, .threads = threads, .numerics = config().numerics}, failure_);
     if (!made.ok() && made.error().code == code::kBadForm)
       return placed(std::move(made).error(), variant.loc);
     if (!made.ok()) return std::move(made).error();

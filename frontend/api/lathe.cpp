@@ -76,7 +76,7 @@ namespace {
 
 // The keys that a load takes; those of measuring have no meaning here.
 Status check_keys(json::Value object, const json::Document& document, LocTable& locs) {
-  static const std::vector<std::string> kKeys = {"dims",   "isa",     "passes",
+  static const std::vector<std::string> kKeys = {"dims",   "isa",     "numerics", "passes",
                                                  "target", "threads", "weights"};
   if (object.kind() != json::Kind::object) return Ok{};  // apply_config says so
   for (json::Member member : object.members())
@@ -110,9 +110,11 @@ Status load(lathe_model& handle, const char* path, const char* options_text, Loc
   LATHE_TRY(std::string found, find_model(path));
   LATHE_TRY(handle.model, load_model(found, options, locs));
   BuildFailure failure;
-  Result<Build> made =
-      build(handle.model, *handle.backend,
-            {.passes = config.variants.front().passes, .threads = handle.threads}, failure);
+  Result<Build> made = build(handle.model, *handle.backend,
+                             {.passes = config.variants.front().passes,
+                              .threads = handle.threads,
+                              .numerics = config.numerics},
+                             failure);
   if (!made.ok()) {
     locs = std::move(failure.locs);
     return std::move(made).error();

@@ -60,6 +60,7 @@ LATHE_EXPORT int32_t lathe_abi_version(void);
  *   "weights": "file" (default) or "random:SEED"
  *   "target":  "cpu" (default)
  *   "threads": a number (default: every core)
+ *   "numerics": "default", or "strict": the same bits on every target
  *   "isa":     "avx512", "avx2" (default: the best of this machine)
  *   "passes":  pipeline text (default: "default")
  *   "dims":    {"s0": 8}: sizes of symbolic dims (default: the exporter's example)

@@ -16,6 +16,7 @@ void ModelFlags::add_to(CLI::App& command) {
   command.add_option("--target", target, "cpu");
   command.add_option("--isa", isa, "avx2 or avx512; this machine's best unless given");
   command.add_option("--threads", threads, "every core unless given")->check(CLI::Range(1, 1024));
+  command.add_option("--numerics", numerics, "default, or strict: the same bits on every target");
   command.add_option("--passes", passes, "pipeline text; `lathe list passes` shows the words");
 }
 
@@ -24,12 +25,13 @@ Result<Loaded> load(const ModelFlags& flags, const std::string& command_line, Lo
     return Diag{code::kBadValue, Loc::unknown(),
                 "no model given, expected a path or the name of a graph; see `lathe list zoo`"};
   ExperimentConfig config;
-  std::vector<Flag> words = {{"weights", flags.weights}};
+  std::vector<Flag> words = {{"weights", flags.weights}, {"numerics", flags.numerics}};
   if (!flags.dims.empty()) words.push_back({"dims", flags.dims});
   LATHE_DO(apply_flags(words, command_line, locs, config));
   Loaded loaded;
   LATHE_TRY(loaded.backend, make_backend(flags.target, flags.isa));
   loaded.options.passes = flags.passes;
+  loaded.options.numerics = config.numerics;
   loaded.options.threads = flags.threads > 0 ? flags.threads : this_machine().cores;
   LATHE_TRY(std::string path, find_model(flags.model));
   ModelOptions options;

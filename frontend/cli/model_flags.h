@@ -15,6 +15,7 @@ struct ModelFlags {
   std::string target = "cpu";
   std::string isa;
   std::string passes = "default";
+  std::string numerics = "default";
   int threads = 0;  // 0: every core
 
   // Adds the flags; the model is the command's first argument and --model.

@@ -132,7 +132,9 @@ int run_bisect(const OptArguments& arguments, Loaded& loaded, const RunOptions& 
   if (!pipeline.ok()) return report(pipeline.error(), module.locs);
   auto& steps = pipeline->steps;
   while (!steps.empty() && steps.back().pass->leaves >= Form::loops) steps.pop_back();
-  PassContext context{.ops = builtin_registry(), .target = loaded.backend->target()};
+  PassContext context{.ops = builtin_registry(),
+                      .target = loaded.backend->target(),
+                      .numerics = loaded.options.numerics};
   std::function<Result<bool>(Unit&)> is_good = [&](Unit& unit) {
     return command_accepts(arguments.bisect, unit);
   };

@@ -54,7 +54,7 @@ Result<Lowered> lower(const Model& model, const Target& target, const BuildOptio
   LATHE_TRY(lowered.pipeline, parse_pipeline(options.passes));
   lowered.unit.module = clone(model.module);
   for (const auto& [symbol, size] : model.dims) lowered.unit.module.hints[symbol] = size;
-  PassContext context{.ops = builtin_registry(), .target = target};
+  PassContext context{.ops = builtin_registry(), .target = target, .numerics = options.numerics};
   context.threads = options.threads;
   RunOptions run = options.run;
   run.reproducer = &failure.reproducer;

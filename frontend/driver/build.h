@@ -17,6 +17,7 @@ std::vector<std::string> backend_names();
 struct BuildOptions {
   std::string passes = "default";  // pipeline text
   int threads = 1;
+  Numerics numerics = Numerics::standard;
   RunOptions run = {};  // of the pipeline; `reproducer` is set by the driver
 };
 

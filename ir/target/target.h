@@ -25,7 +25,13 @@ struct Target {
   int64_t l2_bytes = 1 << 20;
   bool has_masked_memory = true;  // masked loads and stores are cheap
   bool has_gather = true;
+  // Lanes of the vectors that sums run over; 0: those of a register. Fixing them makes a sum the
+  // same bits on every target.
+  int sum_lanes = 0;
   int lanes(int64_t element_bytes) const { return static_cast<int>(vector_bytes / element_bytes); }
+  int row_lanes(int64_t element_bytes) const {
+    return sum_lanes > 0 ? sum_lanes : lanes(element_bytes);
+  }
 };
 
 // The built-in CPU targets by instruction set: "avx512", "avx2". Null for another name.

@@ -29,7 +29,8 @@ class Attention {
       : kernel_(kernel),
         pool_(*kernel.pool),
         spec_(spec),
-        lanes_(target.lanes(dtype_bytes(spec.dtype))) {
+        lanes_(target.lanes(dtype_bytes(spec.dtype))),
+        row_lanes_(target.row_lanes(dtype_bytes(spec.dtype))) {
     for (const RegisterTile& tile : target.gemm_tiles) {
       if (tile.vectors == kPanelVectors) max_rows_ = std::max<int64_t>(max_rows_, tile.rows);
     }
@@ -195,25 +196,25 @@ class Attention {
     auto score = [&](Expr at) {
       return pool_.load(scores_, pool_.var(i) * pool_.integer(row_stride_) + at, spec_.dtype);
     };
-    ReductionEmitter reductions(kernel_, lanes_);
+    ReductionEmitter reductions(kernel_, row_lanes_);
     Expr largest = reductions.lower(
         loop::reduce(loop::ReduceOp::max, {t}, {pool_.integer(spec_.keys)}, score(pool_.var(t))),
         row);
     largest =
         loop::select(loop::eq(largest, minus_infinity()), loop::constant_like(largest, 0), largest);
 
-    loop::RegArray total = kernel_.add_regs({"total", spec_.dtype, lanes_, {}});
-    Expr total_read = pool_.reg(total, {}, spec_.dtype, lanes_);
+    loop::RegArray total = kernel_.add_regs({"total", spec_.dtype, row_lanes_, {}});
+    Expr total_read = pool_.reg(total, {}, spec_.dtype, row_lanes_);
     row.push_back({loop::DeclareRegs{total}});
-    row.push_back({SetReg{total, {}, loop::splat(pool_.number(0, spec_.dtype), lanes_)}});
+    row.push_back({SetReg{total, {}, loop::splat(pool_.number(0, spec_.dtype), row_lanes_)}});
     Expr probability = loop::exp(score(pool_.var(step)) - largest);
     Expr index = pool_.var(i) * pool_.integer(row_stride_) + pool_.var(step);
-    const int64_t whole = spec_.keys / lanes_ * lanes_;
+    const int64_t whole = spec_.keys / row_lanes_ * row_lanes_;
     auto emit = [&](Block& inside, Var at, Expr mask) {
-      loop::RegArray p = kernel_.add_regs({"p", spec_.dtype, lanes_, {}});
-      Expr value =
-          loop::vectorize(loop::substitute(probability, step, pool_.var(at)), {at, lanes_, mask});
-      Expr read = pool_.reg(p, {}, spec_.dtype, lanes_);
+      loop::RegArray p = kernel_.add_regs({"p", spec_.dtype, row_lanes_, {}});
+      Expr value = loop::vectorize(loop::substitute(probability, step, pool_.var(at)),
+                                   {at, row_lanes_, mask});
+      Expr read = pool_.reg(p, {}, spec_.dtype, row_lanes_);
       inside.push_back({loop::DeclareRegs{p}});
       inside.push_back({SetReg{p, {}, value}});
       Expr sum = mask ? loop::select(mask, total_read + read, total_read) : total_read + read;
@@ -224,14 +225,14 @@ class Attention {
     if (whole > 0) {
       Block inside;
       emit(inside, step, {});
-      append(row, loop(step, whole, lanes_, LoopKind::serial, std::move(inside)));
+      append(row, loop(step, whole, row_lanes_, LoopKind::serial, std::move(inside)));
     }
     if (whole < spec_.keys) {
       Var tail = kernel_.add_var({"t_tail", loop::VarKind::let, DType::i64, 1, 0, spec_.keys - 1});
       row.push_back({Let{tail, pool_.integer(whole)}});
       emit(row, tail,
-           loop::lt(pool_.ramp(pool_.integer(0), 1, lanes_),
-                    loop::splat(pool_.integer(spec_.keys - whole), lanes_)));
+           loop::lt(pool_.ramp(pool_.integer(0), 1, row_lanes_),
+                    loop::splat(pool_.integer(spec_.keys - whole), row_lanes_)));
     }
     Expr sum = loop::reduce_lanes(loop::ReduceOp::sum, total_read);
     Expr inverse = loop::select(loop::eq(sum, loop::constant_like(sum, 0)),
@@ -289,6 +290,7 @@ class Attention {
   loop::Pool& pool_;
   const AttentionSpec& spec_;
   int lanes_;
+  int row_lanes_;  // of the softmax, which sums
   int64_t max_rows_ = 1, panel_width_ = 0, panels_ = 0, row_stride_ = 0;
   loop::BufferRef transposed_, scores_, inverse_;
   std::vector<Expr> batch_;

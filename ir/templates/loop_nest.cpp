@@ -53,7 +53,7 @@ class Scheduler {
     nest_.value = values[0];
     nest_.index = indices[0];
     const int64_t bytes = widest_element();
-    lanes_ = target_.lanes(std::max<int64_t>(bytes, 4));
+    lanes_ = target_.row_lanes(std::max<int64_t>(bytes, 4));
     const bool vectorize_inner =
         !nest_.vars.empty() && !prefers_reduction_axis(nest_.value, nest_.vars.back());
     if (vectorize_inner) {

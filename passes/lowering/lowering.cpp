@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "ir/loop/strict.h"
 #include "ir/loop/text.h"
 #include "ir/support/diag_codes.h"
 #include "passes/lowering/kernel_context.h"
@@ -13,6 +14,8 @@ namespace lathe {
 namespace {
 
 using loop::Expr;
+
+constexpr int kStrictLanes = 16;  // of f32 and everything else: the widest target's registers
 
 // "matmul_add_gelu": the ops of a launch that compute something.
 std::string label_of(const Node& node) {
@@ -69,7 +72,9 @@ int64_t count_flops(const Node& node) {
 LaunchInfo describe(const Node& node) { return {label_of(node), node.loc, count_flops(node)}; }
 
 Lowering::Lowering(Module& module, PassContext& context)
-    : graph_(module.main()), context_(context), constants_(graph_) {}
+    : graph_(module.main()), context_(context), target_(context.target), constants_(graph_) {
+  if (context.numerics == Numerics::strict) target_.sum_lanes = kStrictLanes;
+}
 
 Result<Program> Lowering::run() {
   for (const auto& node : graph_.nodes) {
@@ -278,6 +283,7 @@ Status Lowering::emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers,
   launch.flops = info.flops;
   for (BufferId id : buffers) launch.bytes += buffer(id).num_bytes;
   kernel.origins = {info.origin};
+  if (context_.numerics == Numerics::strict) loop::make_strict(kernel);
   const uint64_t hash = loop::structural_hash(kernel);
   auto [found, is_new] = kernel_index_.emplace(hash, static_cast<int>(program_.kernels.size()));
   if (is_new) {

@@ -61,7 +61,7 @@ class Lowering {
   using ElementFn = std::function<loop::Expr(std::span<const loop::Expr> index)>;
   Status emit_elements(KernelContext& kernel, BufferId out, const LaunchInfo& info,
                        const ElementFn& element);
-  const Target& target() const { return context_.target; }
+  const Target& target() const { return target_; }
 
  private:
   BufferId add_buffer(ProgramBuffer buffer);
@@ -76,6 +76,7 @@ class Lowering {
 
   Graph& graph_;
   PassContext& context_;
+  Target target_;  // the context's, as its numerics want it
   ConstantValues constants_;
   Program program_;
   std::map<Value, BufferId> places_;         // values that have a buffer

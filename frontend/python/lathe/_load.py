@@ -23,14 +23,23 @@ class LatheError(RuntimeError):
 
 
 def load(
-    path, *, target="cpu", threads=None, weights="file", passes="default", isa=None, dims=None
+    path,
+    *,
+    target="cpu",
+    threads=None,
+    weights="file",
+    passes="default",
+    numerics="default",
+    isa=None,
+    dims=None,
 ):
     """Loads and compiles a .pt2, a model JSON (.gz) or .lathe text; returns a Model to call.
 
-    weights: "file" or "random:SEED". threads: every core unless given. dims: sizes of symbolic
-    dims to compile for first; a call with other sizes compiles for them once.
+    weights: "file" or "random:SEED". threads: every core unless given. numerics: "default", or
+    "strict" for the same bits on every target. dims: sizes of symbolic dims to compile for first;
+    a call with other sizes compiles for them once.
     """
-    options = {"target": target, "weights": weights, "passes": passes}
+    options = {"target": target, "weights": weights, "passes": passes, "numerics": numerics}
     if threads is not None:
         options["threads"] = threads
     if isa is not None:

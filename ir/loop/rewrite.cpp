@@ -1,0 +1,74 @@
+// rewrite: a walk over statements with a memo over expressions, which are shared.
+#include "ir/loop/rewrite.h"
+
+#include <unordered_map>
+
+#include "ir/loop/pool.h"
+
+namespace lathe::loop {
+namespace {
+
+class Rewriter {
+ public:
+  explicit Rewriter(const std::function<Expr(Expr)>& rule) : rule_(rule) {}
+
+  void block(Block& statements) {
+    for (Stmt& stmt : statements) std::visit([this](auto& node) { statement(node); }, stmt.kind);
+  }
+
+ private:
+  void statement(For& loop) {
+    replace(loop.lo);
+    replace(loop.hi);
+    block(loop.body);
+  }
+  void statement(If& branch) {
+    replace(branch.condition);
+    block(branch.then_body);
+    block(branch.else_body);
+  }
+  void statement(Let& let) { replace(let.value); }
+  void statement(DeclareRegs&) {}
+  void statement(SetReg& set) {
+    for (Expr& index : set.indices) replace(index);
+    replace(set.value);
+  }
+  void statement(Store& store) {
+    replace(store.index);
+    replace(store.value);
+    replace(store.mask);
+  }
+  void statement(Prefetch& prefetch) { replace(prefetch.index); }
+
+  void replace(Expr& root) {
+    if (!root) return;
+    if (!done_.count(root.node())) {
+      for_each(root, [this](Expr e) {
+        if (!done_.count(e.node())) done_.emplace(e.node(), rule_(with_operands_done(e)));
+      });
+    }
+    root = done_.at(root.node());
+  }
+
+  Expr with_operands_done(Expr e) {
+    std::vector<Expr> kids = children(e);
+    bool is_changed = false;
+    for (Expr& kid : kids) {
+      Expr mapped = done_.at(kid.node());
+      is_changed |= mapped != kid;
+      kid = mapped;
+    }
+    return is_changed ? with_children(e, kids) : e;
+  }
+
+  const std::function<Expr(Expr)>& rule_;
+  std::unordered_map<const ExprNode*, Expr> done_;
+};
+
+}  // namespace
+
+void rewrite(Kernel& kernel, const std::function<Expr(Expr)>& rule) {
+  Rewriter(rule).block(kernel.body);
+}
+
+}  // namespace lathe::loop
