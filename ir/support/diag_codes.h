@@ -1,5 +1,6 @@
-// The stable words that name diagnostics, one per kind of mistake. tests/diagnostics has one file
-// each.
+// The stable words that name diagnostics, one per kind of mistake. tests/diagnostics has a file for
+// each that text IR can cause; those of model files are in tests/frontend, the others beside what
+// reports them.
 #pragma once
 
 namespace lathe::code {
