@@ -265,11 +265,12 @@ std::optional<Placed> KernelEmitter::index_compare(Expr e) {
   auto* node = std::get_if<loop::Binary>(&e->kind);
   if (!node || node->op < BinaryOp::eq || e->lanes == 1 || node->a->dtype != DType::i64)
     return std::nullopt;
-  Index difference;
-  difference.lanes.assign(static_cast<size_t>(e->lanes), 0);
-  resolve_vector(node->a, 1, difference);
-  resolve_vector(node->b, -1, difference);
-  if (!difference.vectors.empty()) return std::nullopt;
+  loop::LaneIndex parts;
+  parts.lanes.assign(static_cast<size_t>(e->lanes), 0);
+  loop::split_lanes(node->a, 1, parts);
+  loop::split_lanes(node->b, -1, parts);
+  if (!parts.vectors.empty()) return std::nullopt;
+  Index difference = resolve(parts);
   auto [low, high] = std::minmax_element(difference.lanes.begin(), difference.lanes.end());
   if (*low < INT32_MIN / 2 || *high > INT32_MAX / 2) return std::nullopt;
   std::vector<uint32_t> lanes(difference.lanes.begin(), difference.lanes.end());

@@ -25,14 +25,6 @@ bool is_all(Value* mask, bool ones) {
   return constant && (ones ? constant->isAllOnesValue() : constant->isNullValue());
 }
 
-// The factor when all lanes are the constant multiples 0, s, 2s, ... of it.
-std::optional<int64_t> lane_stride(const std::vector<int64_t>& lanes) {
-  int64_t stride = lanes.size() > 1 ? lanes[1] - lanes[0] : 1;
-  for (size_t i = 0; i < lanes.size(); ++i)
-    if (lanes[i] != stride * static_cast<int64_t>(i)) return std::nullopt;
-  return stride;
-}
-
 bool fits_i32(const std::vector<int64_t>& values) {
   return std::all_of(values.begin(), values.end(),
                      [](int64_t v) { return v >= INT32_MIN && v <= INT32_MAX; });
@@ -42,17 +34,15 @@ bool fits_i32(const std::vector<int64_t>& values) {
 
 // ---- indices ------------------------------------------------------------------------------------
 
-const loop::Linear& KernelEmitter::linear_of(Expr index) {
-  auto [entry, is_new] = linears_.try_emplace(index.node());
-  if (is_new) entry->second = loop::linear(index);
+const loop::LaneIndex& KernelEmitter::split(Expr index) {
+  auto [entry, is_new] = splits_.try_emplace(index.node());
+  if (is_new) entry->second = loop::split_lanes(index);
   return entry->second;
 }
 
-void KernelEmitter::resolve_scalar(Expr index, int64_t factor, Index& into) {
-  const loop::Linear& form = linear_of(index);
-  into.constant += factor * form.constant;
-  for (const auto& [atom, atom_coefficient] : form.terms) {
-    int64_t coefficient = factor * atom_coefficient;
+void KernelEmitter::resolve_linear(const loop::Linear& form, Index& into) {
+  into.constant += form.constant;
+  for (const auto& [atom, coefficient] : form.terms) {
     auto* read = std::get_if<loop::VarRead>(&atom->kind);
     if (read && vars_[read->var.id].linear) {
       const Index& inner = *vars_[read->var.id].linear;
@@ -73,41 +63,13 @@ void KernelEmitter::resolve_scalar(Expr index, int64_t factor, Index& into) {
   }
 }
 
-// Splits vector arithmetic into a uniform part, constant lane offsets, and the rest.
-void KernelEmitter::resolve_vector(Expr index, int64_t factor, Index& into) {
-  if (index->lanes == 1) return resolve_scalar(index, factor, into);
-  if (auto* constant = loop::as_int(index)) {
-    into.constant += factor * constant->value;
-    return;
-  }
-  if (auto* splat = std::get_if<loop::Splat>(&index->kind))
-    return resolve_scalar(splat->x, factor, into);
-  if (auto* ramp = std::get_if<loop::Ramp>(&index->kind)) {
-    resolve_scalar(ramp->base, factor, into);
-    for (size_t lane = 0; lane < into.lanes.size(); ++lane)
-      into.lanes[lane] += factor * ramp->stride * static_cast<int64_t>(lane);
-    return;
-  }
-  if (auto* node = std::get_if<loop::Binary>(&index->kind)) {
-    if (node->op == BinaryOp::add || node->op == BinaryOp::sub) {
-      resolve_vector(node->a, factor, into);
-      return resolve_vector(node->b, node->op == BinaryOp::add ? factor : -factor, into);
-    }
-    for (auto [x, by] : {std::pair{node->a, node->b}, {node->b, node->a}}) {
-      const loop::IntConst* constant = loop::as_int(by);
-      if (!constant)
-        if (auto* splat = std::get_if<loop::Splat>(&by->kind)) constant = loop::as_int(splat->x);
-      if (node->op == BinaryOp::mul && constant)
-        return resolve_vector(x, factor * constant->value, into);
-    }
-  }
-  into.vectors.emplace_back(index, factor);
-}
+KernelEmitter::Index KernelEmitter::resolve(Expr index) { return resolve(split(index)); }
 
-KernelEmitter::Index KernelEmitter::resolve(Expr index) {
+KernelEmitter::Index KernelEmitter::resolve(const loop::LaneIndex& parts) {
   Index result;
-  if (index->lanes > 1) result.lanes.assign(static_cast<size_t>(index->lanes), 0);
-  resolve_vector(index, 1, result);
+  result.lanes = parts.lanes;
+  result.vectors = parts.vectors;
+  resolve_linear(parts.base, result);
   // Merge equal values (lets may bring them twice), ordered by scope and then as they come.
   std::vector<Term> merged;
   for (const Term& term : result.terms) {
@@ -258,7 +220,7 @@ Value* KernelEmitter::scattered_load(DType dtype, const Index& index, const Addr
                                      Value* mask) {
   int lanes = static_cast<int>(index.lanes.size());
   std::optional<int64_t> stride;
-  if (index.vectors.empty()) stride = lane_stride(index.lanes);
+  if (index.vectors.empty()) stride = loop::lane_stride(index.lanes);
   if (stride == 1) return contiguous_load(dtype, lanes, at, mask);
   llvm::Type* stored = memory_type(dtype, lanes);
   llvm::Type* element = memory_type(dtype, 1);
@@ -292,7 +254,7 @@ void KernelEmitter::emit_store(const loop::Store& store) {
   Address at = address(store.buffer, index);
   Value* bits = to_memory(store.value->dtype, x);
   bool is_contiguous =
-      index.lanes.empty() || (index.vectors.empty() && lane_stride(index.lanes) == 1);
+      index.lanes.empty() || (index.vectors.empty() && loop::lane_stride(index.lanes) == 1);
   if (is_contiguous && mask && lanes == 1) {
     masked_scalar_store(bits, at, mask);
   } else if (is_contiguous) {

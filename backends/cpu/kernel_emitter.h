@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "backends/cpu/emit.h"
-#include "ir/loop/linear.h"
+#include "ir/loop/address.h"
 #include "ir/loop/pool.h"
 #include "ir/loop/ranges.h"
 
@@ -125,8 +125,8 @@ class KernelEmitter {
     uint64_t align = 1;
   };
   Index resolve(Expr index);
-  void resolve_scalar(Expr index, int64_t factor, Index& into);
-  void resolve_vector(Expr index, int64_t factor, Index& into);
+  Index resolve(const loop::LaneIndex& parts);
+  void resolve_linear(const loop::Linear& form, Index& into);
   Placed sum(const Index& index);  // constant and terms, as one i64
   Address address(loop::BufferRef buffer, const Index& index);
   llvm::Value* displaced(const Address& at);
@@ -141,7 +141,7 @@ class KernelEmitter {
                         llvm::Value* mask);
   void masked_scalar_store(llvm::Value* bits, const Address& at, llvm::Value* mask);
   void emit_prefetch(const loop::Prefetch& prefetch);
-  const loop::Linear& linear_of(Expr index);
+  const loop::LaneIndex& split(Expr index);
 
   struct Slot {
     uint64_t changed = 0;
@@ -201,7 +201,7 @@ class KernelEmitter {
   std::unordered_map<const loop::ExprNode*, Memo> memo_;
   std::unordered_map<PointerKey, Placed, PointerHash> pointers_;
   std::unordered_map<const loop::ExprNode*, std::vector<uint32_t>> reads_;
-  std::unordered_map<const loop::ExprNode*, loop::Linear> linears_;
+  std::unordered_map<const loop::ExprNode*, loop::LaneIndex> splits_;
   llvm::Value* parallel_lo_ = nullptr;
   llvm::Value* parallel_hi_ = nullptr;
 };
