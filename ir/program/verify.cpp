@@ -165,7 +165,7 @@ class Verifier {
         return fail(
             fmt::format("{} writes buffer {}", is_init_ ? "init" : "a step", quote(use.id)));
       s.is_written = true;
-    } else if (!s.is_written && !is_source(b.kind)) {
+    } else if (!s.is_written && !is_source(b.kind) && b.num_bytes > 0) {
       return fail(fmt::format("buffer {} is read before it is written", quote(use.id)));
     }
     if (b.kind == BufferKind::input && is_init_)
@@ -187,7 +187,8 @@ class Verifier {
             fmt::format("buffer {} is an output of the program, but not of a kind that "
                         "outlives a call",
                         quote(id)));
-      if (!is_source(kind) && !state(id).is_written)
+      bool is_empty = buffer(id).num_bytes == 0;  // nothing writes it
+      if (!is_source(kind) && !is_empty && !state(id).is_written)
         return fail(fmt::format("output {} is never written", quote(id)));
     }
     return Ok{};
