@@ -1,4 +1,4 @@
-// The built-in CPU targets.
+// The built-in targets.
 #include "ir/target/target.h"
 
 #include <array>
@@ -37,8 +37,26 @@ Target avx2() {
   return target;
 }
 
-const std::array<Target, 2>& targets() {
-  static const std::array<Target, 2> kTargets = {avx512(), avx2()};
+// WebAssembly with 128-bit vectors. V8 has 15 registers for them on x86: 12 accumulators, two
+// vectors of columns, one operand. What caches there are below is not known: small ones are
+// assumed.
+Target wasm(const char* isa) {
+  Target target;
+  target.name = "wasm";
+  target.isa = isa;
+  target.vector_bytes = 16;
+  target.num_vector_registers = 16;
+  target.gemm_tiles = {{6, 2}, {5, 2}, {4, 2}, {3, 3}, {2, 4}, {12, 1}};
+  target.l1_bytes = 32 << 10;
+  target.l2_bytes = 256 << 10;
+  target.has_masked_memory = false;
+  target.has_gather = false;
+  return target;
+}
+
+const std::array<Target, 4>& targets() {
+  static const std::array<Target, 4> kTargets = {avx512(), avx2(), wasm("relaxed"),
+                                                 wasm("simd128")};
   return kTargets;
 }
 

@@ -14,8 +14,8 @@ struct RegisterTile {
 };
 
 struct Target {
-  std::string name;       // "cpu"
-  std::string isa;        // "avx512", "avx2"
+  std::string name;       // "cpu", "wasm"
+  std::string isa;        // "avx512", "avx2"; "relaxed", "simd128"
   int vector_bytes = 64;  // 16 f32 lanes at 64
   int num_vector_registers = 32;
   std::vector<RegisterTile>
@@ -34,7 +34,7 @@ struct Target {
   }
 };
 
-// The built-in CPU targets by instruction set: "avx512", "avx2". Null for another name.
+// The built-in targets by instruction set: each is of one target. Null for another name.
 const Target* find_target(std::string_view isa);
 std::vector<std::string> target_names();
 
