@@ -10,18 +10,11 @@
 #include "ir/loop/pool.h"
 #include "ir/loop/text.h"
 #include "tests/backends/gemm_kernel.h"
+#include "tests/backends/kernel_case.h"
 #include "tests/backends/random_kernel.h"
 
 namespace lathe {
 namespace {
-
-using Memories = std::vector<std::vector<std::byte>>;
-
-Status evaluate(const loop::Kernel& kernel, Memories& memory) {
-  std::vector<loop::Memory> views;
-  for (auto& bytes : memory) views.push_back({bytes.data(), bytes.size()});
-  return loop::evaluate(kernel, views);
-}
 
 // Runs compiled code over the whole parallel range, in two calls.
 Status run_compiled(const loop::Kernel& kernel, cpu::EmitOptions options, Memories& memory) {
@@ -49,8 +42,6 @@ Status run_compiled(const loop::Kernel& kernel, cpu::EmitOptions options, Memori
   return Ok{};
 }
 
-std::string describe(const Diag& diag) { return diag.code + ": " + diag.message; }
-
 class EmitTest : public testing::TestWithParam<cpu::Isa> {
  protected:
   void SetUp() override {
@@ -60,22 +51,10 @@ class EmitTest : public testing::TestWithParam<cpu::Isa> {
 };
 
 void compare(const loop::Kernel& kernel, cpu::EmitOptions options, uint64_t seed) {
-  auto valid = loop::verify(kernel, true);
-  ASSERT_TRUE(valid.ok()) << describe(valid.error()) << "\n" << loop::print(kernel);
-  Memories expected = make_random_memory(kernel, seed), actual = expected;
-  auto evaluated = evaluate(kernel, expected);
-  ASSERT_TRUE(evaluated.ok()) << describe(evaluated.error()) << "\n" << loop::print(kernel);
-  auto ran = run_compiled(kernel, options, actual);
-  ASSERT_TRUE(ran.ok()) << describe(ran.error()) << "\n" << loop::print(kernel);
-  size_t global = 0;
-  for (const loop::Buffer& buffer : kernel.buffers) {
-    if (buffer.space != loop::Space::global) continue;
-    int64_t at = first_difference(buffer.dtype, expected[global], actual[global]);
-    ASSERT_EQ(at, -1) << "seed " << seed << ", " << dtype_name(buffer.dtype) << " buffer " << global
-                      << "\n"
-                      << loop::print(kernel);
-    ++global;
-  }
+  expect_kernel_runs(
+      kernel,
+      [&](const loop::Kernel& k, Memories& memory) { return run_compiled(k, options, memory); },
+      seed);
 }
 
 TEST_P(EmitTest, RandomKernelsMatchTheEvaluator) {
@@ -105,23 +84,6 @@ TEST_P(EmitTest, RegisterTileProductHasNoSpills) {
   EXPECT_NE(text->find("vfmadd"), std::string::npos);
 }
 
-// y[i] = f(x[i]) over one vector per iteration.
-loop::Kernel make_map(int lanes, loop::Expr (*f)(loop::Expr)) {
-  using namespace loop;
-  Kernel kernel;
-  kernel.name = "map";
-  kernel.pool = std::make_shared<Pool>();
-  Pool& pool = *kernel.pool;
-  BufferRef x = kernel.add_buffer({"x", DType::f32, 4 * lanes});
-  BufferRef y = kernel.add_buffer({"y", DType::f32, 4 * lanes, Space::global, true});
-  Var i = kernel.add_var({"i", VarKind::loop, DType::i64, 1, 0, 3});
-  Expr at = pool.var(i) * pool.integer(lanes);
-  Store store{y, at, f(pool.load(x, at, DType::f32, lanes)), {}};
-  kernel.body.push_back(
-      {For{i, pool.integer(0), pool.integer(4), 1, LoopKind::parallel, {{store}}}});
-  return kernel;
-}
-
 int count(const std::string& text, const std::string& word) {
   int n = 0;
   for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; ++at) ++n;
@@ -149,7 +111,7 @@ TEST_P(EmitTest, MinAndMaxGiveNanWhenEitherSideIsNan) {
     Memories memory = make_random_memory(kernel, 1);
     for (size_t i = 0; i < 32; i += 3) std::memcpy(&memory[0][4 * i], &kNan, 4);
     Memories expected = memory;
-    ASSERT_TRUE(evaluate(kernel, expected).ok());
+    ASSERT_TRUE(evaluate_kernel(kernel, expected).ok());
     ASSERT_TRUE(run_compiled(kernel, {GetParam(), true}, memory).ok());
     EXPECT_EQ(first_difference(DType::f32, expected[1], memory[1]), -1);
   }

@@ -20,7 +20,7 @@ constexpr DType kAll[] = {DType::b8,  DType::u8,  DType::i8,   DType::i16, DType
 
 class Generator {
  public:
-  explicit Generator(uint64_t seed) : random_(seed) {
+  Generator(uint64_t seed, bool has_fma) : random_(seed), has_fma_(has_fma) {
     kernel_.name = "random";
     kernel_.pool = std::make_shared<Pool>();
     constexpr int kLanes[] = {4, 8, 16};
@@ -151,7 +151,10 @@ class Generator {
       return unary(kOps[pick(7)], a);
     }
     Expr b = value(dtype, lanes, depth - 1);
-    if (dtype >= DType::f32 && chance(30)) return fma(a, b, value(dtype, lanes, depth - 1));
+    if (dtype >= DType::f32 && chance(30)) {
+      Expr c = value(dtype, lanes, depth - 1);
+      return has_fma_ ? fma(a, b, c) : a * b + c;
+    }
     if (chance(20)) {
       Expr bound = constant_like(a, static_cast<double>(pick(9)) - 4.5);
       return chance(50) ? max(a, bound) : min(bound, a);
@@ -310,6 +313,7 @@ class Generator {
   }
 
   std::mt19937_64 random_;
+  bool has_fma_;
   Kernel kernel_;
   int lanes_ = 8;
   std::vector<BufferRef> inputs_, outputs_;
@@ -356,7 +360,9 @@ void put(std::byte* at, T value) {
 
 }  // namespace
 
-loop::Kernel make_random_kernel(uint64_t seed) { return Generator(seed).build(); }
+loop::Kernel make_random_kernel(uint64_t seed, bool has_fma) {
+  return Generator(seed, has_fma).build();
+}
 
 std::vector<std::vector<std::byte>> make_random_memory(const loop::Kernel& kernel, uint64_t seed) {
   std::mt19937_64 random(seed * 77 + 1);
