@@ -1,0 +1,147 @@
+// The function around a kernel: parameters, buffers, and what callers must know.
+#include <fmt/format.h>
+
+#include "backends/wasm/kernel_emitter.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe::wasm {
+namespace {
+
+constexpr int64_t kAlign = 64;
+
+Diag unsupported(const loop::Kernel& kernel, std::string_view message) {
+  return Diag{.code = code::kUnsupported,
+              .loc = kernel.origins.empty() ? Loc::unknown() : kernel.origins.front(),
+              .message = fmt::format("the wasm target cannot compile kernel '{}': {}", kernel.name,
+                                     message)};
+}
+
+int64_t padded_bytes(const loop::Buffer& buffer) {
+  return (buffer.size * dtype_bytes(buffer.dtype) + kAlign - 1) / kAlign * kAlign;
+}
+
+Result<int64_t> scratch_bytes(const loop::Kernel& kernel) {
+  int64_t total = 0;
+  for (const loop::Buffer& buffer : kernel.buffers) {
+    if (buffer.space == loop::Space::global) continue;
+    if (buffer.size < 0 || buffer.size > kMaxScratchBytes ||
+        (total += padded_bytes(buffer)) > kMaxScratchBytes)
+      return unsupported(kernel, fmt::format("its scratch buffers exceed {} bytes at '{}'",
+                                             kMaxScratchBytes, buffer.name));
+  }
+  return total;
+}
+
+std::vector<Type> params_of(const loop::Kernel& kernel) {
+  std::vector<Type> params(3, Type::i32);
+  for (const loop::Buffer& buffer : kernel.buffers)
+    if (buffer.space == loop::Space::global) params.push_back(Type::i32);
+  return params;
+}
+
+}  // namespace
+
+Form form_of(DType dtype) {
+  switch (dtype) {
+    case DType::i64:
+      return Form::i64;
+    case DType::f64:
+      return Form::f64;
+    case DType::f16:
+    case DType::bf16:
+    case DType::f32:
+      return Form::f32;
+    default:
+      return Form::i32;
+  }
+}
+
+int width_of(DType dtype) { return dtype == DType::i64 || dtype == DType::f64 ? 8 : 4; }
+
+Type type_of(DType dtype) {
+  constexpr Type kTypes[] = {Type::i32, Type::i64, Type::f32, Type::f64};
+  return kTypes[static_cast<size_t>(form_of(dtype))];
+}
+
+Result<KernelFrame> kernel_frame(const loop::Kernel& kernel) {
+  const loop::For* loop =
+      kernel.body.size() == 1 ? std::get_if<loop::For>(&kernel.body.front().kind) : nullptr;
+  if (!loop || loop->kind != loop::LoopKind::parallel)
+    return unsupported(kernel, "its body is not one parallel loop");
+  const loop::IntConst* lo = loop::as_int(loop->lo);
+  const loop::IntConst* hi = loop::as_int(loop->hi);
+  if (!lo || !hi) return unsupported(kernel, "the bounds of its parallel loop are not constant");
+  if (loop->step < 1) return unsupported(kernel, "the step of its parallel loop is not positive");
+  constexpr int64_t kLimit = INT32_MAX;
+  if (lo->value < -kLimit || hi->value > kLimit || loop->step > kLimit - hi->value)
+    return unsupported(kernel, "the bounds of its parallel loop need more than 32 bits");
+  KernelFrame frame{lo->value, hi->value, loop->step, 0};
+  LATHE_TRY(frame.scratch_bytes, scratch_bytes(kernel));
+  return frame;
+}
+
+Result<Function> emit_kernel(const loop::Kernel& kernel, const std::string& symbol,
+                             const EmitOptions& options) {
+  LATHE_TRY(KernelFrame frame, kernel_frame(kernel));
+  (void)frame;
+  Function function;
+  LATHE_DO(KernelEmitter(kernel, options).run(symbol, function));
+  return function;
+}
+
+KernelEmitter::KernelEmitter(const loop::Kernel& kernel, const EmitOptions& options)
+    : kernel_(kernel),
+      ranges_(kernel),
+      options_(options),
+      builder_(params_of(kernel)),
+      vars_(kernel.vars.size()),
+      regs_(kernel.regs.size()),
+      slots_(kernel.vars.size() + kernel.regs.size() + kernel.buffers.size()) {}
+
+Status KernelEmitter::run(const std::string& symbol, Function& out) {
+  out.name = symbol;
+  scopes_.push_back({false, true, false, {}, {}, {}});
+  for (const loop::Buffer& buffer : kernel_.buffers)
+    if (buffer.space == loop::Space::global)
+      out.param_names.push_back(fmt::format("{}.{}", buffer.name, out.param_names.size()));
+  out.param_names.insert(out.param_names.end(), {"lo", "hi", "scratch"});
+  place_buffers();
+  emit_block(kernel_.body);
+  if (error_) return *std::move(error_);
+  builder_.finish(out);
+  return Ok{};
+}
+
+void KernelEmitter::place_buffers() {
+  uint32_t num_globals = 0;
+  for (const loop::Buffer& buffer : kernel_.buffers)
+    if (buffer.space == loop::Space::global) ++num_globals;
+  parallel_lo_ = builder_.param(num_globals);
+  parallel_hi_ = builder_.param(num_globals + 1);
+  scratch_ = builder_.param(num_globals + 2);
+  int64_t offset = 0;
+  uint32_t arg = 0;
+  for (const loop::Buffer& buffer : kernel_.buffers) {
+    if (buffer.space == loop::Space::global) {
+      buffers_.push_back(builder_.param(arg++));
+    } else {
+      buffers_.push_back(int_op(Form::i32, BinaryOp::add, scratch_, int_of(Form::i32, offset)));
+      offset += padded_bytes(buffer);
+    }
+  }
+}
+
+Ref KernelEmitter::fail(std::string message) {
+  if (!error_) error_ = unsupported(kernel_, message);
+  return builder_.i32(0);
+}
+
+// Of the right shape, so that what goes on until the error is seen stays in bounds.
+Lanes KernelEmitter::failed(std::string message, const loop::ExprNode& like) {
+  Ref ref = fail(std::move(message));
+  int width = width_of(like.dtype);
+  size_t count = like.lanes == 1 ? 1 : static_cast<size_t>(parts_of(like.lanes, width));
+  return {std::vector<Ref>(count, ref), width};
+}
+
+}  // namespace lathe::wasm

@@ -1,0 +1,209 @@
+// Program to module: kernels, a function for each launch, and their driver.
+#include "backends/wasm/emit_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/loop/expand_math.h"
+#include "ir/loop/text.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe::wasm {
+namespace {
+
+// Whether two buffers of a launch can be the same memory.
+bool may_overlap(const Program& program, BufferId a, BufferId b) {
+  if (a == b) return true;
+  const ProgramBuffer& x = program.buffers[static_cast<size_t>(a)];
+  const ProgramBuffer& y = program.buffers[static_cast<size_t>(b)];
+  return x.kind == BufferKind::temporary && y.kind == BufferKind::temporary && x.offset >= 0 &&
+         y.offset >= 0 && x.offset < y.offset + y.num_bytes && y.offset < x.offset + x.num_bytes;
+}
+
+bool is_noalias(const Program& program, const loop::Kernel& kernel, const KernelLaunch& launch) {
+  std::vector<bool> is_written;
+  for (const loop::Buffer& buffer : kernel.buffers)
+    if (buffer.space == loop::Space::global) is_written.push_back(buffer.is_written);
+  for (size_t i = 0; i < launch.buffers.size(); ++i)
+    for (size_t j = i + 1; j < launch.buffers.size(); ++j)
+      if ((is_written[i] || is_written[j]) &&
+          may_overlap(program, launch.buffers[i], launch.buffers[j]))
+        return false;
+  return true;
+}
+
+Instr constant(int64_t value) { return {.op = Op::i32_const, .low = static_cast<uint64_t>(value)}; }
+
+class ProgramEmitter {
+ public:
+  ProgramEmitter(const Program& program, Isa isa)
+      : program_(program), isa_(isa), function_of_(program.kernels.size(), -1) {}
+
+  Result<CompiledProgram> run() {
+    result_.module.name = program_.name;
+    LATHE_DO(emit_kernels());
+    LATHE_TRY(result_.layout, plan_layout(program_, scratch_bytes_));
+    result_.module.num_pages = static_cast<uint32_t>(result_.layout.num_bytes / kPageBytes);
+    for (size_t i = 0; i < program_.init.size(); ++i)
+      LATHE_DO(emit_launch(program_.init[i], fmt::format("init{}", i), &result_.layout.staged[i]));
+    Function all{.name = "run"};
+    for (size_t i = 0; i < program_.steps.size(); ++i) {
+      all.body.push_back({Op::call, static_cast<uint32_t>(result_.module.functions.size())});
+      LATHE_DO(emit_launch(program_.steps[i], fmt::format("step{}", i), nullptr));
+    }
+    result_.module.functions.push_back(std::move(all));
+    for (size_t id = 0; id < program_.buffers.size(); ++id) {
+      const ProgramBuffer& buffer = program_.buffers[id];
+      if (buffer.kind == BufferKind::constant && !buffer.bytes.empty())
+        result_.module.segments.push_back(
+            {static_cast<uint32_t>(result_.layout.address[id]), &buffer.bytes});
+    }
+    return std::move(result_);
+  }
+
+ private:
+  Status emit_kernels() {
+    std::vector<bool> is_used(program_.kernels.size()), noalias(program_.kernels.size(), true);
+    for (const auto* launches : {&program_.init, &program_.steps})
+      for (const Launch& launch : *launches) {
+        auto* kernel = std::get_if<KernelLaunch>(&launch.kind);
+        if (!kernel) continue;
+        auto index = static_cast<size_t>(kernel->kernel);
+        is_used[index] = true;
+        if (!is_noalias(program_, program_.kernels[index], *kernel)) noalias[index] = false;
+      }
+    for (size_t i = 0; i < program_.kernels.size(); ++i) {
+      if (!is_used[i]) continue;
+      LATHE_DO(loop::verify(program_.kernels[i], true));
+      loop::Kernel kernel = program_.kernels[i];
+      loop::expand_math(kernel);
+      LATHE_TRY(KernelFrame frame, kernel_frame(kernel));
+      scratch_bytes_ = std::max(scratch_bytes_, frame.scratch_bytes);
+      std::string name = fmt::format("k{}", i);
+      LATHE_TRY(Function function, emit_kernel(kernel, name, {isa_, noalias[i]}));
+      function_of_[i] = static_cast<int>(result_.module.functions.size());
+      result_.module.functions.push_back(std::move(function));
+    }
+    return Ok{};
+  }
+
+  // `staged` is where an init launch finds the weights that only init reads.
+  Status emit_launch(const Launch& launch, std::string name, const std::vector<Placement>* staged) {
+    Function function{.name = std::move(name)};
+    if (!launch.label.empty()) function.notes.emplace_back(0, launch.label);
+    auto push_address = [&](BufferId id) {
+      int64_t address = result_.layout.address[static_cast<size_t>(id)];
+      for (size_t i = 0; staged && i < staged->size(); ++i)
+        if ((*staged)[i].buffer == id) address = (*staged)[i].address;
+      function.body.push_back(constant(address));
+    };
+    if (auto* kernel = std::get_if<KernelLaunch>(&launch.kind)) {
+      auto index = static_cast<size_t>(kernel->kernel);
+      LATHE_TRY(KernelFrame frame, kernel_frame(program_.kernels[index]));
+      if (frame.lo < frame.hi) {
+        for (BufferId id : kernel->buffers) push_address(id);
+        function.body.push_back(constant(frame.lo));
+        function.body.push_back(constant(frame.hi));
+        function.body.push_back(constant(result_.layout.scratch));
+        function.body.push_back({Op::call, static_cast<uint32_t>(function_of_[index])});
+      }
+    } else if (auto* copy = std::get_if<CopyLaunch>(&launch.kind)) {
+      push_address(copy->destination);
+      push_address(copy->source);
+      function.body.push_back(
+          constant(program_.buffers[static_cast<size_t>(copy->source)].num_bytes));
+      function.body.push_back({Op::memory_copy});
+    } else {
+      return Diag{.code = code::kUnavailable,
+                  .loc = launch.origins.empty() ? Loc::unknown() : launch.origins.front(),
+                  .message = fmt::format("the wasm target runs kernel and copy launches, '{}' in "
+                                         "program '{}' is another kind",
+                                         launch.label, program_.name)};
+    }
+    result_.module.functions.push_back(std::move(function));
+    return Ok{};
+  }
+
+  const Program& program_;
+  Isa isa_;
+  std::vector<int> function_of_;  // by kernel, -1 when no launch uses it
+  int64_t scratch_bytes_ = 0;
+  CompiledProgram result_;
+};
+
+// ---- JSON ---------------------------------------------------------------------------------------
+
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\')
+      result += fmt::format("\\{}", c);
+    else if (static_cast<unsigned char>(c) < 0x20)
+      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    else
+      result += c;
+  }
+  return result + "\"";
+}
+
+std::string place_json(const Program& program, BufferId id, int64_t address) {
+  const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(id)];
+  const std::string& name = buffer.kind == BufferKind::weight ? buffer.weight : buffer.name;
+  return fmt::format(R"({{"name": {}, "address": {}, "bytes": {}}})", quoted(name), address,
+                     buffer.num_bytes);
+}
+
+std::string places_json(const Program& program, const std::vector<Placement>& places) {
+  std::string text;
+  for (const Placement& place : places)
+    text += (text.empty() ? "" : ", ") + place_json(program, place.buffer, place.address);
+  return "[" + text + "]";
+}
+
+std::string launch_json(const Program& program, const Layout& layout, const Launch& launch,
+                        const std::string& function) {
+  std::string text =
+      fmt::format(R"({{"function": {}, "label": {})", quoted(function), quoted(launch.label));
+  auto* kernel = std::get_if<KernelLaunch>(&launch.kind);
+  if (!kernel) return text + "}";
+  const loop::Kernel& source = program.kernels[static_cast<size_t>(kernel->kernel)];
+  Result<KernelFrame> frame = kernel_frame(source);
+  if (!frame.ok()) return text + "}";
+  text += fmt::format(R"(, "kernel": "k{}", "arguments": [)", kernel->kernel);
+  for (size_t i = 0; i < kernel->buffers.size(); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : ", ",
+                        layout.address[static_cast<size_t>(kernel->buffers[i])]);
+  return text + fmt::format(R"(], "lo": {}, "hi": {}, "step": {}, "grain": {}, "scratch": {}}})",
+                            frame->lo, frame->hi, frame->step, source.grain, frame->scratch_bytes);
+}
+
+}  // namespace
+
+Result<CompiledProgram> emit_program(const Program& program, Isa isa) {
+  return ProgramEmitter(program, isa).run();
+}
+
+std::string layout_json(const Program& program, const CompiledProgram& compiled) {
+  const Layout& layout = compiled.layout;
+  auto ports = [&](const std::vector<BufferId>& ids) {
+    std::vector<Placement> places;
+    for (BufferId id : ids) places.push_back({id, layout.address[static_cast<size_t>(id)]});
+    return places_json(program, places);
+  };
+  std::string init, steps;
+  for (size_t i = 0; i < program.init.size(); ++i)
+    init += fmt::format("{}\n    {{\"function\": \"init{}\", \"label\": {}, \"weights\": {}}}",
+                        i == 0 ? "" : ",", i, quoted(program.init[i].label),
+                        places_json(program, layout.staged[i]));
+  for (size_t i = 0; i < program.steps.size(); ++i)
+    steps += fmt::format("{}\n    {}", i == 0 ? "" : ",",
+                         launch_json(program, layout, program.steps[i], fmt::format("step{}", i)));
+  return fmt::format(
+      "{{\n  \"pages\": {},\n  \"scratch\": {},\n  \"weights\": {},\n  \"init\": [{}],\n"
+      "  \"inputs\": {},\n  \"outputs\": {},\n  \"steps\": [{}]\n}}\n",
+      compiled.module.num_pages, layout.scratch, places_json(program, layout.weights), init,
+      ports(program.inputs), ports(program.outputs), steps);
+}
+
+}  // namespace lathe::wasm

@@ -1,0 +1,34 @@
+// One module for a program:
+//
+//   k0, k1, ...        its kernels (emit.h)
+//   init0, init1, ...  one for each launch of init, in order
+//   step0, step1, ...  one for each launch of steps
+//   run                all steps
+//
+// The host puts layout.weights and, before each init launch, what is staged for it into memory;
+// then inputs, `run`, outputs. Hosts with workers call kernels over parts of their range instead.
+#pragma once
+#include <string>
+
+#include "backends/wasm/emit.h"
+#include "backends/wasm/layout.h"
+#include "backends/wasm/module.h"
+#include "ir/program/program.h"
+#include "ir/support/result.h"
+
+namespace lathe::wasm {
+
+struct CompiledProgram {
+  Module module;  // its segments point into the program
+  Layout layout;
+};
+
+// The program must be verified and outlive the result. Launches other than kernels and copies are
+// an error.
+Result<CompiledProgram> emit_program(const Program& program, Isa isa);
+
+// What a host needs to drive the module, as JSON: the memory's size, where weights, inputs and
+// outputs go, and each launch with its function, or its kernel's with arguments and range.
+std::string layout_json(const Program& program, const CompiledProgram& compiled);
+
+}  // namespace lathe::wasm

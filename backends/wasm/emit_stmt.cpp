@@ -1,0 +1,301 @@
+// Statements: loops, branches, register arrays.
+//
+// A serial loop is emitted rotated (body first, test at the end), inside a branch when it may run
+// zero times. Elements of register arrays are variables, so neither loops nor branches join values.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backends/wasm/emit_lanes.h"
+#include "backends/wasm/kernel_emitter.h"
+
+namespace lathe::wasm {
+
+using loop::Block;
+using loop::For;
+using loop::If;
+using loop::Let;
+using loop::LoopKind;
+using loop::RegArray;
+using loop::SetReg;
+using loop::Stmt;
+
+struct KernelEmitter::Effects {
+  std::vector<uint32_t> arrays;   // assigned, and declared outside
+  std::vector<uint32_t> buffers;  // stored to
+  bool has_loop = false;          // a serial or parallel one
+};
+
+namespace {
+
+template <class T>
+void add_unique(std::vector<T>& list, T item) {
+  if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
+}
+
+void collect(const Block& block, std::vector<uint32_t>& declared, auto& effects) {
+  size_t outer = declared.size();
+  for (const Stmt& stmt : block) {
+    if (auto* loop = std::get_if<For>(&stmt.kind)) {
+      effects.has_loop |= loop->kind != LoopKind::unroll;
+      collect(loop->body, declared, effects);
+    } else if (auto* branch = std::get_if<If>(&stmt.kind)) {
+      collect(branch->then_body, declared, effects);
+      collect(branch->else_body, declared, effects);
+    } else if (auto* declare = std::get_if<loop::DeclareRegs>(&stmt.kind)) {
+      declared.push_back(declare->array.id);
+    } else if (auto* set = std::get_if<SetReg>(&stmt.kind)) {
+      if (std::find(declared.begin(), declared.end(), set->array.id) == declared.end())
+        add_unique(effects.arrays, set->array.id);
+    } else if (auto* store = std::get_if<loop::Store>(&stmt.kind)) {
+      add_unique(effects.buffers, store->buffer.id);
+    }
+  }
+  declared.resize(outer);
+}
+
+}  // namespace
+
+KernelEmitter::Effects KernelEmitter::effects_of(const Block& block) const {
+  Effects effects;
+  std::vector<uint32_t> declared;
+  collect(block, declared, effects);
+  return effects;
+}
+
+void KernelEmitter::emit_block(const Block& block) {
+  for (const Stmt& stmt : block) {
+    if (error_) return;
+    emit_stmt(stmt);
+  }
+}
+
+void KernelEmitter::count_statement() {
+  if (++num_statements_ > kMaxStatements)
+    fail(fmt::format("it expands to more than {} statements", kMaxStatements));
+}
+
+void KernelEmitter::emit_stmt(const Stmt& stmt) {
+  count_statement();
+  struct Dispatch {
+    KernelEmitter& e;
+    void operator()(const For& s) const { e.emit_for(s); }
+    void operator()(const If& s) const { e.emit_if(s); }
+    void operator()(const Let& s) const { e.emit_let(s); }
+    void operator()(const loop::DeclareRegs& s) const { e.declare_regs(s.array); }
+    void operator()(const SetReg& s) const { e.set_reg(s); }
+    void operator()(const loop::Store& s) const { e.emit_store(s); }
+    void operator()(const loop::Prefetch&) const {}
+  };
+  std::visit(Dispatch{*this}, stmt.kind);
+}
+
+void KernelEmitter::emit_for(const For& loop) {
+  if (loop.step < 1) {
+    fail(fmt::format("a loop has the step {}", loop.step));
+    return;
+  }
+  if (loop.kind == LoopKind::parallel) return emit_loop(loop, parallel_lo_, parallel_hi_);
+  Ref lo = emit(loop.lo).ref(), hi = emit(loop.hi).ref();
+  std::optional<int64_t> first = builder_.int_constant(lo), end = builder_.int_constant(hi);
+  bool is_single = first && end && *first >= *end - loop.step;  // or empty
+  if (!is_single && loop.kind != LoopKind::unroll) return emit_loop(loop, lo, hi);
+  if (first && end)
+    emit_unrolled(loop, *first, *end);
+  else
+    fail("the bounds of an unroll loop are not constant");
+}
+
+void KernelEmitter::emit_unrolled(const For& loop, int64_t lo, int64_t hi) {
+  for (int64_t i = lo; i < hi && !error_; i += loop.step) {
+    count_statement();
+    VarValue& var = vars_[loop.var.id];
+    var.lanes = {{int_of(fits_i32({i, i}) ? Form::i32 : Form::i64, i)}, 8};
+    var.linear.reset();
+    touch(slot(loop.var), 0);
+    emit_block(loop.body);
+  }
+}
+
+// Marks a slot as changed in the scope `level`.
+void KernelEmitter::touch(size_t slot_index, int level) { slots_[slot_index] = {++clock_, level}; }
+
+void KernelEmitter::note_changes(const Effects& effects) {
+  int depth = static_cast<int>(scopes_.size()) - 1;
+  for (uint32_t id : effects.arrays) touch(slot(RegArray{id}), depth);
+  for (uint32_t id : effects.buffers) touch(slot(loop::BufferRef{id}), depth);
+  if (options_.is_noalias || effects.buffers.empty()) return;
+  for (uint32_t id = 0; id < kernel_.buffers.size(); ++id) touch(slot(loop::BufferRef{id}), depth);
+}
+
+void KernelEmitter::open_scope(bool is_leaf_loop, bool always_runs, bool is_if) {
+  scopes_.push_back({is_leaf_loop, always_runs, is_if, {}, {}, {}});
+  builder_.open_scope();
+}
+
+FunctionBuilder::Code KernelEmitter::close_scope() {
+  for (const loop::ExprNode* node : scopes_.back().memos) memo_.erase(node);
+  for (const PointerKey& key : scopes_.back().pointers) pointers_.erase(key);
+  bool is_if = scopes_.back().is_if;
+  scopes_.pop_back();
+  int depth = static_cast<int>(scopes_.size()) - 1;
+  for (Slot& s : slots_) s.level = std::min(s.level, depth);
+  if (!is_if) last_loop_end_ = ++clock_;
+  return builder_.close_scope();
+}
+
+void KernelEmitter::emit_loop(const For& loop, Ref lo, Ref hi) {
+  const loop::VarInfo& info = kernel_.vars[loop.var.id];
+  bool is_parallel = loop.kind == LoopKind::parallel;
+  // The counter also takes the first value beyond the range.
+  bool is_narrow = is_parallel || (info.min >= INT32_MIN && info.max <= INT32_MAX - loop.step &&
+                                   fits_i32(loop.lo) && fits_i32(loop.hi));
+  Form form = is_narrow ? Form::i32 : Form::i64;
+  lo = is_narrow ? as_i32(lo) : as_i64(lo);
+  hi = is_narrow ? as_i32(hi) : as_i64(hi);
+  Op less = is_narrow ? Op::i32_lt_s : Op::i64_lt_s;
+  std::optional<int64_t> first = builder_.int_constant(lo), end = builder_.int_constant(hi);
+  bool always_runs = is_parallel || (first && end);  // emit_for took the empty ones
+  Local counter = builder_.local(is_narrow ? Type::i32 : Type::i64);
+  builder_.set(counter, lo);
+  Ref runs = always_runs ? Ref{} : builder_.op(less, {lo, hi});
+
+  Effects effects = effects_of(loop.body);
+  open_scope(!effects.has_loop, always_runs, false);
+  Ref index = builder_.steady(counter);
+  if (!is_parallel && is_narrow) {
+    scopes_.back().counter = index;
+    scopes_.back().lo = lo;
+    scopes_.back().step = loop.step;
+  }
+  VarValue& var = vars_[loop.var.id];
+  var.lanes = {{index}, 8};
+  var.linear.reset();
+  touch(slot(loop.var), static_cast<int>(scopes_.size()) - 1);
+  note_changes(effects);
+  emit_block(loop.body);
+
+  for (const Bump& bump : scopes_.back().bumps) {
+    Ref moved =
+        builder_.op(Op::i32_add, {builder_.steady(bump.pointer), int_of(Form::i32, bump.bytes)});
+    builder_.set(bump.pointer, moved);
+  }
+  Ref next = builder_.op(is_narrow ? Op::i32_add : Op::i64_add, {index, int_of(form, loop.step)});
+  builder_.set(counter, next);
+  Ref again = builder_.op(less, {builder_.get(counter), hi});
+  FunctionBuilder::Code body = close_scope();
+  std::string note = info.name;
+  if (runs) {
+    builder_.open_scope();
+    builder_.loop(body, again, note);
+    builder_.branch(runs, builder_.close_scope(), {});
+  } else {
+    builder_.loop(body, again, note);
+  }
+  note_changes(effects);
+}
+
+void KernelEmitter::emit_if(const If& branch) {
+  Ref condition = emit(branch.condition).ref();
+  if (std::optional<int64_t> known = builder_.int_constant(condition)) {
+    emit_block(*known != 0 ? branch.then_body : branch.else_body);
+    return;
+  }
+  const Block* bodies[2] = {&branch.then_body, &branch.else_body};
+  Effects effects[2] = {effects_of(branch.then_body), effects_of(branch.else_body)};
+  FunctionBuilder::Code codes[2];
+  for (int side = 0; side < 2; ++side) {
+    open_scope(false, false, true);
+    // What either side assigns is a variable that may have changed here.
+    for (const Effects& e : effects) note_changes(e);
+    emit_block(*bodies[side]);
+    codes[side] = close_scope();
+  }
+  builder_.branch(condition, codes[0], codes[1]);
+  note_changes(effects[0]);
+  note_changes(effects[1]);
+}
+
+void KernelEmitter::emit_let(const Let& let) {
+  Placed placed = emit(let.value);
+  VarValue& var = vars_[let.var.id];
+  var.lanes = placed.lanes;
+  var.linear.reset();
+  if (let.value->dtype == DType::i64 && let.value->lanes == 1)
+    var.linear = resolve(split(let.value));
+  touch(slot(let.var), placed.level);
+}
+
+void KernelEmitter::declare_regs(RegArray array) {
+  const loop::RegInfo& info = kernel_.regs[array.id];
+  int64_t count = 1;
+  for (int64_t extent : info.shape) count *= extent;
+  if (count > kMaxStatements) {
+    fail(fmt::format("register array '{}' has more than {} elements", info.name, kMaxStatements));
+    return;
+  }
+  bool is_vector = info.lanes > 1;
+  auto num_parts = static_cast<size_t>(is_vector ? parts_of(info.lanes, width_of(info.dtype)) : 1);
+  std::vector<Element>& elements = regs_[array.id];
+  elements.assign(static_cast<size_t>(count), {});
+  for (Element& element : elements)
+    for (size_t part = 0; part < num_parts; ++part)
+      element.parts.push_back(builder_.local(is_vector ? Type::v128 : type_of(info.dtype)));
+  touch(slot(array), static_cast<int>(scopes_.size()) - 1);
+}
+
+std::optional<size_t> KernelEmitter::reg_element(RegArray array, const std::vector<Expr>& indices) {
+  const loop::RegInfo& info = kernel_.regs[array.id];
+  int64_t flat = 0;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    std::optional<int64_t> index = constant_of(indices[i]);
+    if (!index || *index < 0 || *index >= info.shape[i]) {
+      fail(fmt::format("an index of register array '{}' is {}", info.name,
+                       index ? "out of range" : "not constant after unrolling"));
+      return std::nullopt;
+    }
+    flat = flat * info.shape[i] + *index;
+  }
+  if (static_cast<size_t>(flat) >= regs_[array.id].size()) {
+    fail(fmt::format("register array '{}' is used outside of its block", info.name));
+    return std::nullopt;
+  }
+  return static_cast<size_t>(flat);
+}
+
+void KernelEmitter::set_reg(const SetReg& set) {
+  const loop::RegInfo& info = kernel_.regs[set.array.id];
+  Lanes value = emit(set.value).lanes;
+  std::optional<size_t> at = reg_element(set.array, set.indices);
+  if (error_) return;
+  if (info.lanes > 1 && info.dtype == DType::b8) value = mask_width(info.lanes, value, 4);
+  if (info.lanes == 1 && info.dtype == DType::i64) value.parts = {as_i64(value.ref())};
+  const Element& element = regs_[set.array.id][*at];
+  for (size_t part = 0; part < element.parts.size(); ++part)
+    builder_.set(element.parts[part], value.parts[part]);
+  touch(slot(set.array), static_cast<int>(scopes_.size()) - 1);
+}
+
+// Read where it was last set, so that what depends on it alone can leave the loops inside; once,
+// because there every reading is a local of its own.
+Placed KernelEmitter::read_reg(Expr e) {
+  const auto& read = std::get<loop::RegRead>(e->kind);
+  std::optional<size_t> at = reg_element(read.array, read.indices);
+  if (!at) return {failed("", *e.node()), 0};
+  Element& element = regs_[read.array.id][*at];
+  const Slot& changed = slots_[slot(read.array)];
+  bool is_outer = changed.level + 1 < static_cast<int>(scopes_.size());
+  if (is_outer && element.time >= changed.changed) return {element.outer, changed.level};
+  Lanes lanes = at_level(changed.level, [&] {
+    Lanes result{{}, width_of(e->dtype)};
+    for (Local part : element.parts) result.parts.push_back(builder_.get(part));
+    return result;
+  });
+  if (is_outer) {
+    element.outer = lanes;
+    element.time = clock_;
+  }
+  return {lanes, changed.level};
+}
+
+}  // namespace lathe::wasm

@@ -1,0 +1,143 @@
+// Addresses by walking the buffers; see layout.h.
+#include "backends/wasm/layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "backends/wasm/emit.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe::wasm {
+namespace {
+
+constexpr int64_t kAlign = 64;
+constexpr int64_t kMostBytes = int64_t{4} << 30;
+
+// Of a buffer: also an empty one has a start that can be read.
+int64_t room(int64_t num_bytes) {
+  return std::max((num_bytes + kAlign - 1) / kAlign * kAlign, kReadableBytes);
+}
+
+std::vector<bool> used_by(const Program& program, const std::vector<Launch>& launches) {
+  std::vector<bool> used(program.buffers.size());
+  for (const Launch& launch : launches)
+    for (BufferId id : buffers_of(launch)) used[static_cast<size_t>(id)] = true;
+  return used;
+}
+
+class Planner {
+ public:
+  Planner(const Program& program, int64_t scratch_bytes)
+      : program_(program),
+        in_init_(used_by(program, program.init)),
+        in_steps_(used_by(program, program.steps)) {
+    for (BufferId id : program.outputs) in_steps_[static_cast<size_t>(id)] = true;
+    layout_.address.assign(program.buffers.size(), -1);
+    place_kept();
+    int64_t start = at_;
+    layout_.persistent_bytes = start - kLeastAddress;
+    layout_.scratch = take(scratch_bytes);  // both need it
+    int64_t shared = at_;
+    place_init();
+    int64_t init_end = at_;
+    at_ = shared;
+    place_calls();
+    int64_t end = std::max(at_, init_end) + kAlign;
+    layout_.num_bytes = (end + kPageBytes - 1) / kPageBytes * kPageBytes;
+    calls_bytes_ = at_ - shared;
+    init_bytes_ = init_end - shared;
+  }
+
+  Result<Layout> result() {
+    if (layout_.num_bytes <= kMostBytes) return std::move(layout_);
+    constexpr double kMiB = 1 << 20;
+    auto mib = [&](int64_t bytes) { return static_cast<double>(bytes) / kMiB; };
+    return Diag{.code = code::kTooLarge,
+                .loc = Loc::unknown(),
+                .message = fmt::format(
+                    "program '{}' needs {:.0f} MiB of memory, and WebAssembly has 4096: {:.0f} of "
+                    "packed weights and constants, {:.0f} for a call, {:.0f} while packing",
+                    program_.name, std::ceil(mib(layout_.num_bytes)), mib(layout_.persistent_bytes),
+                    mib(calls_bytes_), mib(init_bytes_))};
+  }
+
+ private:
+  const ProgramBuffer& buffer(size_t id) const { return program_.buffers[id]; }
+
+  int64_t take(int64_t num_bytes) {
+    int64_t address = at_;
+    at_ += room(num_bytes);
+    return address;
+  }
+
+  void place_kept() {
+    for (size_t id = 0; id < program_.buffers.size(); ++id) {
+      const ProgramBuffer& b = buffer(id);
+      bool is_weight = b.kind == BufferKind::weight && in_steps_[id];
+      if (b.kind != BufferKind::constant && b.kind != BufferKind::persistent && !is_weight)
+        continue;
+      layout_.address[id] = take(b.num_bytes);
+      if (is_weight) layout_.weights.push_back({static_cast<BufferId>(id), layout_.address[id]});
+    }
+  }
+
+  // Temporaries lie in their arena where memory planning put them, others behind it.
+  void place_temporaries(bool of_init, int64_t arena_bytes) {
+    int64_t arena = take(arena_bytes);
+    for (size_t id = 0; id < program_.buffers.size(); ++id) {
+      const ProgramBuffer& b = buffer(id);
+      if (b.kind != BufferKind::temporary || in_init_[id] != of_init) continue;
+      layout_.address[id] = b.offset >= 0 ? arena + b.offset : take(b.num_bytes);
+    }
+  }
+
+  void place_init() {
+    place_temporaries(true, program_.init_arena_bytes);
+    int64_t staging = at_, end = at_;
+    for (const Launch& launch : program_.init) {
+      at_ = staging;
+      std::vector<Placement> staged;
+      for (BufferId id : buffers_of(launch)) {
+        auto index = static_cast<size_t>(id);
+        bool is_known = std::any_of(staged.begin(), staged.end(),
+                                    [&](const Placement& p) { return p.buffer == id; });
+        if (buffer(index).kind != BufferKind::weight || in_steps_[index] || is_known) continue;
+        staged.push_back({id, take(buffer(index).num_bytes)});
+      }
+      layout_.staged.push_back(std::move(staged));
+      end = std::max(end, at_);
+    }
+    at_ = end;
+  }
+
+  void place_calls() {
+    for (size_t id = 0; id < program_.buffers.size(); ++id)
+      if (buffer(id).kind == BufferKind::input || buffer(id).kind == BufferKind::output)
+        layout_.address[id] = take(buffer(id).num_bytes);
+    int64_t arena = at_;
+    place_temporaries(false, program_.arena_bytes);
+    layout_.arena_bytes = at_ - arena;
+  }
+
+  const Program& program_;
+  std::vector<bool> in_init_, in_steps_;
+  Layout layout_;
+  int64_t at_ = kLeastAddress;
+  int64_t calls_bytes_ = 0, init_bytes_ = 0;
+};
+
+}  // namespace
+
+std::vector<BufferId> buffers_of(const Launch& launch) {
+  if (auto* kernel = std::get_if<KernelLaunch>(&launch.kind)) return kernel->buffers;
+  if (auto* copy = std::get_if<CopyLaunch>(&launch.kind)) return {copy->source, copy->destination};
+  return {};
+}
+
+Result<Layout> plan_layout(const Program& program, int64_t scratch_bytes) {
+  return Planner(program, scratch_bytes).result();
+}
+
+}  // namespace lathe::wasm
