@@ -1,0 +1,49 @@
+// A program in a Node process of its own.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+#include "backends/wasm/emit_program.h"
+#include "backends/wasm/node/process.h"
+
+namespace lathe::wasm {
+
+class NodeExecutable final : public Executable {
+ public:
+  // Emits, starts Node, and runs init with one launch's weights in memory at a time. One thread
+  // runs it, whatever the options ask for.
+  static Result<std::unique_ptr<Executable>> create(const Program& program,
+                                                    const CompileOptions& options, Isa isa,
+                                                    const NodeInfo& node);
+
+  Status run(std::span<const BufferView> inputs, std::span<const BufferView> outputs) override;
+  const ExecutableStats& stats() const override { return stats_; }
+  std::vector<double> step_seconds() const override { return step_seconds_; }
+  void set_timing(bool on) override { is_timing_ = on; }
+
+ private:
+  struct Port {
+    std::string name;
+    uint32_t address;
+    size_t num_bytes;
+  };
+
+  NodeExecutable() = default;
+  Status run_init(const Program& program, const Layout& layout, const CompileOptions& options);
+  Status write_weights(const Program& program, const std::vector<Placement>& places,
+                       const CompileOptions& options);
+  Status check_ports(std::span<const BufferView> views, const std::vector<Port>& ports,
+                     const char* what) const;
+
+  std::string name_;
+  std::unique_ptr<NodeProcess> process_;
+  std::vector<Port> inputs_, outputs_;
+  size_t num_steps_ = 0;
+  ExecutableStats stats_;
+  bool is_timing_ = false;
+  std::vector<double> step_seconds_;
+};
+
+}  // namespace lathe::wasm
