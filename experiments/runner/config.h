@@ -56,7 +56,7 @@ struct ExperimentConfig {
   std::vector<Variant> variants = {{"default", "default"}};
   std::vector<std::string> targets = {"cpu"};
   Numerics numerics = Numerics::standard;
-  std::string isa;           // "avx2", "avx512"; empty: the best of this machine
+  std::string isa;           // of the target that has it; empty: the best of this machine
   std::vector<int> threads;  // empty: every core
   std::string dtype;         // empty: the model's own
   MeasureOptions measure;

@@ -10,6 +10,7 @@
 
 #include "frontend/driver/files.h"
 #include "ir/support/diag_codes.h"
+#include "ir/target/target.h"
 
 namespace lathe {
 
@@ -87,7 +88,9 @@ class Runner {
     }
     for (const std::string& target : c.targets) {
       if (target == "interp") continue;
-      Result<std::unique_ptr<Backend>> backend = make_backend(target, c.isa);
+      const Target* machine = find_target(c.isa);  // an instruction set is of one target
+      bool is_other = machine != nullptr && machine->name != target;
+      Result<std::unique_ptr<Backend>> backend = make_backend(target, is_other ? "" : c.isa);
       if (!backend.ok()) return placed(std::move(backend).error(), c.isa_loc);
       backends_[target] = *std::move(backend);
     }
@@ -165,7 +168,8 @@ class Runner {
         LATHE_DO(add_interpreter(model, ref));
         continue;
       }
-      for (int threads : config().threads)
+      // One thread runs WebAssembly, so more would measure the same.
+      for (int threads : target == "wasm" ? std::vector<int>{1} : config().threads)
         for (const Variant& variant : config().variants) {
           double share = static_cast<double>(candidates_.size()) / static_cast<double>(total);
           LATHE_DO(progress(0.3 * share, fmt::format("{}  compiling {}", ref.name, variant.name)));

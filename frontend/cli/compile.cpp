@@ -82,9 +82,10 @@ int run(const CompileArguments& arguments, const std::string& command_line) {
   BuildFailure failure;
   Result<std::string> bytes = emit(*loaded, arguments.emit, failure);
   if (!bytes.ok()) return report(bytes.error(), failure.locs, failure.reproducer);
-  if (arguments.output.empty() && arguments.emit == "object" && isatty(STDOUT_FILENO) != 0)
+  bool is_binary = arguments.emit == "object" || arguments.emit == "wasm";
+  if (arguments.output.empty() && is_binary && isatty(STDOUT_FILENO) != 0)
     return report(
-        {code::kBadValue, Loc::unknown(), "an object file is not for a terminal; give -o FILE"},
+        {code::kBadValue, Loc::unknown(), "machine code is not for a terminal; give -o FILE"},
         locs);
   if (arguments.output.empty()) {
     fmt::print("{}", *bytes);
@@ -102,7 +103,8 @@ void add_compile(CLI::App& app, Session& session) {
   CLI::App* command = app.add_subcommand("compile", "Show what a model becomes");
   auto arguments = std::make_shared<CompileArguments>();
   arguments->model.add_to(*command);
-  command->add_option("--emit", arguments->emit, "graph, loops, llvm, asm or object");
+  command->add_option("--emit", arguments->emit,
+                      "graph, loops; cpu: llvm, asm, object; wasm: wasm, wat, layout");
   command->add_option("-o,--output", arguments->output, "a file; standard output unless given");
   command->callback([arguments, &session] {
     session.action = [arguments, &session] { return run(*arguments, session.command_line); };

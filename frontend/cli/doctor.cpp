@@ -1,6 +1,7 @@
 // lathe doctor: what this machine offers, and what is missing.
 #include <fmt/format.h>
 
+#include "backends/wasm/node/backend.h"
 #include "frontend/cli/command.h"
 #include "frontend/cli/format.h"
 #include "frontend/cli/terminal.h"
@@ -17,8 +18,10 @@ namespace {
 // "ok" or the reason why a target cannot be used.
 std::string state_of(const std::string& target, const std::string& isa, bool color) {
   Result<std::unique_ptr<Backend>> backend = make_backend(target, isa);
-  return backend.ok() ? styled("ok", Style::good, color)
-                      : styled("no", Style::bad, color) + "  " + backend.error().message;
+  Status runs = target == "wasm" ? check_wasm(isa) : Status(Ok{});
+  if (backend.ok() && runs.ok()) return styled("ok", Style::good, color);
+  const Diag& why = backend.ok() ? runs.error() : backend.error();
+  return styled("no", Style::bad, color) + "  " + why.message;
 }
 
 int run() {
@@ -31,8 +34,10 @@ int run() {
   table.add({"processor", fmt::format("{}, {}", machine.cpu, plural(machine.cores, "core"))});
   table.add({"memory", format_bytes(machine.memory_bytes)});
   table.add({"system", machine.system});
-  for (const std::string& isa : target_names())
-    table.add({"cpu, " + isa, state_of("cpu", isa, color)});
+  for (const std::string& isa : target_names()) {
+    const std::string& target = find_target(isa)->name;
+    table.add({target + ", " + isa, state_of(target, isa, color)});
+  }
   table.add({"interp", styled("ok", Style::good, color) + "  slow and exact, the check's word"});
   table.add({"ops", format_count(static_cast<int64_t>(builtin_registry().rows().size()))});
   table.add({"passes", format_count(static_cast<int64_t>(builtin_passes().size()))});

@@ -13,8 +13,9 @@ void ModelFlags::add_to(CLI::App& command) {
                      "a path (.pt2, .json, .json.gz, .lathe) or a graph's name");
   command.add_option("--weights", weights, "file, or random:SEED");
   command.add_option("--dims", dims, "sizes of symbolic dims, such as s0=8");
-  command.add_option("--target", target, "cpu");
-  command.add_option("--isa", isa, "avx2 or avx512; this machine's best unless given");
+  command.add_option("--target", target, "cpu or wasm");
+  command.add_option("--isa", isa,
+                     "avx2, avx512, simd128, relaxed; the best there is unless given");
   command.add_option("--threads", threads, "every core unless given")->check(CLI::Range(1, 1024));
   command.add_option("--numerics", numerics, "default, or strict: the same bits on every target");
   command.add_option("--passes", passes, "pipeline text; `lathe list passes` shows the words");

@@ -2,15 +2,17 @@
 #include <fmt/format.h>
 
 #include "backends/cpu/backend.h"
+#include "backends/wasm/node/backend.h"
 #include "frontend/driver/build.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
 
-std::vector<std::string> backend_names() { return {"cpu"}; }
+std::vector<std::string> backend_names() { return {"cpu", "wasm"}; }
 
 Result<std::unique_ptr<Backend>> make_backend(const std::string& target, const std::string& isa) {
   if (target == "cpu") return make_cpu_backend(isa);
+  if (target == "wasm") return make_wasm_backend(isa);
   std::string near = nearest(target, backend_names());
   return Diag{
       code::kBadValue, Loc::unknown(),
