@@ -9,7 +9,10 @@ namespace {
 class FullModel : public testing::TestWithParam<std::string> {};
 
 TEST_P(FullModel, AgreesWithTheInterpreter) {
-  expect_model_runs({.path = GetParam(), .weights = "random:0"});
+  // What core forms give a target is what the others do; WebAssembly takes minutes for them.
+  bool is_core = GetParam().find(".core.") != std::string::npos;
+  expect_model_runs(
+      {.path = GetParam(), .weights = "random:0", .targets = is_core ? "cpu" : "cpu,wasm"});
 }
 
 std::vector<std::string> full_models() {

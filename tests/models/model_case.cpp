@@ -1,4 +1,4 @@
-// One model is a study of one row for each number of threads, measured once.
+// One model is a study of one row for each target and number of threads, measured once.
 #include "tests/models/model_case.h"
 
 #include <gtest/gtest.h>
@@ -50,21 +50,21 @@ void expect_equals_pytorch(const Study& study, const std::string& expected_path)
 void expect_model_runs(const ModelCase& model) {
   LocTable locs;
   ExperimentConfig config;
-  std::vector<Flag> flags = {{"model", model.path},
-                             {"inputs", model.inputs},
-                             {"weights", model.weights},
-                             {"threads", "1,2"},
-                             {"measure", "warmup=0,repeats=1,min_ms=0"}};
+  std::vector<Flag> flags = {
+      {"model", model.path},      {"inputs", model.inputs},
+      {"weights", model.weights}, {"targets", model.targets},
+      {"threads", "1,2"},         {"measure", "warmup=0,repeats=1,min_ms=0"}};
   Status status = apply_flags(flags, "", locs, config);
   ASSERT_TRUE(status.ok()) << status.error().message;
   BuildFailure failure;
   Result<Study> study = run_study(config, {.keep_outputs = true}, locs, failure);
   ASSERT_TRUE(study.ok()) << render(study.error(), failure.locs);
   for (const StudyRow& row : study->rows) {
-    EXPECT_TRUE(row.passed()) << row.threads << " threads: " << row.agreement->why;
-    fmt::print("{}, {} threads: {:.0f} ms to compile, {:.2f} ms, {} kernels, error {:.1e}\n",
-               row.model, row.threads, row.compile_ms, row.samples.median(), row.kernels,
-               row.agreement->max_abs_error);
+    EXPECT_TRUE(row.passed()) << row.target << ", " << row.threads
+                              << " threads: " << row.agreement->why;
+    fmt::print("{}, {}, {} threads: {:.0f} ms to compile, {:.2f} ms, {} kernels, error {:.1e}\n",
+               row.model, row.target, row.threads, row.compile_ms, row.samples.median(),
+               row.kernels, row.agreement->max_abs_error);
   }
   if (!model.expected.empty()) expect_equals_pytorch(*study, model.expected);
 }

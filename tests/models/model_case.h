@@ -1,4 +1,4 @@
-// Runs one model on the CPU and holds it against the interpreter.
+// Runs one model on its targets and holds it against the interpreter.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,6 +9,7 @@ struct ModelCase {
   std::string path;
   std::string inputs = "random:0";  // or an .npz
   std::string weights = "file";
+  std::string targets = "cpu,wasm";
   std::string expected;  // an .npz of PyTorch's results; empty: none
 };
 
