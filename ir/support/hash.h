@@ -1,5 +1,6 @@
 // 64-bit structural hashing: deterministic across runs and machines, unlike std::hash.
 #pragma once
+#include <concepts>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -8,8 +9,11 @@ namespace lathe {
 
 class Hasher {
  public:
-  // Mixes one word (the finaliser of SplitMix64, Steele et al. 2014).
-  Hasher& add(uint64_t word) {
+  // Mixes one word (the finaliser of SplitMix64, Steele et al. 2014). A narrower integer hashes as
+  // its value does in 64 bits, so that sizes hash alike on machines of 32 bits.
+  template <std::integral Integer>
+  Hasher& add(Integer value) {
+    const uint64_t word = static_cast<uint64_t>(value);
     uint64_t z = state_ ^ (word + 0x9e3779b97f4a7c15ull + (state_ << 6));
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;

@@ -1,13 +1,22 @@
 // Names, promotion and rounding of element types.
 #include "ir/type/dtype.h"
 
-#include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <utility>
 
 namespace lathe {
 namespace {
+
+// std::bit_cast, which the library for WebAssembly lacks.
+template <class To, class From>
+To bits_as(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  std::memcpy(&to, &from, sizeof to);
+  return to;
+}
 
 struct DTypeRow {
   std::string_view name;
@@ -33,10 +42,10 @@ double round_float(const FloatFormat& format, double value) {
   double rounded;
   if (std::fabs(value) >= std::ldexp(1.0, format.min_exponent)) {
     const int dropped = 52 - format.mantissa_bits;
-    uint64_t bits = std::bit_cast<uint64_t>(value);
+    uint64_t bits = bits_as<uint64_t>(value);
     bits += (uint64_t{1} << (dropped - 1)) - 1 + ((bits >> dropped) & 1);
     bits &= ~((uint64_t{1} << dropped) - 1);
-    rounded = std::bit_cast<double>(bits);
+    rounded = bits_as<double>(bits);
   } else {
     const double quantum = std::ldexp(1.0, format.min_exponent - format.mantissa_bits);
     rounded = std::nearbyint(value / quantum) * quantum;
@@ -103,10 +112,10 @@ double round_to(DType dtype, double value) {
   return value;
 }
 
-float bf16_to_f32(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+float bf16_to_f32(uint16_t bits) { return bits_as<float>(static_cast<uint32_t>(bits) << 16); }
 
 uint16_t f32_to_bf16(float value) {
-  uint32_t bits = std::bit_cast<uint32_t>(value);
+  uint32_t bits = bits_as<uint32_t>(value);
   if (std::isnan(value)) return static_cast<uint16_t>((bits >> 16) | 0x40);
   bits += 0x7fff + ((bits >> 16) & 1);
   return static_cast<uint16_t>(bits >> 16);
@@ -118,14 +127,14 @@ float f16_to_f32(uint16_t bits) {
   const uint32_t mantissa = bits & 0x3ff;
   if (exponent == 0) {  // zero or subnormal: mantissa units of 2^-24
     const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
-    return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));
+    return bits_as<float>(sign | bits_as<uint32_t>(magnitude));
   }
   const uint32_t wide = exponent == 0x1f ? 0xff : exponent + 112;
-  return std::bit_cast<float>(sign | (wide << 23) | (mantissa << 13));
+  return bits_as<float>(sign | (wide << 23) | (mantissa << 13));
 }
 
 uint16_t f32_to_f16(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t bits = bits_as<uint32_t>(value);
   const uint32_t sign = (bits >> 16) & 0x8000;
   if (std::isnan(value)) return static_cast<uint16_t>(sign | 0x7e00 | ((bits >> 13) & 0x3ff));
   const double rounded = std::fabs(round_float(kF16, static_cast<double>(value)));
@@ -135,7 +144,7 @@ uint16_t f32_to_f16(float value) {
   } else if (rounded < 0x1p-14) {
     magnitude = static_cast<uint32_t>(rounded * 0x1p24);
   } else {
-    const uint32_t wide = std::bit_cast<uint32_t>(static_cast<float>(rounded));
+    const uint32_t wide = bits_as<uint32_t>(static_cast<float>(rounded));
     magnitude = (((wide >> 23) - 112) << 10) | ((wide >> 13) & 0x3ff);
   }
   return static_cast<uint16_t>(sign | magnitude);
