@@ -72,8 +72,12 @@ Result<std::optional<FileBytes>> read_config(const ZipReader& zip, const std::st
   return std::optional<FileBytes>();
 }
 
-Result<ModelFile> open_archive(FileBytes bytes, ModelFile model, const OpenOptions& options) {
-  LATHE_TRY(ZipReader zip, ZipReader::open(std::move(bytes)));
+}  // namespace
+
+Result<ModelFile> open_archive(FileSource source, std::string file, const OpenOptions& options) {
+  ModelFile model;
+  model.file = std::move(file);
+  LATHE_TRY(ZipReader zip, ZipReader::open(std::move(source)));
   LATHE_TRY(model.root, find_root(zip));
   if (const ZipEntry* order = zip.find(model.root + "byteorder")) {
     LATHE_TRY(FileBytes text, zip.read(*order, 64, true));
@@ -95,11 +99,12 @@ Result<ModelFile> open_archive(FileBytes bytes, ModelFile model, const OpenOptio
   return model;
 }
 
-}  // namespace
+const ZipEntry* ModelFile::find_payload(std::string_view folder, std::string_view name) const {
+  return archive ? archive->find(fmt::format("{}data/{}/{}", root, folder, name)) : nullptr;
+}
 
 Result<FileBytes> ModelFile::payload(std::string_view folder, std::string_view name) const {
-  const ZipEntry* entry =
-      archive ? archive->find(fmt::format("{}data/{}/{}", root, folder, name)) : nullptr;
+  const ZipEntry* entry = find_payload(folder, name);
   if (!entry)
     return Diag{code::kMissingWeight, Loc::unknown(),
                 fmt::format("the archive has no entry data/{}/{}", folder, name)};
@@ -111,7 +116,8 @@ Result<ModelFile> open_model(FileBytes bytes, std::string file, const OpenOption
   ModelFile model;
   model.file = std::move(file);
   std::string_view text = bytes.text();
-  if (starts_with(text, "PK")) return open_archive(std::move(bytes), std::move(model), options);
+  if (starts_with(text, "PK"))
+    return open_archive(whole_file(std::move(bytes)), std::move(model.file), options);
   model.program_name = model.file;
   if (starts_with(text, "\x1f\x8b")) {
     LATHE_TRY(std::string json, inflate_bytes(text, DeflateFormat::gzip, options.max_json_bytes));

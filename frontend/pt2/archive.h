@@ -21,6 +21,8 @@ struct ModelFile {
   std::string root;  // folder of all entries in the archive, with its slash; may be empty
   uint64_t max_inflated_payload_bytes = 0;
 
+  // The entry data/weights/NAME or data/constants/NAME; null when there is none.
+  const ZipEntry* find_payload(std::string_view folder, std::string_view name) const;
   // Bytes of data/weights/NAME or data/constants/NAME: in place when stored. A missing entry is a
   // `missing-weight`.
   Result<FileBytes> payload(std::string_view folder, std::string_view name) const;
@@ -35,5 +37,9 @@ struct OpenOptions {
 
 // Tells the three forms apart by their first bytes. Diags have no location.
 Result<ModelFile> open_model(FileBytes bytes, std::string file, const OpenOptions& options = {});
+
+// A PT2 archive of which only the directory and the JSON records are read.
+Result<ModelFile> open_archive(FileSource source, std::string file,
+                               const OpenOptions& options = {});
 
 }  // namespace lathe::pt2

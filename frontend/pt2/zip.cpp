@@ -32,9 +32,6 @@ class Bytes {
  public:
   Bytes(const std::byte* data, size_t size) : data_(data), size_(size) {}
   size_t size() const { return size_; }
-  bool holds(uint64_t begin, uint64_t length) const {
-    return begin <= size_ && length <= size_ - begin;
-  }
   // Only when holds(at, width).
   uint64_t read(size_t at, size_t width) const {
     uint64_t value = 0;
@@ -57,26 +54,32 @@ struct Directory {
   uint64_t begin = 0, size = 0, count = 0;
 };
 
-Result<Directory> find_directory(const Bytes& file) {
-  constexpr size_t kLongestComment = 65535;
-  if (file.size() < kEndSize) return bad("too short for a zip file");
-  size_t lowest = file.size() - std::min(file.size(), kEndSize + kLongestComment);
-  size_t end = file.size() - kEndSize;
-  while (file.u32(end) != kEndSignature || file.u16(end + 20) != file.size() - end - kEndSize) {
-    if (end == lowest) return bad("no zip directory at the end; the file may be cut short");
+Result<Directory> find_directory(const FileSource& file) {
+  constexpr uint64_t kLongestComment = 65535;
+  if (file.size < kEndSize) return bad("too short for a zip file");
+  uint64_t tail_size = std::min(file.size, kLocator64Size + kEndSize + kLongestComment);
+  uint64_t tail_begin = file.size - tail_size;
+  LATHE_TRY(FileBytes tail_bytes, file.read(tail_begin, tail_size));
+  Bytes tail(tail_bytes.data, tail_bytes.size);
+  size_t end = tail.size() - kEndSize;
+  while (tail.u32(end) != kEndSignature || tail.u16(end + 20) != tail.size() - end - kEndSize) {
+    if (end == 0) return bad("no zip directory at the end; the file may be cut short");
     --end;
   }
-  Directory directory{file.u32(end + 16), file.u32(end + 12), file.u16(end + 10)};
-  if (file.u16(end + 4) != file.u16(end + 6)) return bad("zip files of several disks are not read");
-  if (end >= kLocator64Size && file.u32(end - kLocator64Size) == kLocator64Signature) {
-    uint64_t at = file.u64(end - kLocator64Size + 8);
-    if (!file.holds(at, kEnd64Size) || file.u32(at) != kEnd64Signature)
-      return bad("the zip64 directory record is not where its locator says");
-    directory = {file.u64(at + 48), file.u64(at + 40), file.u64(at + 32)};
+  Directory directory{tail.u32(end + 16), tail.u32(end + 12), tail.u16(end + 10)};
+  if (tail.u16(end + 4) != tail.u16(end + 6)) return bad("zip files of several disks are not read");
+  if (end >= kLocator64Size && tail.u32(end - kLocator64Size) == kLocator64Signature) {
+    uint64_t at = tail.u64(end - kLocator64Size + 8);
+    Diag missing = bad("the zip64 directory record is not where its locator says");
+    if (!file.holds(at, kEnd64Size)) return missing;
+    LATHE_TRY(FileBytes record_bytes, file.read(at, kEnd64Size));
+    Bytes record(record_bytes.data, record_bytes.size);
+    if (record.u32(0) != kEnd64Signature) return missing;
+    directory = {record.u64(48), record.u64(40), record.u64(32)};
   }
   if (!file.holds(directory.begin, directory.size))
     return bad(fmt::format("the zip directory ({} bytes at {}) lies outside the file of {} bytes",
-                           directory.size, directory.begin, file.size()));
+                           directory.size, directory.begin, file.size));
   if (directory.count > directory.size / kCentralSize)
     return bad(fmt::format("the zip directory of {} bytes cannot hold {} entries", directory.size,
                            directory.count));
@@ -84,25 +87,25 @@ Result<Directory> find_directory(const Bytes& file) {
 }
 
 // Replaces fields that read 0xffffffff by those of the zip64 extra field, in their fixed order.
-Status read_zip64(const Bytes& file, size_t at, size_t length, ZipEntry& entry, uint64_t& header) {
-  bool any = entry.size == kIn64 || entry.packed_size == kIn64 || header == kIn64;
+Status read_zip64(const Bytes& directory, size_t at, size_t length, ZipEntry& entry) {
+  bool any = entry.size == kIn64 || entry.packed_size == kIn64 || entry.header == kIn64;
   for (size_t end = at + length; any && at + 4 <= end;) {
-    uint16_t id = file.u16(at), size = file.u16(at + 2);
+    uint16_t id = directory.u16(at), size = directory.u16(at + 2);
     at += 4;
     if (size > end - at) break;
     if (id == kExtraZip64) {
       size_t field_end = at + size;
-      uint64_t values[3] = {entry.size, entry.packed_size, header};
+      uint64_t values[3] = {entry.size, entry.packed_size, entry.header};
       for (uint64_t& value : values) {
         if (value != kIn64) continue;
         if (field_end - at < 8)
           return bad(fmt::format("entry '{}': short zip64 field", entry.name));
-        value = file.u64(at);
+        value = directory.u64(at);
         at += 8;
       }
       entry.size = values[0];
       entry.packed_size = values[1];
-      header = values[2];
+      entry.header = values[2];
       return Ok{};
     }
     at += size;
@@ -110,23 +113,25 @@ Status read_zip64(const Bytes& file, size_t at, size_t length, ZipEntry& entry, 
   return Ok{};
 }
 
-// Reads the directory record at `at`, which moves to the next one.
-Result<ZipEntry> read_entry(const Bytes& file, uint64_t& at, uint64_t directory_end) {
-  if (directory_end - at < kCentralSize || file.u32(at) != kCentralSignature)
-    return bad(fmt::format("broken zip directory record at byte {}", at));
-  size_t name_size = file.u16(at + 28), extra_size = file.u16(at + 30);
-  size_t record_size = kCentralSize + name_size + extra_size + file.u16(at + 32);
-  if (directory_end - at < record_size)
-    return bad(fmt::format("the zip directory record at byte {} is cut short", at));
+// Reads the record at `at` of the directory, which moves to the next one. `begin` is where the
+// directory lies in the file.
+Result<ZipEntry> read_entry(const FileSource& file, const Bytes& directory, uint64_t begin,
+                            size_t& at) {
+  if (directory.size() - at < kCentralSize || directory.u32(at) != kCentralSignature)
+    return bad(fmt::format("broken zip directory record at byte {}", begin + at));
+  size_t name_size = directory.u16(at + 28), extra_size = directory.u16(at + 30);
+  size_t record_size = kCentralSize + name_size + extra_size + directory.u16(at + 32);
+  if (directory.size() - at < record_size)
+    return bad(fmt::format("the zip directory record at byte {} is cut short", begin + at));
   ZipEntry entry;
-  entry.name = file.text(at + kCentralSize, name_size);
-  entry.crc = file.u32(at + 16);
-  entry.packed_size = file.u32(at + 20);
-  entry.size = file.u32(at + 24);
-  uint64_t header = file.u32(at + 42);
-  LATHE_DO(read_zip64(file, at + kCentralSize + name_size, extra_size, entry, header));
-  uint16_t method = file.u16(at + 10);
-  if (file.u16(at + 8) & 1) return bad(fmt::format("entry '{}' is encrypted", entry.name));
+  entry.name = directory.text(at + kCentralSize, name_size);
+  entry.crc = directory.u32(at + 16);
+  entry.packed_size = directory.u32(at + 20);
+  entry.size = directory.u32(at + 24);
+  entry.header = directory.u32(at + 42);
+  LATHE_DO(read_zip64(directory, at + kCentralSize + name_size, extra_size, entry));
+  uint16_t method = directory.u16(at + 10);
+  if (directory.u16(at + 8) & 1) return bad(fmt::format("entry '{}' is encrypted", entry.name));
   if (method != kMethodStored && method != kMethodDeflated)
     return bad(fmt::format("entry '{}' uses zip method {}; stored (0) and deflated (8) are read",
                            entry.name, method));
@@ -134,14 +139,8 @@ Result<ZipEntry> read_entry(const Bytes& file, uint64_t& at, uint64_t directory_
   if (!entry.is_deflated && entry.packed_size != entry.size)
     return bad(fmt::format("stored entry '{}' has two sizes, {} and {}", entry.name,
                            entry.packed_size, entry.size));
-  // The local header repeats name and extra field, possibly with other lengths.
-  if (!file.holds(header, kLocalSize) || file.u32(header) != kLocalSignature)
-    return bad(fmt::format("entry '{}' has no header at byte {}", entry.name, header));
-  uint64_t data = header + kLocalSize + file.u16(header + 26) + file.u16(header + 28);
-  if (!file.holds(data, entry.packed_size))
-    return bad(fmt::format("entry '{}' ({} bytes at {}) lies outside the file of {} bytes",
-                           entry.name, entry.packed_size, data, file.size()));
-  entry.begin = data;
+  if (!file.holds(entry.header, kLocalSize))
+    return bad(fmt::format("entry '{}' has no header at byte {}", entry.name, entry.header));
   at += record_size;
   return entry;
 }
@@ -155,19 +154,33 @@ void put(std::string& out, uint64_t value, int width) {
 
 }  // namespace
 
-Result<ZipReader> ZipReader::open(FileBytes file) {
-  Bytes bytes(file.data, file.size);
-  LATHE_TRY(Directory directory, find_directory(bytes));
+Result<ZipReader> ZipReader::open(FileSource file) {
+  LATHE_TRY(Directory directory, find_directory(file));
+  LATHE_TRY(FileBytes bytes, file.read(directory.begin, directory.size));
+  Bytes records(bytes.data, bytes.size);
   ZipReader reader;
   reader.file_ = std::move(file);
-  uint64_t at = directory.begin;
+  size_t at = 0;
   for (uint64_t i = 0; i < directory.count; ++i) {
-    LATHE_TRY(ZipEntry entry, read_entry(bytes, at, directory.begin + directory.size));
+    LATHE_TRY(ZipEntry entry, read_entry(reader.file_, records, directory.begin, at));
     if (!reader.index_.emplace(entry.name, reader.entries_.size()).second)
       return bad(fmt::format("two entries are named '{}'", entry.name));
     reader.entries_.push_back(std::move(entry));
   }
   return reader;
+}
+
+Result<uint64_t> ZipReader::data_begin(const ZipEntry& entry) const {
+  LATHE_TRY(FileBytes bytes, file_.read(entry.header, kLocalSize));
+  Bytes header(bytes.data, bytes.size);
+  if (header.u32(0) != kLocalSignature)
+    return bad(fmt::format("entry '{}' has no header at byte {}", entry.name, entry.header));
+  // It repeats name and extra field, possibly with other lengths.
+  uint64_t data = entry.header + kLocalSize + header.u16(26) + header.u16(28);
+  if (!file_.holds(data, entry.packed_size))
+    return bad(fmt::format("entry '{}' ({} bytes at {}) lies outside the file of {} bytes",
+                           entry.name, entry.packed_size, data, file_.size));
+  return data;
 }
 
 const ZipEntry* ZipReader::find(std::string_view name) const {
@@ -180,20 +193,17 @@ Result<FileBytes> ZipReader::read(const ZipEntry& entry, uint64_t max_size, bool
     return Diag{code::kTooLarge, Loc::unknown(),
                 fmt::format("entry '{}' holds {} bytes, at most {} are read", entry.name,
                             entry.size, max_size)};
-  FileBytes bytes =
-      file_.slice(static_cast<size_t>(entry.begin), static_cast<size_t>(entry.packed_size));
-  if (entry.is_deflated) {
-    auto inflated =
-        inflate_bytes(bytes.text(), DeflateFormat::raw, static_cast<size_t>(entry.size));
-    if (!inflated.ok() || inflated->size() != entry.size)
-      return bad(fmt::format("entry '{}': {}", entry.name,
-                             inflated.ok() ? "inflates to fewer bytes than the directory says"
-                                           : inflated.error().message));
-    bytes = own_bytes(*std::move(inflated));
-  }
-  if (check_crc && crc32_of(bytes.text()) != entry.crc)
+  LATHE_TRY(uint64_t begin, data_begin(entry));
+  auto bytes = entry.is_deflated ? file_.inflate(begin, entry.packed_size, entry.size)
+                                 : file_.read(begin, entry.packed_size);
+  if (!bytes.ok() && bytes.error().code == code::kUnavailable) return std::move(bytes).error();
+  if (!bytes.ok()) return bad(fmt::format("entry '{}': {}", entry.name, bytes.error().message));
+  if (bytes->size != entry.size)
+    return bad(
+        fmt::format("entry '{}': inflates to fewer bytes than the directory says", entry.name));
+  if (check_crc && crc32_of(bytes->text()) != entry.crc)
     return bad(fmt::format("entry '{}' does not match its checksum", entry.name));
-  return bytes;
+  return *std::move(bytes);
 }
 
 Status ZipWriter::add(std::string_view name, std::string_view bytes, bool deflate) {

@@ -1,21 +1,23 @@
-// The directory of a zip file over mapped bytes: where each entry lies, every offset and size
-// checked. Stored entries are used in place. Zip64 is read and written; encryption, several disks
-// and methods other than stored and deflated are refused.
+// The directory of a zip file: where each entry lies, every offset and size checked. Of the file
+// only the directory and the entries that are asked for are read; stored entries are used in place.
+// Zip64 is read and written; encryption, several disks and methods other than stored and deflated
+// are refused.
 #pragma once
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "frontend/pt2/file_bytes.h"
+#include "frontend/pt2/file_source.h"
 
 namespace lathe {
 
 struct ZipEntry {
   std::string name;
   bool is_deflated = false;
-  uint64_t begin = 0;        // of the data, in the file
+  uint64_t header = 0;       // where its header lies, before the data
   uint64_t packed_size = 0;  // bytes in the file
   uint64_t size = 0;         // bytes once inflated
   uint32_t crc = 0;
@@ -24,17 +26,21 @@ struct ZipEntry {
 class ZipReader {
  public:
   // Diags have no location; the message names the entry or byte.
-  static Result<ZipReader> open(FileBytes file);
+  static Result<ZipReader> open(FileSource file);
+  static Result<ZipReader> open(FileBytes file) { return open(whole_file(std::move(file))); }
 
   const std::vector<ZipEntry>& entries() const { return entries_; }  // in directory order
   const ZipEntry* find(std::string_view name) const;                 // null when there is none
+
+  // Where the entry's data begin in the file: its header says.
+  Result<uint64_t> data_begin(const ZipEntry& entry) const;
 
   // The entry's bytes: in place when stored, a buffer when deflated. At most `max_size` bytes.
   // `check_crc` reads them all; weights are not checked, to leave their pages untouched.
   Result<FileBytes> read(const ZipEntry& entry, uint64_t max_size, bool check_crc) const;
 
  private:
-  FileBytes file_;
+  FileSource file_;
   std::vector<ZipEntry> entries_;
   std::map<std::string, size_t, std::less<>> index_;
 };
