@@ -53,12 +53,9 @@ Status read_signature(const pt2::ExportedProgram& program, const pt2::ModelFile&
   return Ok{};
 }
 
-Status import_into(ImportedModel& model, FileBytes bytes, const ImportTable& table,
+Status import_into(ImportedModel& model, const pt2::ModelFile& file, const ImportTable& table,
                    const Registry& ops, const ImportOptions& options) {
   LocTable& locs = model.module.locs;
-  pt2::OpenOptions open_options;
-  open_options.model = options.model;
-  LATHE_TRY(pt2::ModelFile file, pt2::open_model(std::move(bytes), model.file, open_options));
   LATHE_TRY(auto document, json::parse(file.program.text(), file.program_name, locs));
   LATHE_TRY(pt2::ExportedProgram program, pt2::read_program(*document, locs));
   model.torch_version = program.torch_version;
@@ -71,8 +68,8 @@ Status import_into(ImportedModel& model, FileBytes bytes, const ImportTable& tab
 
   Symbols symbols(*document, model.module);
   LATHE_DO(symbols.add_ranges(program.range_constraints));
-  LATHE_DO(load_weights(file, graph_module.signature, graph_module.graph, symbols,
-                        options.allow_missing_weights, model.module));
+  LATHE_DO(load_weights(file, graph_module.signature, graph_module.graph, symbols, options,
+                        model.module, model.weight_places));
   model.module.graphs.push_back(std::make_unique<Graph>());
   GraphImporter importer(*document, program, symbols, table, ops, model);
   LATHE_DO(importer.run());
@@ -81,16 +78,30 @@ Status import_into(ImportedModel& model, FileBytes bytes, const ImportTable& tab
 
 }  // namespace
 
+Result<ImportedModel> import_model(const pt2::ModelFile& file, const ImportTable& table,
+                                   const Registry& ops, const ImportOptions& options,
+                                   LocTable* locs_on_error) {
+  ImportedModel model;
+  model.file = file.file;
+  Status status = import_into(model, file, table, ops, options);
+  if (status.ok()) return model;
+  Diag diag = std::move(status).error();
+  if (diag.loc.is_unknown()) diag.loc = model.module.locs.text(file.file, 0, 0);
+  if (locs_on_error) *locs_on_error = std::move(model.module.locs);
+  return diag;
+}
+
 Result<ImportedModel> import_model(FileBytes bytes, const std::string& file,
                                    const ImportTable& table, const Registry& ops,
                                    const ImportOptions& options, LocTable* locs_on_error) {
-  ImportedModel model;
-  model.file = file;
-  Status status = import_into(model, std::move(bytes), table, ops, options);
-  if (status.ok()) return model;
-  Diag diag = std::move(status).error();
-  if (diag.loc.is_unknown()) diag.loc = model.module.locs.text(file, 0, 0);
-  if (locs_on_error) *locs_on_error = std::move(model.module.locs);
+  pt2::OpenOptions open_options;
+  open_options.model = options.model;
+  Result<pt2::ModelFile> opened = pt2::open_model(std::move(bytes), file, open_options);
+  if (opened.ok()) return import_model(*opened, table, ops, options, locs_on_error);
+  LocTable locs;
+  Diag diag = std::move(opened).error();
+  if (diag.loc.is_unknown()) diag.loc = locs.text(file, 0, 0);
+  if (locs_on_error) *locs_on_error = std::move(locs);
   return diag;
 }
 

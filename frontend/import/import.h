@@ -3,6 +3,7 @@
 //
 // Knows no operator by name: the rows' imports say which node a call becomes (ir/op/import_call.h).
 #pragma once
+#include <map>
 #include <string>
 
 #include "frontend/import/signature.h"
@@ -16,11 +17,21 @@ struct ImportOptions {
   std::string model = {};  // which model of an archive that holds several; empty: "model"
   // A graph without weights: Weight::data then has a type and row-major strides, but no bytes.
   bool allow_missing_weights = false;
+  // Their bytes are not touched: Weight::data has a type and the file's strides, and
+  // ImportedModel::weight_places says where to read.
+  bool leave_weights = false;
+};
+
+// A weight inside its file: an entry of the archive, and the byte of its first element there.
+struct WeightPlace {
+  std::string entry;
+  int64_t first_byte = 0;
 };
 
 struct ImportedModel {
   Module module;  // its locations, weights (alive as long as the module) and symbols included
   Signature signature;
+  std::map<std::string, WeightPlace> weight_places;  // by name; of weights that the file holds
   std::string file;
   std::string torch_version;
   std::string schema_version;  // "8.20"
@@ -37,6 +48,10 @@ Result<ImportedModel> import_model(const std::string& path, const ImportTable& t
 Result<ImportedModel> import_model(FileBytes bytes, const std::string& file,
                                    const ImportTable& table, const Registry& ops,
                                    const ImportOptions& options = {},
+                                   LocTable* locs_on_error = nullptr);
+// Of a file that is open already; options.model has no meaning then.
+Result<ImportedModel> import_model(const pt2::ModelFile& file, const ImportTable& table,
+                                   const Registry& ops, const ImportOptions& options = {},
                                    LocTable* locs_on_error = nullptr);
 
 }  // namespace lathe

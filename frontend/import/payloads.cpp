@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "frontend/import/import.h"
 #include "ir/graph/tensor.h"
 #include "ir/support/diag_codes.h"
 
@@ -94,30 +95,40 @@ Status read_strides(const pt2::TensorMeta& meta, std::vector<int64_t>& strides, 
               fmt::format("weight '{}' needs one constant stride a dim", name)};
 }
 
-// The tensor inside its payload, whose bytes are those of a whole storage.
-Status place(TensorData& data, FileBytes payload, int64_t offset, const std::string& name) {
+// Whether a payload of `payload_size` bytes, those of a whole storage, holds the tensor. None at
+// all is fine: exported without data (from fake tensors), which is as good as missing.
+Status check_extent(const TensorData& data, int64_t offset, uint64_t payload_size,
+                    const std::string& name) {
   int64_t width = dtype_bytes(data.type.dtype);
   std::optional<int64_t> end = extent(data.type.static_shape(), data.strides, offset);
   int64_t last_byte = 0;
   if (!end || __builtin_mul_overflow(*end, width, &last_byte))
     return Diag{code::kTooLarge, Loc::unknown(),
                 fmt::format("the strides of weight '{}' reach outside any memory", name)};
-  // Exported without data (from fake tensors): as good as missing.
-  if (payload.size == 0 && last_byte > 0) {
+  if (payload_size == 0) return Ok{};
+  if (static_cast<uint64_t>(last_byte) > payload_size)
+    return Diag{code::kMissingWeight, Loc::unknown(),
+                fmt::format("weight '{}' ({}) needs {} bytes, its payload has {}", name,
+                            to_string(data.type), last_byte, payload_size)};
+  // Strides of 0 make few bytes stand for many; a dense copy must stay possible.
+  const int64_t dense = data.type.static_elements().value_or(INT64_MAX / width) * width;
+  if (dense > kMaxExpandedBytes && static_cast<uint64_t>(dense) > payload_size)
+    return Diag{code::kTooLarge, Loc::unknown(),
+                fmt::format("weight '{}' ({}) expands a payload of {} bytes to {}", name,
+                            to_string(data.type), payload_size, dense)};
+  return Ok{};
+}
+
+// The tensor inside its payload.
+Status place(TensorData& data, FileBytes payload, int64_t offset, const std::string& name) {
+  LATHE_DO(check_extent(data, offset, payload.size, name));
+  int64_t width = dtype_bytes(data.type.dtype);
+  const bool is_empty = data.type.static_elements() == 0;
+  if (payload.size == 0 && !is_empty) {
     data.strides = row_major_strides(data.type.static_shape());
     return Ok{};
   }
-  if (static_cast<uint64_t>(last_byte) > payload.size)
-    return Diag{code::kMissingWeight, Loc::unknown(),
-                fmt::format("weight '{}' ({}) needs {} bytes, its payload has {}", name,
-                            to_string(data.type), last_byte, payload.size)};
-  // Strides of 0 make few bytes stand for many; a dense copy must stay possible.
-  const int64_t dense = data.type.static_elements().value_or(INT64_MAX / width) * width;
-  if (dense > kMaxExpandedBytes && static_cast<uint64_t>(dense) > payload.size)
-    return Diag{code::kTooLarge, Loc::unknown(),
-                fmt::format("weight '{}' ({}) expands a payload of {} bytes to {}", name,
-                            to_string(data.type), payload.size, dense)};
-  if (*end == 0) offset = 0;
+  if (is_empty) offset = 0;
   // Archives align payloads; one that does not is copied so that typed reads are allowed.
   if (reinterpret_cast<uintptr_t>(payload.data) % static_cast<uintptr_t>(width) != 0)
     payload = own_bytes(std::string(payload.text()));
@@ -128,8 +139,10 @@ Status place(TensorData& data, FileBytes payload, int64_t offset, const std::str
   return Ok{};
 }
 
-Status load_one(const pt2::ModelFile& file, const Payloads& payloads, const Source& source,
-                const std::string& name, Symbols& symbols, Module& module, TensorData& data) {
+// `data` gets its strides, and its bytes unless they are to stay where they are.
+Result<WeightPlace> load_one(const pt2::ModelFile& file, const Payloads& payloads,
+                             const Source& source, const std::string& name, Symbols& symbols,
+                             bool leave_bytes, Module& module, TensorData& data) {
   const pt2::PayloadMeta& meta = *source.meta;
   auto fail = [&](const char* code, std::string message) {
     return payloads.fail(source, module.locs, code, std::move(message));
@@ -147,12 +160,16 @@ Status load_one(const pt2::ModelFile& file, const Payloads& payloads, const Sour
   int64_t offset = 0;
   data.strides.clear();
   Status status = read_strides(*meta.tensor_meta, data.strides, offset, name);
-  if (status.ok()) {
+  const ZipEntry* entry = file.find_payload(source.folder, meta.path_name);
+  if (status.ok() && leave_bytes && entry != nullptr) {
+    status = check_extent(data, offset, entry->size, name);
+  } else if (status.ok()) {
     auto payload = file.payload(source.folder, meta.path_name);
     status = payload.ok() ? place(data, *std::move(payload), offset, name)
                           : Status(std::move(payload).error());
   }
-  if (status.ok()) return status;
+  if (status.ok() && entry->size == 0) return WeightPlace{};
+  if (status.ok()) return WeightPlace{entry->name, offset * dtype_bytes(data.type.dtype)};
   Diag diag = std::move(status).error();
   return fail(diag.code.c_str(), std::move(diag.message));
 }
@@ -186,7 +203,8 @@ Diag missing_weights(const pt2::ModelFile& file, const std::vector<std::string>&
 }  // namespace
 
 Status load_weights(const pt2::ModelFile& file, const pt2::GraphSignature& signature,
-                    const pt2::Graph& graph, Symbols& symbols, bool allow_missing, Module& module) {
+                    const pt2::Graph& graph, Symbols& symbols, const ImportOptions& options,
+                    Module& module, std::map<std::string, WeightPlace>& places) {
   LATHE_TRY(Payloads payloads, Payloads::read(file, module.locs));
   std::vector<std::string> missing;
   for (const pt2::InputSpec& spec : signature.input_specs) {
@@ -206,9 +224,14 @@ Status load_weights(const pt2::ModelFile& file, const pt2::GraphSignature& signa
                               to_string(weight.data.type.shape))};
     weight.data.strides = row_major_strides(weight.data.type.static_shape());
     Source source = payloads.find(spec.target);
-    if (source.meta)
-      LATHE_DO(load_one(file, payloads, source, spec.target, symbols, module, weight.data));
-    if (!weight.data.bytes && !allow_missing) missing.push_back(spec.target);
+    WeightPlace place;
+    if (source.meta) {
+      LATHE_TRY(place, load_one(file, payloads, source, spec.target, symbols, options.leave_weights,
+                                module, weight.data));
+    }
+    bool is_missing = options.leave_weights ? place.entry.empty() : !weight.data.bytes;
+    if (is_missing && !options.allow_missing_weights) missing.push_back(spec.target);
+    if (!place.entry.empty()) places[spec.target] = std::move(place);
     module.weights.insert_or_assign(spec.target, std::move(weight));
   }
   if (!missing.empty()) return missing_weights(file, missing, module.locs);

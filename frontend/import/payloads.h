@@ -1,7 +1,7 @@
 // Weights and constants of an archive, in place.
 #pragma once
+#include <map>
 #include <string>
-#include <vector>
 
 #include "frontend/import/symbols.h"
 #include "frontend/pt2/archive.h"
@@ -9,11 +9,15 @@
 
 namespace lathe {
 
+struct ImportOptions;
+struct WeightPlace;
+
 // Fills module.weights from the signature's parameters, buffers and tensor constants; types are
 // those of `graph`, strides those of the archive. Names that the archive lacks are one
-// `missing-weight` unless `allow_missing`; payloads that are short, misdescribed or pickled are
-// errors.
+// `missing-weight` unless they may be missing; payloads that are short, misdescribed or pickled are
+// errors. Where each lies goes to `places`.
 Status load_weights(const pt2::ModelFile& file, const pt2::GraphSignature& signature,
-                    const pt2::Graph& graph, Symbols& symbols, bool allow_missing, Module& module);
+                    const pt2::Graph& graph, Symbols& symbols, const ImportOptions& options,
+                    Module& module, std::map<std::string, WeightPlace>& places);
 
 }  // namespace lathe
