@@ -94,13 +94,21 @@ FillRule of_kind(FillRule::Kind kind) {
   return rule;
 }
 
-// Calls store(i, word) for every element.
+static_assert(kRandomBlock == 4 * kLanes);
+
+// Elements of a tensor: `count` from `first` on, a multiple of the block.
+struct Range {
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
+// Calls store(i, word) for every element; `i` counts from the range's first.
 template <class Store>
-void for_words(int64_t count, uint64_t name_hash, uint64_t seed, Store store) {
+void for_words(Range range, uint64_t name_hash, uint64_t seed, Store store) {
   Words words;
-  for (int64_t i = 0; i < count; i += 4 * kLanes) {
-    philox(words, static_cast<uint64_t>(i) / 4, name_hash, seed);
-    const int64_t here = std::min<int64_t>(4 * kLanes, count - i);
+  for (int64_t i = 0; i < range.count; i += kRandomBlock) {
+    philox(words, static_cast<uint64_t>(range.first + i) / 4, name_hash, seed);
+    const int64_t here = std::min<int64_t>(kRandomBlock, range.count - i);
     for (int64_t k = 0; k < here; ++k) store(i + k, words.w[k % 4][k / 4]);
   }
 }
@@ -134,11 +142,15 @@ void put_number(std::byte* bytes, DType dtype, int64_t i, int64_t value) {
   put_integer(bytes, dtype, i, value);
 }
 
-void fill(std::byte* bytes, const TensorType& type, int64_t count, const FillRule& rule,
+void fill(std::byte* bytes, const TensorType& type, Range range, const FillRule& rule,
           uint64_t hash, uint64_t seed) {
   const DType dtype = type.dtype;
   const std::vector<int64_t> shape = type.static_shape();
   const int64_t columns = shape.empty() || shape.back() == 0 ? 1 : shape.back();
+  auto put_each = [&](auto value_at) {
+    for (int64_t i = 0; i < range.count; ++i)
+      put_number(bytes, dtype, i, value_at(range.first + i));
+  };
   switch (rule.kind) {
     case FillRule::Kind::uniform: {
       auto value = [&](uint32_t word) {
@@ -146,28 +158,27 @@ void fill(std::byte* bytes, const TensorType& type, int64_t count, const FillRul
                rule.step;
       };
       if (dtype == DType::f32)
-        for_words(count, hash, seed, [&](int64_t i, uint32_t w) { put(bytes, i, value(w)); });
+        for_words(range, hash, seed, [&](int64_t i, uint32_t w) { put(bytes, i, value(w)); });
       else
-        for_words(count, hash, seed,
+        for_words(range, hash, seed,
                   [&](int64_t i, uint32_t w) { put_float(bytes, dtype, i, value(w)); });
       return;
     }
     case FillRule::Kind::integers: {
       const uint64_t span = static_cast<uint64_t>(rule.high - rule.low);
-      for_words(count, hash, seed, [&](int64_t i, uint32_t w) {
+      for_words(range, hash, seed, [&](int64_t i, uint32_t w) {
         put_number(bytes, dtype, i, rule.low + static_cast<int64_t>((w * span) >> 32));
       });
       return;
     }
     case FillRule::Kind::arange:
-      for (int64_t i = 0; i < count; ++i) put_number(bytes, dtype, i, i % columns);
+      put_each([&](int64_t i) { return i % columns; });
       return;
     case FillRule::Kind::constant:
-      for (int64_t i = 0; i < count; ++i) put_number(bytes, dtype, i, rule.low);
+      put_each([&](int64_t) { return rule.low; });
       return;
     case FillRule::Kind::lower_triangle:
-      for (int64_t i = 0; i < count; ++i)
-        put_number(bytes, dtype, i, i % columns <= i / columns % columns);
+      put_each([&](int64_t i) { return int64_t{i % columns <= i / columns % columns}; });
       return;
   }
 }
@@ -222,8 +233,13 @@ Result<FileBytes> random_tensor(std::string_view name, const TensorType& type, c
   if (!block) return too_large();
   const size_t past = reinterpret_cast<uintptr_t>(block.get()) % kAlignment;
   std::byte* bytes = block.get() + (kAlignment - past) % kAlignment;
-  fill(bytes, type, *count, rule, fnv1a(name), seed);
+  fill(bytes, type, {0, *count}, rule, fnv1a(name), seed);
   return FileBytes{bytes, size, block};
+}
+
+void random_elements(std::string_view name, const TensorType& type, const FillRule& rule,
+                     uint64_t seed, int64_t first, int64_t count, std::byte* bytes) {
+  fill(bytes, type, {first, count}, rule, fnv1a(name), seed);
 }
 
 Status random_weights(Module& module, uint64_t seed, bool only_missing) {

@@ -10,6 +10,7 @@
 //   an integer: low + ((w * (high - low)) >> 32)
 // The same arithmetic in numpy stands in frontend/python/lathe/random.py; a test compares the bits.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -61,6 +62,12 @@ FillRule input_rule(std::string_view name, const TensorType& type, IntegerRange 
 // Row-major bytes of a tensor; `type` must be static. Absurd sizes are a `too-large`.
 Result<FileBytes> random_tensor(std::string_view name, const TensorType& type, const FillRule& rule,
                                 uint64_t seed);
+
+// The same in pieces: `count` elements from `first` on, which is a multiple of kRandomBlock, into
+// the caller's memory.
+inline constexpr int64_t kRandomBlock = 64;
+void random_elements(std::string_view name, const TensorType& type, const FillRule& rule,
+                     uint64_t seed, int64_t first, int64_t count, std::byte* bytes);
 
 // Gives every weight of the module bytes; with `only_missing` those that have none. Weights that
 // shared memory before each get their own.
