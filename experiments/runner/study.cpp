@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 
+#include "frontend/driver/backends.h"
 #include "frontend/driver/files.h"
 #include "ir/support/diag_codes.h"
 #include "ir/target/target.h"

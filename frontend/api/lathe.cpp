@@ -14,6 +14,7 @@
 
 #include "experiments/runner/config.h"
 #include "frontend/api/info.h"
+#include "frontend/driver/backends.h"
 #include "frontend/driver/build.h"
 #include "frontend/driver/files.h"
 #include "frontend/driver/machine.h"

@@ -5,7 +5,7 @@
 #include "frontend/cli/command.h"
 #include "frontend/cli/format.h"
 #include "frontend/cli/terminal.h"
-#include "frontend/driver/build.h"
+#include "frontend/driver/backends.h"
 #include "frontend/driver/files.h"
 #include "frontend/driver/machine.h"
 #include "ir/op/all_ops.h"

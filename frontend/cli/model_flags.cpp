@@ -2,6 +2,7 @@
 #include "frontend/cli/model_flags.h"
 
 #include "experiments/runner/flags.h"
+#include "frontend/driver/backends.h"
 #include "frontend/driver/files.h"
 #include "frontend/driver/machine.h"
 #include "ir/support/diag_codes.h"

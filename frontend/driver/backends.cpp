@@ -1,9 +1,10 @@
 // The backends by name: the one place that lists them.
+#include "frontend/driver/backends.h"
+
 #include <fmt/format.h>
 
 #include "backends/cpu/backend.h"
 #include "backends/wasm/node/backend.h"
-#include "frontend/driver/build.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {

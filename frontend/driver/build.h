@@ -10,10 +10,6 @@
 
 namespace lathe {
 
-// The backend of a target ("cpu") and instruction set ("" for this machine's best).
-Result<std::unique_ptr<Backend>> make_backend(const std::string& target, const std::string& isa);
-std::vector<std::string> backend_names();
-
 struct BuildOptions {
   std::string passes = "default";  // pipeline text
   int threads = 1;

@@ -88,25 +88,28 @@ Status choose_dims(Model& model, const std::map<std::string, int64_t>& given) {
   return Ok{};
 }
 
-Result<Model> load_text(const std::string& path, LocTable& locs_on_error) {
-  Model model;
-  LATHE_TRY(std::string text, read_file(path));
-  LATHE_TRY(model.module, parse(text, builtin_registry(), path, &locs_on_error));
-  model.producer = "text";
-  declare_weights(model.module);
+ImportOptions import_options(const ModelOptions& options) {
+  ImportOptions import;
+  import.allow_missing_weights = options.random_weights.has_value() || options.allow_no_weights;
+  import.leave_weights = options.leave_weights;
+  return import;
+}
+
+// What all forms of a model have in common, once its module is there.
+Result<Model> finish(Model model, const std::string& path, const ModelOptions& options,
+                     LocTable& locs_on_error) {
+  model.path = path;
+  model.random_weights = options.random_weights;
+  locs_on_error = {};
+  LATHE_DO(choose_dims(model, options.dims));
   return model;
 }
 
-Result<Model> load_export(const std::string& path, const ModelOptions& options,
-                          LocTable& locs_on_error) {
-  LATHE_TRY(const ImportTable* table, import_table());
-  ImportOptions import;
-  import.allow_missing_weights = options.random_weights.has_value() || options.allow_no_weights;
-  LATHE_TRY(ImportedModel imported,
-            import_model(path, *table, builtin_registry(), import, &locs_on_error));
+Model model_of(ImportedModel imported) {
   Model model;
   model.producer = fmt::format("torch {} export", imported.torch_version);
   model.signature = std::move(imported.signature);
+  model.weight_places = std::move(imported.weight_places);
   model.module = std::move(imported.module);
   return model;
 }
@@ -175,16 +178,33 @@ int64_t Model::weight_bytes() const {
 
 int64_t Model::num_nodes() const { return static_cast<int64_t>(module.main().nodes.size()); }
 
+Result<Model> load_text(std::string_view text, const std::string& name, const ModelOptions& options,
+                        LocTable& locs_on_error) {
+  Model model;
+  LATHE_TRY(model.module, parse(text, builtin_registry(), name, &locs_on_error));
+  model.producer = "text";
+  declare_weights(model.module);
+  return finish(std::move(model), name, options, locs_on_error);
+}
+
+Result<Model> load_model(const pt2::ModelFile& file, const ModelOptions& options,
+                         LocTable& locs_on_error) {
+  LATHE_TRY(const ImportTable* table, import_table());
+  LATHE_TRY(ImportedModel imported, import_model(file, *table, builtin_registry(),
+                                                 import_options(options), &locs_on_error));
+  return finish(model_of(std::move(imported)), file.file, options, locs_on_error);
+}
+
 Result<Model> load_model(const std::string& path, const ModelOptions& options,
                          LocTable& locs_on_error) {
-  bool is_text = has_ending(path, ".lathe");
-  LATHE_TRY(Model model,
-            is_text ? load_text(path, locs_on_error) : load_export(path, options, locs_on_error));
-  model.path = path;
-  model.random_weights = options.random_weights;
-  locs_on_error = {};
-  LATHE_DO(choose_dims(model, options.dims));
-  return model;
+  if (has_ending(path, ".lathe")) {
+    LATHE_TRY(std::string text, read_file(path));
+    return load_text(text, path, options, locs_on_error);
+  }
+  LATHE_TRY(const ImportTable* table, import_table());
+  LATHE_TRY(ImportedModel imported, import_model(path, *table, builtin_registry(),
+                                                 import_options(options), &locs_on_error));
+  return finish(model_of(std::move(imported)), path, options, locs_on_error);
 }
 
 Result<std::vector<TensorType>> input_types(const Model& model) {

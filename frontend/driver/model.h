@@ -42,14 +42,16 @@ struct ModelOptions {
   std::optional<uint64_t> random_weights;  // a seed; null: the file's
   std::map<std::string, int64_t> dims;     // of symbols; their hints otherwise
   bool allow_no_weights = false;           // load a graph that has none; using one is an error
+  bool leave_weights = false;  // in the file: Model::weight_places says where, bytes are not read
 };
 
 struct Model {
   std::string path;
-  std::string producer;                 // "torch 2.13.0 export", "text"
-  std::optional<Signature> signature;   // how args, kwargs and results flatten; not of text
-  Module module;                        // as imported
-  std::map<std::string, int64_t> dims;  // a value for every symbol
+  std::string producer;                // "torch 2.13.0 export", "text"
+  std::optional<Signature> signature;  // how args, kwargs and results flatten; not of text
+  Module module;                       // as imported
+  std::map<std::string, WeightPlace> weight_places = {};  // of a file's weights
+  std::map<std::string, int64_t> dims;                    // a value for every symbol
   std::optional<uint64_t> random_weights;
 
   WeightStore weights() const { return {module, random_weights}; }
@@ -63,6 +65,12 @@ struct Model {
 // `locs_on_error` receives the table that the Diag's locations refer to.
 Result<Model> load_model(const std::string& path, const ModelOptions& options,
                          LocTable& locs_on_error);
+
+// The same of an export that is open, and of text. `name` stands for the path.
+Result<Model> load_model(const pt2::ModelFile& file, const ModelOptions& options,
+                         LocTable& locs_on_error);
+Result<Model> load_text(std::string_view text, const std::string& name, const ModelOptions& options,
+                        LocTable& locs_on_error);
 
 // The params' types with the model's dims put in.
 Result<std::vector<TensorType>> input_types(const Model& model);
