@@ -63,8 +63,9 @@ Expr lower_batch_norm(ElementContext& context, const Node& node, int, std::span<
   const auto element = [&](int i, std::span<const Expr> at) {
     return cast(context.operand(node, i, at), normalize_dtype(node));
   };
-  const Expr y = (element(0, index) - element(3, channel)) *
-                 rsqrt(element(4, channel) + node.float_attr("eps"));
+  // One after the other, since compilers differ in which operand they evaluate first.
+  const Expr x = element(0, index), mean = element(3, channel), variance = element(4, channel);
+  const Expr y = (x - mean) * rsqrt(variance + node.float_attr("eps"));
   return lower_affine(context, node, y, channel);
 }
 

@@ -175,15 +175,20 @@ std::vector<Value> decompose_lstm(Builder& b, const Node& node) {
       std::vector<Term> hs(static_cast<size_t>(steps), h);
       for (int64_t i = 0; i < steps; ++i) {
         const int64_t t = direction == 0 ? i : steps - 1 - i;
-        const Term gates = at_index({b, gates_of_x}, time, t) +
-                           Term{b, b.call("linear", {h, weight(1), weight(3)})};
+        // One node after the other: compilers differ in which operand they evaluate first.
+        const Term of_x = at_index({b, gates_of_x}, time, t);
+        const Term of_state{b, b.call("linear", {h, weight(1), weight(3)})};
+        const Term gates = of_x + of_state;
         const auto parts =
             b.call_all("split_with_sizes", {gates},
                        {{"split_sizes", std::vector<int64_t>(4, s.hidden)}, {"dim", int64_t{-1}}});
         if (parts.size() != 4) return {};
         const auto gate = [&](size_t part) { return Term{b, parts[part]}; };
-        c = sigmoid(gate(1)) * c + sigmoid(gate(0)) * tanh(gate(2));
-        h = sigmoid(gate(3)) * tanh(c);
+        const Term kept = sigmoid(gate(1)) * c;
+        const Term input = sigmoid(gate(0)), candidate = tanh(gate(2));
+        c = kept + input * candidate;
+        const Term output = sigmoid(gate(3));
+        h = output * tanh(c);
         hs[static_cast<size_t>(t)] = h;
       }
       outputs.push_back(stack(b, hs, time));

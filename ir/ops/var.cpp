@@ -41,8 +41,10 @@ std::vector<Value> decompose_var(Builder& b, const Node& node) {
   const std::vector<int64_t> dims = reduced_dim_list(node);
   const Term distance = x - mean(x, dims);
   const Term n = size_like(x, reduced_count(node));
-  return {sum(distance * distance, dims, node.bool_attr("keepdim")) /
-          max(n - correction(node), 0.0)};
+  // One after the other, since compilers differ in which operand they evaluate first.
+  const Term squares = sum(distance * distance, dims, node.bool_attr("keepdim"));
+  const Term divisor = max(n - correction(node), 0.0);
+  return {squares / divisor};
 }
 
 std::vector<Value> var_gradient(Builder& b, const Node& node, std::span<const Value> gradients) {

@@ -33,11 +33,12 @@ Result<std::vector<Tensor>> where_reference(const Node& node,
 Expr lower_where(ElementContext& context, const Node& node, int, std::span<const Expr> index) {
   const DType dtype = node.types.front().dtype;
   const auto element = [&](int i) { return context.broadcast_operand(node, i, index); };
+  // One after the other: compilers differ in which argument of a call they evaluate first, and a
+  // kernel's buffers stand in the order of their first use.
   const Expr condition = element(0);
-  return cast(
-      select(ne(condition, constant_like(condition, 0)), cast(element(1), compute_dtype(dtype)),
-             cast(element(2), compute_dtype(dtype))),
-      dtype);
+  const Expr if_true = cast(element(1), compute_dtype(dtype));
+  const Expr if_false = cast(element(2), compute_dtype(dtype));
+  return cast(select(ne(condition, constant_like(condition, 0)), if_true, if_false), dtype);
 }
 
 std::vector<Value> where_gradient(Builder& b, const Node& node, std::span<const Value> gradients) {
