@@ -56,6 +56,11 @@ class CallBuffers {
   static Result<CallBuffers> create(const Program& program, const std::vector<Tensor>& inputs,
                                     WeightStore weights);
   Status run(Executable& executable) { return executable.run(inputs_, outputs_); }
+  // For what is not an Executable: gets the views of inputs and outputs.
+  template <class Run>
+  Status run_with(Run run) {
+    return run(std::span<const BufferView>(inputs_), std::span<const BufferView>(outputs_));
+  }
   // What the last run wrote: the graph's outputs, then what it mutates.
   Result<std::vector<Tensor>> outputs() const;
 

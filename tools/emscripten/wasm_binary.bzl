@@ -23,25 +23,31 @@ _to_wasm = transition(
 )
 
 def _module_impl(ctx):
-    out = ctx.actions.declare_file(ctx.label.name + ".wasm")
-    ctx.actions.symlink(output = out, target_file = ctx.files.binary[0])
-    return [DefaultInfo(files = depset([out]))]
+    out = ctx.actions.declare_file(ctx.attr.module + ".wasm")
+    ctx.actions.run_shell(
+        inputs = ctx.files.binary,
+        outputs = [out],
+        command = "cp '%s' '%s'" % (ctx.files.binary[0].path, out.path),
+    )
+    return [DefaultInfo(files = depset([out]), runfiles = ctx.runfiles([out]))]
 
 _module = rule(
     implementation = _module_impl,
     attrs = {
         "binary": attr.label(cfg = _to_wasm),
+        "module": attr.string(),
         "_allowlist_function_transition": attr.label(
             default = "@bazel_tools//tools/allowlists/function_transition_allowlist",
         ),
     },
 )
 
-def wasm_binary(name, exports, deps, visibility = ["//visibility:public"]):
-    """NAME.wasm, without glue: whoever loads it gives it its few imports.
+def wasm_binary(name, module, exports, deps, visibility = ["//visibility:public"]):
+    """MODULE.wasm, without glue: whoever loads it gives it its few imports.
 
     Args:
-      name: of the module, without ".wasm".
+      name: of the target.
+      module: name of the file, without ".wasm".
       exports: names of extern "C" functions.
       deps: libraries; those that define exports need alwayslink.
       visibility: of the module.
@@ -62,5 +68,6 @@ def wasm_binary(name, exports, deps, visibility = ["//visibility:public"]):
     _module(
         name = name,
         binary = ":%s_linked.wasm" % name,
+        module = module,
         visibility = visibility,
     )

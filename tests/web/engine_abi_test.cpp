@@ -1,0 +1,203 @@
+// The engine's C ABI, natively: the same sources as the module of a page.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "frontend/pt2/file_bytes.h"
+#include "frontend/pt2/inflate.h"
+#include "web/engine/engine.h"
+
+namespace lathe {
+namespace {
+
+using Json = nlohmann::json;
+
+struct Reply {
+  Json json;
+  std::string bytes;
+};
+
+Reply request(const std::string& text, std::string_view bytes = {}) {
+  const lathe_engine_answer* answer = lathe_engine_request(
+      text.data(), text.size(), reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  Reply reply;
+  reply.json = Json::parse(std::string_view(answer->text, answer->text_size), nullptr, false);
+  EXPECT_FALSE(reply.json.is_discarded()) << text;
+  reply.bytes.assign(reinterpret_cast<const char*>(answer->bytes), answer->num_bytes);
+  return reply;
+}
+
+Json ask(const Json& object, std::string_view bytes = {}) {
+  Json json = request(object.dump(), bytes).json;
+  EXPECT_FALSE(json.contains("error")) << object.dump() << "\n" << json.dump(2);
+  return json;
+}
+
+std::string error_of(const Json& object, std::string_view bytes = {}) {
+  Json json = request(object.dump(), bytes).json;
+  return json.contains("error") ? json["error"]["text"].get<std::string>() : "";
+}
+
+std::string zoo(const std::string& name) {
+  auto file = map_file("tests/zoo/" + name + ".json.gz");
+  EXPECT_TRUE(file.ok());
+  return *inflate_bytes(file->text(), DeflateFormat::gzip, size_t{1} << 30);
+}
+
+constexpr const char* kText = R"(dim s0 in [1, 64]
+func @main(%x: f32[s0, 8], %w: f32[8, 4]) -> f32[s0, 4] {
+  %a = matmul(%x, %w)
+  %b = relu(%a)
+  %c = relu(%a)
+  %d = add(%b, %c)
+  return %d
+}
+)";
+
+Json open_text() {
+  return ask({{"do", "open"}, {"name", "cell.lathe"}, {"dims", {{"s0", 3}}}}, kText);
+}
+
+TEST(Engine, OpensTextAndTellsItsSignature) {
+  Json model = open_text();
+  EXPECT_EQ(model["nodes"], 4);
+  EXPECT_EQ(model["inputs"][0]["type"], "f32[s0, 8]");
+  EXPECT_EQ(model["inputs"][0]["sizes"], Json({3, 8}));
+  EXPECT_EQ(model["dims"]["s0"], Json({{"value", 3}, {"min", 1}, {"max", 64}}));
+}
+
+TEST(Engine, KeepsWhatEveryStepLeft) {
+  Json model = open_text();
+  Json run = ask({{"do", "compile"}, {"model", model["model"]}, {"passes", "cse,dce"}});
+  ASSERT_EQ(run["steps"].size(), 3u);
+  EXPECT_EQ(run["steps"][1]["pass"], "cse");
+  EXPECT_EQ(run["steps"][1]["changed"], true);
+  EXPECT_EQ(run["steps"][0]["hash"], model["hash"]);
+  EXPECT_NE(run["steps"][1]["hash"], model["hash"]);
+  Json diff = ask({{"do", "diff"}, {"run", run["run"]}, {"step", 1}});
+  ASSERT_EQ(diff["removed"].size(), 1u);
+  EXPECT_EQ(diff["removed"][0]["name"], "c");
+  ASSERT_EQ(diff["changed"].size(), 1u);
+  EXPECT_EQ(diff["changed"][0]["before"], "%d = add(%b, %c) : f32[s0, 4]");
+  EXPECT_EQ(diff["changed"][0]["text"], "%d = add(%b, %b) : f32[s0, 4]");
+  Json text = ask({{"do", "text"}, {"run", run["run"]}, {"step", 0}});
+  EXPECT_NE(text["text"].get<std::string>().find("%c = relu(%a)"), std::string::npos);
+}
+
+TEST(Engine, TellsNodesEdgesAndPlaces) {
+  Json model = ask({{"do", "open"}, {"name", "m.json"}}, zoo("resnet18.aten"));
+  Json run = ask({{"do", "compile"}, {"model", model["model"]}});
+  Json graph = ask({{"do", "graph"}, {"run", run["run"]}, {"step", 0}, {"draw", true}});
+  const Json& nodes = graph["nodes"];
+  auto node = std::find_if(nodes.begin(), nodes.end(),
+                           [](const Json& n) { return n.value("name", "") == "conv2d"; });
+  ASSERT_NE(node, nodes.end());
+  EXPECT_EQ((*node)["class"], "contraction");
+  EXPECT_EQ((*node)["module"], "conv1");
+  const Json& place = graph["table"][(*node)["places"][0].get<size_t>()];
+  EXPECT_EQ(place["class"], "torch.nn.modules.conv.Conv2d");
+  EXPECT_GT(place["line"].get<int>(), 0);
+  EXPECT_EQ(place["file"], "torchvision/models/resnet.py");
+  EXPECT_EQ(place["stack"].size(), 2u);
+  for (const Json& edge : graph["edges"]) EXPECT_LT(edge[0], edge[2]);
+  const Json& drawing = graph["drawing"];
+  EXPECT_EQ(drawing["boxes"].size(), nodes.size());
+  EXPECT_TRUE(std::any_of(drawing["clusters"].begin(), drawing["clusters"].end(),
+                          [](const Json& c) { return c["key"] == "layer1.0"; }));
+}
+
+TEST(Engine, TellsThePipelinesRefusalsAndTheProgram) {
+  Json model = ask({{"do", "open"}, {"name", "m.json"}}, zoo("resnet18.aten"));
+  Json run = ask({{"do", "compile"}, {"model", model["model"]}});
+  EXPECT_EQ(run["form"], "planned");
+  bool has_refusal = false;
+  for (const Json& step : run["steps"])
+    for (const Json& refusal : step["refusals"]) {
+      has_refusal = true;
+      EXPECT_FALSE(refusal["message"].get<std::string>().empty());
+    }
+  EXPECT_TRUE(has_refusal);
+  Json program = ask({{"do", "program"}, {"run", run["run"]}});
+  EXPECT_GT(program["num_kernels"], 10);
+  for (const Json& launch : program["steps"]) {
+    EXPECT_FALSE(launch["label"].get<std::string>().empty());
+    EXPECT_TRUE(launch.contains("places")) << launch.dump();
+    for (const Json& buffer : launch["buffers"])
+      EXPECT_LT(buffer.get<size_t>(), program["buffers"].size());
+  }
+  Json kernel = ask({{"do", "kernel"}, {"run", run["run"]}, {"kernel", 0}});
+  EXPECT_EQ(kernel["text"].get<std::string>().rfind("kernel @", 0), 0u);
+  Json loops = ask({{"do", "emit"}, {"run", run["run"]}, {"what", "loops"}});
+  EXPECT_NE(loops["text"].get<std::string>().find(kernel["text"].get<std::string>().substr(0, 40)),
+            std::string::npos);
+}
+
+TEST(Engine, DrawingsDoNotDependOnWhatWasDrawnBefore) {
+  Json model = ask({{"do", "open"}, {"name", "m.json"}}, zoo("ffnn.aten"));
+  auto drawing = [&](std::vector<int> steps) {
+    Json run = ask({{"do", "compile"}, {"model", model["model"]}})["run"];
+    Json last;
+    for (int step : steps)
+      last = ask({{"do", "graph"}, {"run", run}, {"step", step}, {"draw", true}})["drawing"];
+    return last;
+  };
+  EXPECT_EQ(drawing({6}), drawing({0, 8, 2, 6}));
+}
+
+TEST(Engine, AnErrorOfTheModelHasItsPlace) {
+  Json error = request(Json({{"do", "open"}, {"name", "cell.lathe"}}).dump(),
+                       "func @main(%x: f32[2]) -> f32[2] {\n  %y = reluu(%x)\n  return %y\n}\n")
+                   .json["error"];
+  EXPECT_EQ(error["code"], "unknown-op");
+  EXPECT_EQ(error["table"][error["places"][0].get<size_t>()]["line"], 2);
+  EXPECT_NE(error["text"].get<std::string>().find("did you mean 'relu'?"), std::string::npos);
+}
+
+TEST(Engine, AFailedPipelineKeepsItsSteps) {
+  Json model = open_text();
+  Json run = ask({{"do", "compile"}, {"model", model["model"]}, {"passes", "cse,plan_memory"}});
+  EXPECT_EQ(run["failed"]["code"], "bad-form");
+  EXPECT_EQ(run["steps"].size(), 1u);
+}
+
+TEST(Engine, RequestsAreChecked) {
+  EXPECT_NE(error_of({{"do", "opne"}}).find("did you mean 'open'?"), std::string::npos);
+  EXPECT_NE(error_of({{"do", 3}}).find("'do' is an integer, expected a string"), std::string::npos);
+  EXPECT_NE(error_of({{"do", "text"}, {"run", 12345}}).find("no run 12345 is open"),
+            std::string::npos);
+  EXPECT_NE(
+      request("[]").json["error"]["text"].get<std::string>().find("a request is a JSON object"),
+      std::string::npos);
+  EXPECT_NE(request("").json["error"].size(), 0u);
+  EXPECT_NE(lathe_engine_request(nullptr, 0, nullptr, 0), nullptr);
+  Json model = open_text();
+  EXPECT_NE(error_of({{"do", "compile"}, {"model", model["model"]}, {"target", "avx3"}})
+                .find("did you mean 'avx2'?"),
+            std::string::npos);
+  EXPECT_NE(error_of({{"do", "make_weight"}, {"model", model["model"]}, {"name", "w"}})
+                .find("no weight named 'w'"),
+            std::string::npos);
+}
+
+TEST(Engine, ChecksResultsThatAreGiven) {
+  Json model = open_text();
+  Json run = ask({{"do", "compile"}, {"model", model["model"]}});
+  Json check{{"do", "check"}, {"run", run["run"]}, {"weights", "random:0"}, {"inputs", "random:0"}};
+  EXPECT_EQ(ask(check)["passed"], true);
+  check["results"] = true;
+  EXPECT_EQ(ask(check, std::string(3 * 4 * 4, '\0'))["passed"], false);
+  EXPECT_NE(error_of(check, std::string(5, '\0')).find("needs 48 bytes, 5 are left"),
+            std::string::npos);
+}
+
+TEST(Engine, ClosedThingsAreGone) {
+  Json model = open_text();
+  Json run = ask({{"do", "compile"}, {"model", model["model"]}, {"passes", "cse"}});
+  ask({{"do", "close"}, {"model", model["model"]}, {"run", run["run"]}});
+  EXPECT_NE(error_of({{"do", "text"}, {"run", run["run"]}}), "");
+  EXPECT_NE(error_of({{"do", "compile"}, {"model", model["model"]}}), "");
+}
+
+}  // namespace
+}  // namespace lathe

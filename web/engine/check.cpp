@@ -1,0 +1,160 @@
+// "check": results against the interpreter, by the rule of the command line. The results are the
+// caller's, as a page's kernels computed them, or those of the program's own loop IR, evaluated.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "backends/interp/run_program.h"
+#include "frontend/driver/build.h"
+#include "frontend/driver/check.h"
+#include "ir/support/diag_codes.h"
+#include "web/engine/session.h"
+
+namespace lathe {
+namespace {
+
+// The evaluator holds eight bytes an element, and two copies of the weights.
+constexpr int64_t kMaxWeights = int64_t{32} << 20;
+constexpr int64_t kMaxFlops = int64_t{4} << 30;
+
+// The bytes of a request, piece by piece.
+class Pieces {
+ public:
+  explicit Pieces(const FileBytes& bytes) : bytes_(bytes) {}
+  Result<FileBytes> take(const std::string& name, const TensorType& type) {
+    const int64_t size = type.static_elements().value_or(0) * dtype_bytes(type.dtype);
+    if (static_cast<uint64_t>(size) > bytes_.size - used_)
+      return Diag{code::kBadValue, Loc::unknown(),
+                  fmt::format("'{}' ({}) needs {} bytes, {} are left", name, to_string(type), size,
+                              bytes_.size - used_)};
+    FileBytes piece = bytes_.slice(used_, static_cast<size_t>(size));
+    used_ += piece.size;
+    return piece;
+  }
+  bool is_used_up() const { return used_ == bytes_.size; }
+
+ private:
+  const FileBytes& bytes_;
+  size_t used_ = 0;
+};
+
+Result<Tensor> dense_tensor(const TensorType& type, const FileBytes& bytes) {
+  TensorData data;
+  data.type = type;
+  data.type.layout = {};
+  data.strides = row_major_strides(type.static_shape());
+  data.bytes = bytes.data;
+  data.num_bytes = bytes.size;
+  return read_tensor(data);
+}
+
+// The weights of a model for the time of a check: a seed's, or the caller's bytes.
+class BorrowedWeights {
+ public:
+  explicit BorrowedWeights(Model& model) : model_(model) {}
+  ~BorrowedWeights() {
+    model_.random_weights.reset();
+    for (auto& [name, data] : kept_) model_.module.weights[name].data = std::move(data);
+  }
+  void from_seed(uint64_t seed) { model_.random_weights = seed; }
+  Status from_bytes(Pieces& pieces) {
+    for (auto& [name, weight] : model_.module.weights) {
+      LATHE_TRY(FileBytes bytes, pieces.take(name, weight.data.type));
+      kept_[name] = weight.data;
+      weight.data.strides = row_major_strides(weight.data.type.static_shape());
+      weight.data.bytes = bytes.data;
+      weight.data.num_bytes = bytes.size;
+    }
+    return Ok{};
+  }
+
+ private:
+  Model& model_;
+  std::map<std::string, TensorData> kept_;
+};
+
+Status check_size(const Model& model, const Program& program) {
+  int64_t flops = 0;
+  for (const Launch& launch : program.steps) flops += launch.flops;
+  if (model.num_weights() <= kMaxWeights && flops <= kMaxFlops) return Ok{};
+  return Diag{
+      code::kTooLarge, Loc::unknown(),
+      fmt::format("{} million weights and {} million operations, at most {} and {} are "
+                  "checked here; the command line checks all",
+                  model.num_weights() >> 20, flops >> 20, kMaxWeights >> 20, kMaxFlops >> 20)};
+}
+
+Result<std::vector<Tensor>> run_loops(const Program& program, const Model& model,
+                                      const std::vector<Tensor>& inputs) {
+  LATHE_TRY(CallBuffers call, CallBuffers::create(program, inputs, model.weights()));
+  WeightStore weights = model.weights();
+  CompileOptions options;
+  options.weight = [&](const std::string& name) { return weights.get(name); };
+  LATHE_DO(call.run_with([&](std::span<const BufferView> in, std::span<const BufferView> out) {
+    return run_program_interpreted(program, options, in, out);
+  }));
+  return call.outputs();
+}
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+}  // namespace
+
+Result<Answer> handle_check(Session& session, const Request& request) {
+  LATHE_TRY(PipelineRun * run, run_of(session, request));
+  if (run->form != Form::planned)
+    return request.bad("run", "only a run that ends in a planned program is checked");
+  const Program& program = *run->program();
+  auto found = session.models.find(run->model);
+  if (found == session.models.end()) return request.bad("run", "the run's model is closed");
+  Model& model = found->second->model;
+  LATHE_DO(check_size(model, program));
+
+  Pieces pieces(request.bytes());
+  BorrowedWeights weights(model);
+  LATHE_TRY(std::optional<uint64_t> weight_seed, request.seed("weights"));
+  if (weight_seed) weights.from_seed(*weight_seed);
+  if (!weight_seed) LATHE_DO(weights.from_bytes(pieces));
+
+  std::vector<Tensor> inputs;
+  LATHE_TRY(std::optional<uint64_t> input_seed, request.seed("inputs"));
+  if (input_seed) {
+    LATHE_TRY(inputs, random_inputs(model, *input_seed));
+  } else {
+    LATHE_TRY(std::vector<TensorType> types, input_types(model));
+    for (size_t i = 0; i < types.size(); ++i) {
+      LATHE_TRY(FileBytes bytes, pieces.take(model.module.main().params[i]->name, types[i]));
+      LATHE_TRY(Tensor input, dense_tensor(types[i], bytes));
+      inputs.push_back(std::move(input));
+    }
+  }
+
+  std::vector<Tensor> results;
+  LATHE_TRY(bool has_results, request.flag("results", false));
+  if (has_results) {
+    for (BufferId id : program.outputs) {
+      const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(id)];
+      LATHE_TRY(FileBytes bytes, pieces.take(buffer.name, buffer.type));
+      LATHE_TRY(Tensor result, dense_tensor(buffer.type, bytes));
+      results.push_back(std::move(result));
+    }
+  } else {
+    LATHE_TRY(results, run_loops(program, model, inputs));
+  }
+  if (!pieces.is_used_up()) return request.bad("results", "more bytes came than tensors need");
+
+  LATHE_TRY(Module reference_graph, reference_module(model));
+  LATHE_TRY(Reference reference, evaluate_reference(reference_graph, inputs, model.dims));
+  const Agreement agreement = compare(results, reference);
+  Answer answer;
+  answer.json["passed"] = agreement.passed;
+  answer.json["max_abs_error"] = number(agreement.max_abs_error);
+  answer.json["rmse"] = number(agreement.rmse);
+  answer.json["rounded_rmse"] = number(agreement.rounded_rmse);
+  if (!agreement.why.empty()) answer.json["why"] = agreement.why;
+  return answer;
+}
+
+}  // namespace lathe

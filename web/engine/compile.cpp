@@ -1,0 +1,148 @@
+// "compile": runs a pipeline and keeps what every step left.
+#include <fmt/format.h>
+
+#include "ir/op/all_ops.h"
+#include "ir/support/diag_codes.h"
+#include "web/engine/places.h"
+#include "web/engine/session.h"
+
+namespace lathe {
+namespace {
+
+// The graphs alone: weights and locations are the run's.
+std::shared_ptr<const Module> snapshot(const Module& module) {
+  auto copy = std::make_shared<Module>();
+  copy->dims = module.dims;
+  copy->hints = module.hints;
+  for (const auto& graph : module.graphs) copy->graphs.push_back(graph->clone());
+  return copy;
+}
+
+Result<const Target*> target_of(const Request& request) {
+  LATHE_TRY(std::string isa, request.text("target", target_names().back()));
+  if (const Target* target = find_target(isa)) return target;
+  std::string near = nearest(isa, target_names());
+  return request.bad("target", fmt::format("no target '{}'; {}", isa,
+                                           near.empty() ? "see 'about' for their names"
+                                                        : "did you mean '" + near + "'?"));
+}
+
+Json step_json(const Step& step, PlaceTable& places) {
+  const PassRecord& record = step.record;
+  Json json{{"pass", record.pass},
+            {"occurrence", record.occurrence},
+            {"options", record.options},
+            {"skipped", record.skipped},
+            {"changed", record.changed == Changed::yes},
+            {"milliseconds", record.milliseconds},
+            {"nodes_before", record.nodes_before},
+            {"nodes_after", record.nodes_after},
+            {"ops", record.ops_delta},
+            {"counters", record.counters}};
+  if (step.graph) json["hash"] = fmt::format("{:016x}", structural_hash(*step.graph));
+  json["refusals"] = Json::array();
+  for (const Refusal& refusal : record.refusals) {
+    Json one{{"message", refusal.message}};
+    places.write(refusal.loc, one);
+    json["refusals"].push_back(std::move(one));
+  }
+  return json;
+}
+
+// Follows the runner: a step that changed the unit gets a snapshot of it.
+class Recorder {
+ public:
+  Recorder(PipelineRun& run, const Unit& unit) : run_(run), unit_(unit) {
+    Step import;
+    import.record.nodes_after = static_cast<int64_t>(unit.module.main().nodes.size());
+    import.record.nodes_before = import.record.nodes_after;
+    import.graph = snapshot(unit.module);
+    run_.steps.push_back(std::move(import));
+  }
+
+  void take(const PassRecord& record) {
+    Step step{record, run_.steps.back().graph, run_.steps.back().program};
+    const bool is_lowered = !unit_.program.steps.empty() || !unit_.program.buffers.empty();
+    if (record.changed == Changed::yes && is_lowered) {
+      step.graph = nullptr;
+      step.program = std::make_shared<Program>(unit_.program);
+    } else if (record.changed == Changed::yes) {
+      step.graph = snapshot(unit_.module);
+    }
+    run_.steps.push_back(std::move(step));
+  }
+
+ private:
+  PipelineRun& run_;
+  const Unit& unit_;
+};
+
+struct Outcome {
+  std::optional<Diag> error;
+  std::string reproducer;
+};
+
+Result<Outcome> run_steps(const Model& model, const Pipeline& pipeline, RunOptions options,
+                          int threads, PipelineRun& run) {
+  Unit unit;
+  unit.module = clone(model.module);
+  for (const auto& [symbol, size] : model.dims) unit.module.hints[symbol] = size;
+  Recorder recorder(run, unit);
+  Outcome outcome;
+  options.reproducer = &outcome.reproducer;
+  options.on_step = [&](const PassRecord& record) {
+    recorder.take(record);
+    return true;
+  };
+  PassContext context{.ops = builtin_registry(), .target = *run.target};
+  context.threads = threads;
+  Result<PipelineReport> report = run_pipeline(unit, pipeline, options, context);
+  run.locs = std::move(unit.module.locs);
+  if (!report.ok()) {
+    outcome.error = std::move(report).error();
+    return outcome;
+  }
+  run.form = report->form;
+  run.milliseconds = report->milliseconds;
+  return outcome;
+}
+
+}  // namespace
+
+Result<Answer> handle_compile(Session& session, const Request& request) {
+  LATHE_TRY(OpenModel * open, model_of(session, request));
+  auto run = std::make_unique<PipelineRun>();
+  LATHE_TRY(run->model, request.integer("model"));
+  LATHE_TRY(run->target, target_of(request));
+  LATHE_TRY(std::string passes, request.text("passes", "default"));
+  LATHE_TRY(int64_t threads, request.integer("threads", 1));
+  if (threads < 1 || threads > 1024)
+    return request.bad("threads", fmt::format("'threads' is {}, expected 1 to 1024", threads));
+  RunOptions options;
+  LATHE_TRY(options.stop_after, request.text("stop_after", ""));
+  LATHE_TRY(options.skip, request.texts("skip"));
+  LATHE_TRY(Pipeline pipeline, parse_pipeline(passes));
+  run->passes = print(pipeline);
+  LATHE_TRY(Outcome outcome,
+            run_steps(open->model, pipeline, options, static_cast<int>(threads), *run));
+  Answer answer;
+  Json& json = answer.json;
+  const int64_t handle = session.next_handle();
+  json["run"] = handle;
+  json["passes"] = run->passes;
+  json["target"] = run->target->isa;
+  json["form"] = form_name(run->form);
+  json["milliseconds"] = run->milliseconds;
+  PlaceTable places(run->locs);
+  json["steps"] = Json::array();
+  for (const Step& step : run->steps) json["steps"].push_back(step_json(step, places));
+  json["table"] = places.table();
+  if (outcome.error) {
+    json["failed"] = error_json(*outcome.error, run->locs);
+    if (!outcome.reproducer.empty()) json["failed"]["reproducer"] = outcome.reproducer;
+  }
+  session.runs[handle] = std::move(run);
+  return answer;
+}
+
+}  // namespace lathe

@@ -1,0 +1,135 @@
+// "program", "kernel" and "emit": launches over buffers, the loops of one kernel, and code.
+#include <fmt/format.h>
+
+#include "ir/loop/text.h"
+#include "ir/support/diag_codes.h"
+#include "web/engine/places.h"
+#include "web/engine/session.h"
+
+namespace lathe {
+namespace {
+
+const char* kind_name(BufferKind kind) {
+  switch (kind) {
+    case BufferKind::input:
+      return "input";
+    case BufferKind::output:
+      return "output";
+    case BufferKind::weight:
+      return "weight";
+    case BufferKind::constant:
+      return "constant";
+    case BufferKind::persistent:
+      return "persistent";
+    case BufferKind::temporary:
+      return "temporary";
+  }
+  return "temporary";
+}
+
+struct LaunchWriter {
+  Json& json;
+  void operator()(const KernelLaunch& launch) const {
+    json["kind"] = "kernel";
+    json["kernel"] = launch.kernel;
+  }
+  void operator()(const LibraryLaunch& launch) const {
+    json["kind"] = "library";
+    json["routine"] = launch.routine;
+    json["epilogue"] = launch.epilogue;
+  }
+  void operator()(const CopyLaunch&) const { json["kind"] = "copy"; }
+  void operator()(const ShapeLaunch& launch) const {
+    json["kind"] = "shape";
+    json["symbol"] = launch.symbol;
+    json["value"] = launch.value.str();
+  }
+  void operator()(const HostLaunch& launch) const {
+    json["kind"] = "host";
+    json["function"] = launch.function;
+  }
+};
+
+Json launches_json(const std::vector<Launch>& launches, PlaceTable& places) {
+  Json list = Json::array();
+  for (const Launch& launch : launches) {
+    Json json{{"label", launch.label}};
+    std::visit(LaunchWriter{json}, launch.kind);
+    json["buffers"] = launch.buffers();  // a copy's: source, destination
+    json["flops"] = launch.flops;
+    json["bytes"] = launch.bytes;
+    places.write(launch.origins, json);
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+Json buffer_json(const ProgramBuffer& buffer) {
+  Json json{{"name", buffer.name},
+            {"kind", kind_name(buffer.kind)},
+            {"type", to_string(buffer.type)},
+            {"num_bytes", buffer.num_bytes}};
+  if (buffer.offset >= 0) json["offset"] = buffer.offset;
+  if (!buffer.weight.empty()) json["weight"] = buffer.weight;
+  return json;
+}
+
+Result<const Program*> program_of(const PipelineRun& run, const Request& request) {
+  if (run.program()) return run.program();
+  return request.bad("run", fmt::format("pipeline '{}' ends in the form '{}', expected a program; "
+                                        "'default' and 'minimal' end there",
+                                        run.passes, form_name(run.form)));
+}
+
+}  // namespace
+
+Result<Answer> handle_program(Session& session, const Request& request) {
+  LATHE_TRY(PipelineRun * run, run_of(session, request));
+  LATHE_TRY(const Program* program, program_of(*run, request));
+  Answer answer;
+  Json& json = answer.json;
+  PlaceTable places(run->locs);
+  json["name"] = program->name;
+  json["num_kernels"] = program->num_kernels();
+  json["arena_bytes"] = program->arena_bytes;
+  json["in_place_bytes"] = program->in_place_bytes();
+  json["init_arena_bytes"] = program->init_arena_bytes;
+  json["inputs"] = program->inputs;
+  json["outputs"] = program->outputs;
+  json["init"] = launches_json(program->init, places);
+  json["steps"] = launches_json(program->steps, places);
+  json["buffers"] = Json::array();
+  for (const ProgramBuffer& buffer : program->buffers)
+    json["buffers"].push_back(buffer_json(buffer));
+  json["kernels"] = Json::array();
+  for (const loop::Kernel& kernel : program->kernels) {
+    Json one{{"name", kernel.name}};
+    places.write(kernel.origins, one);
+    json["kernels"].push_back(std::move(one));
+  }
+  json["mutations"] = Json::array();
+  for (const ProgramMutation& mutation : program->mutations)
+    json["mutations"].push_back(
+        {{"target", mutation.target}, {"input", mutation.input}, {"output", mutation.output}});
+  json["table"] = places.table();
+  return answer;
+}
+
+Result<Answer> handle_kernel(Session& session, const Request& request) {
+  LATHE_TRY(PipelineRun * run, run_of(session, request));
+  LATHE_TRY(const Program* program, program_of(*run, request));
+  LATHE_TRY(int64_t index, request.integer("kernel"));
+  if (index < 0 || index >= static_cast<int64_t>(program->kernels.size()))
+    return request.bad(
+        "kernel", fmt::format("no kernel {}, the program has {}", index, program->kernels.size()));
+  const loop::Kernel& kernel = program->kernels[static_cast<size_t>(index)];
+  Answer answer;
+  PlaceTable places(run->locs);
+  answer.json["name"] = kernel.name;
+  answer.json["text"] = loop::print(kernel);
+  places.write(kernel.origins, answer.json);
+  answer.json["table"] = places.table();
+  return answer;
+}
+
+}  // namespace lathe

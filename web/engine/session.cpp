@@ -1,0 +1,49 @@
+// Handles of models and runs.
+#include "web/engine/session.h"
+
+#include <fmt/format.h>
+
+namespace lathe {
+namespace {
+
+template <class T>
+Result<T*> find(Session::Table<T>& table, const Request& request, std::string_view key) {
+  LATHE_TRY(int64_t handle, request.integer(key));
+  auto found = table.find(handle);
+  if (found == table.end()) return request.bad(key, fmt::format("no {} {} is open", key, handle));
+  return found->second.get();
+}
+
+}  // namespace
+
+Result<OpenModel*> model_of(Session& session, const Request& request) {
+  return find(session.models, request, "model");
+}
+
+Result<PipelineRun*> run_of(Session& session, const Request& request) {
+  return find(session.runs, request, "run");
+}
+
+Result<size_t> step_of(const PipelineRun& run, const Request& request) {
+  const int64_t last = static_cast<int64_t>(run.steps.size()) - 1;
+  LATHE_TRY(int64_t step, request.integer("step", last));
+  if (step < 0 || step > last)
+    return request.bad("step", fmt::format("no step {}, expected 0 to {}", step, last));
+  return static_cast<size_t>(step);
+}
+
+Result<Answer> handle_close(Session& session, const Request& request) {
+  bool closes_all = true;
+  for (const char* key : {"model", "run", "file"}) {
+    if (!request.has(key)) continue;
+    closes_all = false;
+    LATHE_TRY(int64_t handle, request.integer(key));
+    session.runs.erase(handle);
+    session.models.erase(handle);
+    session.files.erase(handle);
+  }
+  if (closes_all) session = Session();
+  return Answer();
+}
+
+}  // namespace lathe
