@@ -42,6 +42,30 @@ function compare(engine, lowerModel, file, passes) {
   return !run.failed;
 }
 
+// Runs a program as a page does: weights of a seed one at a time, init, inputs, run, outputs.
+function runProgram(engine, model, run, seed) {
+  const { json, bytes } = engine.ask({ do: "emit", run, what: "wasm" });
+  const { layout } = json;
+  const memory = new WebAssembly.Memory({ initial: layout.pages });
+  const module = new WebAssembly.Module(bytes);
+  const { exports } = new WebAssembly.Instance(module, { env: { memory } });
+  const put = (address, values) => new Uint8Array(memory.buffer).set(values, address);
+  const weigh = ({ name, address }) =>
+    put(address, engine.ask({ do: "make_weight", model, name, seed }).bytes);
+  layout.weights.forEach(weigh);
+  for (const launch of layout.init) {
+    launch.weights.forEach(weigh);
+    exports[launch.function]();
+  }
+  layout.inputs.forEach(({ address }, input) =>
+    put(address, engine.ask({ do: "make_input", model, input, seed }).bytes),
+  );
+  exports.run();
+  return Buffer.concat(
+    layout.outputs.map(({ address, bytes: size }) => Buffer.from(memory.buffer, address, size)),
+  );
+}
+
 export default {
   "is small and asks its host for little": async ([wasm]) => {
     const bytes = fs.readFileSync(wasm);
@@ -156,8 +180,29 @@ export default {
     // Results that are wrong do not pass.
     const { outputs } = engine.ask({ do: "open", name: "ffnn.json" }, readModel(file)).json;
     const size = 4 * outputs[0].shape.reduce((a, b) => a * b, 1);
-    const bad = engine.ask({ do: "check", run, ...seeds, results: true }, new Uint8Array(size)).json;
+    const zeros = new Uint8Array(size);
+    const bad = engine.ask({ do: "check", run, ...seeds, results: true }, zeros).json;
     assert.equal(bad.passed, false);
+  },
+
+  "runs what it compiled, and the results are right": async ([wasm, , zoo, fixtures]) => {
+    const engine = await loadEngine(wasm);
+    const seed = "random:0";
+    const ffnn = readModel(path.join(zoo, "ffnn.aten.json.gz"));
+    const models = [engine.ask({ do: "open", name: "m.json" }, ffnn).json.model];
+    for (const name of ["resnet_tiny", "bert_tiny", "gpt_tiny"]) {
+      const file = fs.readFileSync(path.join(fixtures, `${name}.pt2`));
+      models.push(engine.openArchive(name, file).model);
+    }
+    for (const model of models) {
+      const { run } = engine.ask({ do: "compile", model, target: "simd128" }).json;
+      const outputs = runProgram(engine, model, run, seed);
+      const check = { do: "check", run, weights: seed, inputs: seed, results: true };
+      const { passed, why } = engine.ask(check, outputs).json;
+      assert.ok(passed, why);
+      outputs[3] ^= 0x20;  // an exponent
+      assert.equal(engine.ask(check, outputs).json.passed, false);
+    }
   },
 
   "answers the same twice": async ([wasm, , zoo]) => {

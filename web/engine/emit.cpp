@@ -2,8 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
+#include "backends/wasm/emit_program.h"
 #include "web/engine/session.h"
 
 namespace lathe {
@@ -11,17 +10,45 @@ namespace {
 
 struct Emitter {
   const char* what;
-  Result<Answer> (*emit)(const Program& program, const Request& request);
+  Result<Answer> (*emit)(const PipelineRun& run, const Request& request);
 };
 
-Result<Answer> emit_loops(const Program& program, const Request&) {
+Result<Answer> emit_loops(const PipelineRun& run, const Request&) {
   Answer answer;
-  answer.json["text"] = print(program);
+  answer.json["text"] = print(*run.program());
+  return answer;
+}
+
+// For the instruction set that the run's target has.
+Result<wasm::CompiledProgram> compile_wasm(const PipelineRun& run, const Request& request) {
+  if (run.target->name != "wasm" || run.form != Form::planned)
+    return request.bad("run", fmt::format("the run ends in the form '{}' for '{}', expected a "
+                                          "planned program for simd128 or relaxed",
+                                          form_name(run.form), run.target->isa));
+  const bool is_relaxed = run.target->isa == "relaxed";
+  return wasm::emit_program(*run.program(), is_relaxed ? wasm::Isa::relaxed : wasm::Isa::simd128);
+}
+
+// {"layout": where everything lies in memory, and how to call it}; bytes: the module.
+Result<Answer> emit_wasm(const PipelineRun& run, const Request& request) {
+  LATHE_TRY(wasm::CompiledProgram compiled, compile_wasm(run, request));
+  Answer answer;
+  answer.json["layout"] = Json::parse(wasm::layout_json(*run.program(), compiled), nullptr, false);
+  answer.bytes = own_bytes(wasm::encode(compiled.module));
+  return answer;
+}
+
+Result<Answer> emit_wat(const PipelineRun& run, const Request& request) {
+  LATHE_TRY(wasm::CompiledProgram compiled, compile_wasm(run, request));
+  Answer answer;
+  answer.json["text"] = wasm::to_wat(compiled.module);
   return answer;
 }
 
 constexpr Emitter kEmitters[] = {
     {"loops", emit_loops},
+    {"wasm", emit_wasm},
+    {"wat", emit_wat},
 };
 
 }  // namespace
@@ -34,7 +61,7 @@ Result<Answer> handle_emit(Session& session, const Request& request) {
   LATHE_TRY(std::string what, request.text("what"));
   std::vector<std::string> choices;
   for (const Emitter& emitter : kEmitters) {
-    if (what == emitter.what) return emitter.emit(*run->program(), request);
+    if (what == emitter.what) return emitter.emit(*run, request);
     choices.push_back(emitter.what);
   }
   return request.bad(
