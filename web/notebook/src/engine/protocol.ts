@@ -1,0 +1,285 @@
+// What the engine is asked and what it answers: the JSON of web/engine, as types. A field that is
+// optional here is left out by the engine when it is empty.
+
+export interface Frame {
+  file?: string;
+  line?: number;
+  function?: string;
+  code?: string;
+}
+
+export interface Place extends Frame {
+  kind: "python" | "text";
+  column?: number;
+  module?: string;
+  class?: string;
+  node?: string;
+  target?: string;
+  stack?: Frame[];
+}
+
+// Numbers in the answer's table of places, the one to show first; and the passes that made it.
+export interface Placed {
+  places?: number[];
+  by?: string[];
+}
+
+export interface EngineError extends Placed {
+  code: string;
+  message: string;
+  text: string; // as the command line prints it
+  internal?: boolean;
+  rows?: string[];
+  notes?: (Placed & { message: string })[];
+  table?: Place[];
+  reproducer?: string;
+}
+
+export interface Tensor {
+  name: string;
+  dtype: string;
+  shape: (number | string)[];
+  type: string;
+}
+
+export interface ModelInfo {
+  model: number;
+  name: string;
+  producer: string;
+  nodes: number;
+  num_weights: number;
+  parameters: number;
+  weight_bytes: number;
+  has_weights: boolean;
+  hash: string;
+  dims: Record<string, { value: number; min?: number; max?: number }>;
+  inputs: (Tensor & { sizes?: number[] })[];
+  outputs: (Tensor | null)[];
+}
+
+// Bytes of a file that the engine wants: as they are, or what they inflate to.
+export interface Range {
+  begin: number;
+  size: number;
+  inflated?: number;
+}
+export interface NeedRanges {
+  file: number;
+  need: Range[];
+}
+
+export interface WeightInfo extends Tensor {
+  kind: "parameter" | "buffer" | "constant";
+  num_bytes: number;
+  in_file: boolean;
+}
+export interface WeightPlace {
+  name: string;
+  begin: number;
+  size: number;
+  inflated?: number;
+  first_byte: number;
+  strides: number[];
+  is_dense: boolean;
+}
+
+export interface Refusal extends Placed {
+  message: string;
+}
+export interface StepInfo {
+  pass: string;
+  occurrence: number;
+  options: Record<string, string>;
+  skipped: boolean;
+  changed: boolean;
+  milliseconds: number;
+  nodes_before: number;
+  nodes_after: number;
+  ops: Record<string, number>;
+  counters: Record<string, number>;
+  hash?: string;
+  refusals: Refusal[];
+}
+export interface CompileInfo {
+  run: number;
+  passes: string;
+  target: string;
+  form: string;
+  milliseconds: number;
+  steps: StepInfo[]; // [0] is the import
+  places: Place[];
+  failed?: EngineError;
+}
+
+export interface DiffNode extends Placed {
+  name: string;
+  op: string;
+  text: string;
+  before?: string;
+}
+export interface DiffInfo {
+  removed: DiffNode[];
+  added: DiffNode[];
+  changed: DiffNode[];
+  lowered: boolean;
+  places?: Place[];
+}
+
+export type OpClass =
+  | "elementwise" | "view" | "gather" | "reduction" | "normalize"
+  | "contraction" | "source" | "structure" | "opaque";
+
+export interface GraphNode extends Placed {
+  name?: string; // results have none
+  op: string;
+  class: OpClass;
+  types: string[];
+  attrs?: Record<string, string>;
+  in_place?: boolean;
+  inner_nodes?: number;
+  module?: string;
+}
+export type Box = [x: number, y: number, width: number, height: number];
+export interface ClusterInfo {
+  key: string;
+  module: string;
+  parent: number;
+  folded: boolean;
+  nodes: number;
+  box: Box;
+}
+export interface RouteInfo {
+  from: number;
+  to: number;
+  from_cluster?: number;
+  to_cluster?: number;
+  points: number[]; // x, y, x, y, ...
+}
+export interface DrawingInfo {
+  width: number;
+  height: number;
+  boxes: (Box | number | null)[]; // by node; the cluster that hides it; or not drawn
+  clusters: ClusterInfo[];
+  routes: RouteInfo[];
+}
+export interface GraphInfo {
+  nodes: GraphNode[];
+  edges: [from: number, result: number, to: number, operand: number][];
+  places: Place[];
+  drawing?: DrawingInfo;
+}
+
+export interface LaunchInfo extends Placed {
+  label: string;
+  kind: "kernel" | "library" | "copy" | "shape" | "host";
+  kernel?: number;
+  flops: number;
+  bytes: number;
+}
+export interface BufferInfo {
+  name: string;
+  kind: "input" | "output" | "weight" | "constant" | "persistent" | "temporary";
+  type: string;
+  num_bytes: number;
+  offset?: number;
+  weight?: string;
+}
+export interface ProgramInfo {
+  name: string;
+  num_kernels: number;
+  arena_bytes: number;
+  inputs: number[];
+  outputs: number[];
+  init: LaunchInfo[];
+  steps: LaunchInfo[];
+  buffers: BufferInfo[];
+  places: Place[];
+}
+
+export interface PassInfo {
+  name: string;
+  summary: string;
+  needs: string;
+  leaves: string;
+  counters: string[];
+  options: { name: string; default: string; doc: string }[];
+}
+export interface PipelineInfo {
+  name: string;
+  summary: string;
+  steps: { step: string; why: string }[];
+}
+export interface Catalogue {
+  passes: PassInfo[];
+  pipelines: PipelineInfo[];
+}
+
+export interface CheckInfo {
+  passed: boolean;
+  max_abs_error: number | null;
+  rmse: number | null;
+  rounded_rmse: number | null;
+  why?: string;
+}
+
+type Seed = `random:${number}`;
+
+// Every request by its name.
+export interface Requests {
+  about: { ask: object; answer: { version: number; targets: string[] } };
+  catalogue: { ask: object; answer: Catalogue };
+  open: {
+    ask:
+      | { name: string; dims?: Record<string, number> }
+      | { name: string; size: number; dims?: Record<string, number> }
+      | { file: number; ranges: Range[]; dims?: Record<string, number> };
+    answer: ModelInfo | NeedRanges;
+  };
+  close: { ask: { model?: number; run?: number; file?: number }; answer: object };
+  weights: { ask: { model: number }; answer: { weights: WeightInfo[] } };
+  weight_places: {
+    ask: { model: number; ranges?: Range[] };
+    answer: { places?: WeightPlace[]; need?: Range[] };
+  };
+  make_weight: {
+    ask: { model: number; name: string; seed: Seed; first?: number; count?: number };
+    answer: Tensor;
+  };
+  make_input: {
+    ask: { model: number; input: number; seed: Seed; first?: number; count?: number };
+    answer: Tensor;
+  };
+  compile: {
+    ask: { model: number; passes: string; target?: string; skip?: string[] };
+    answer: CompileInfo;
+  };
+  text: { ask: { run: number; step: number }; answer: { text: string } };
+  diff: { ask: { run: number; step: number }; answer: DiffInfo };
+  graph: {
+    ask: { run: number; step: number; draw?: boolean; folded?: string[]; char_width?: number };
+    answer: GraphInfo;
+  };
+  program: { ask: { run: number }; answer: ProgramInfo };
+  kernel: {
+    ask: { run: number; kernel: number };
+    answer: Placed & { name: string; text: string; table: Place[] };
+  };
+  emit: { ask: { run: number; what: string }; answer: { text?: string } };
+  check: {
+    ask: { run: number; weights?: Seed; inputs?: Seed; results?: boolean };
+    answer: CheckInfo;
+  };
+}
+export type RequestName = keyof Requests;
+export type Ask<K extends RequestName> = Requests[K]["ask"];
+export type AnswerOf<K extends RequestName> = Requests[K]["answer"];
+
+// Between the page and the engine's worker.
+export type ToWorker =
+  | { kind: "load"; url: string }
+  | { id: number; kind: "request"; name: RequestName; ask: object; bytes?: Uint8Array }
+  | { id: number; kind: "open"; name: string; data: Blob; dims: Record<string, number> };
+export type FromWorker =
+  | { id: number; kind: "answer"; json: unknown; bytes: Uint8Array }
+  | { id: number; kind: "refused"; error: EngineError }
+  | { id: number; kind: "died"; message: string };

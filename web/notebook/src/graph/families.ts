@@ -1,0 +1,27 @@
+// The visual language of ops: five families, each with a colour and a sign, so that neither has to be
+// understood alone.
+import type { OpClass } from "../engine/protocol.ts";
+
+export type Family = "contract" | "point" | "reduce" | "view" | "data";
+
+export const families: Record<Family, { sign: string; word: string }> = {
+  contract: { sign: "×", word: "contraction" },
+  point: { sign: "ƒ", word: "pointwise" },
+  reduce: { sign: "Σ", word: "reduction" },
+  view: { sign: "⇄", word: "view or layout" },
+  data: { sign: "▢", word: "data" },
+};
+
+const familyOfClass: Record<OpClass, Family> = {
+  contraction: "contract",
+  elementwise: "point",
+  opaque: "point",
+  reduction: "reduce",
+  normalize: "reduce",
+  view: "view",
+  gather: "view",
+  source: "data",
+  structure: "data",
+};
+
+export const familyOf = (opClass: OpClass): Family => familyOfClass[opClass];

@@ -1,0 +1,143 @@
+// The graph after a step: a canvas, and the same as a list for those whom a canvas does not reach.
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Run } from "../engine/handle.ts";
+import { save } from "../storage/download.ts";
+import { GraphCanvas } from "./canvas.ts";
+import { families, type Family } from "./families.ts";
+import { foldedAll, foldedAtFirst } from "./folding.ts";
+import { GraphList } from "./graph_list.tsx";
+import { NodeCard } from "./node_card.tsx";
+import { matches } from "./paint.ts";
+import { sceneOf, type Marks, type Scene } from "./scene.ts";
+import { svgOf } from "./svg.ts";
+
+interface Props {
+  run: Run;
+  step: number;
+  marks: Marks;
+  title: string;
+}
+
+const noMarks: Marks = new Map();
+
+// The drawing of a step with these modules folded; null asks for the folding that fits its size.
+async function load(run: Run, step: number, folded: string[] | null, marks: Marks) {
+  const ask = { step, draw: true, char_width: 7 };
+  let info = await run.ask("graph", { ...ask, folded: folded ?? [] });
+  if (folded === null && info.drawing) {
+    folded = foldedAtFirst(info.drawing.clusters, info.nodes.length);
+    if (folded.length > 0) info = await run.ask("graph", { ...ask, folded });
+  }
+  if (!info.drawing) throw new Error("a graph came without a drawing");
+  return { scene: sceneOf(info, info.drawing, marks), folded: folded ?? [] };
+}
+
+export function GraphView({ run, step, marks = noMarks, title }: Props) {
+  const canvasRef = useRef<HTMLCanvasElement>(null);
+  const painter = useRef<GraphCanvas | null>(null);
+  const [folded, setFolded] = useState<string[] | null>(null);
+  const [loaded, setLoaded] = useState<{ scene: Scene; folded: string[] } | null>(null);
+  const [failure, setFailure] = useState("");
+  const [chosen, setChosen] = useState<number | null>(null);
+  const [query, setQuery] = useState("");
+  const [isList, setIsList] = useState(false);
+  const scene = loaded?.scene ?? null;
+
+  useEffect(() => {
+    let isOld = false;
+    load(run, step, folded, marks)
+      .then((next) => !isOld && (setLoaded(next), setFailure(""), setChosen(null)))
+      .catch((error: unknown) => !isOld && setFailure(String((error as Error).message)));
+    return () => void (isOld = true);
+  }, [run, step, folded, marks]);
+
+  const fold = (key: string) => {
+    const now = loaded?.folded ?? [];
+    setFolded(now.includes(key) ? now.filter((one) => one !== key) : [...now, key]);
+  };
+  const events = useRef({ choose: setChosen, fold });
+  events.current = { choose: setChosen, fold };
+
+  useEffect(() => {
+    if (!canvasRef.current) return;
+    const made = new GraphCanvas(canvasRef.current, {
+      choose: (node) => events.current.choose(node),
+      fold: (key) => events.current.fold(key),
+    });
+    painter.current = made;
+    return () => made.dispose();
+  }, [isList]);
+  useEffect(() => {
+    if (scene) painter.current?.show(scene, false);
+  }, [scene, isList]);
+  useEffect(() => painter.current?.choose(chosen), [chosen, scene, isList]);
+  useEffect(() => painter.current?.search(query), [query, isList]);
+
+  const found = query && scene ? scene.nodes.filter((n) => matches(n, query.toLowerCase())) : [];
+  const chosenNode = chosen === null ? null : (scene?.nodes[chosen] ?? null);
+  return (
+    <div class="graph">
+      <div class="bar">
+        <input
+          type="search"
+          placeholder="find a node"
+          aria-label="Find a node by name, op or module"
+          value={query}
+          onInput={(event) => setQuery(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key !== "Enter" || !scene || found.length === 0) return;
+            const places = found.map((node) => scene.nodes.indexOf(node));
+            setChosen(places.find((at) => at > (chosen ?? -1)) ?? places[0] ?? null);
+          }}
+        />
+        {query && <span class="soft">{found.length} found; Enter for the next</span>}
+        <span class="space" />
+        {!isList && (
+          <>
+            <button onClick={() => painter.current?.zoom(1.25)} aria-label="Zoom in">+</button>
+            <button onClick={() => painter.current?.zoom(0.8)} aria-label="Zoom out">−</button>
+            <button onClick={() => painter.current?.fit()}>Fit</button>
+          </>
+        )}
+        {scene && scene.clusters.length > 0 && (
+          <>
+            <button onClick={() => setFolded(foldedAll(scene.info.drawing?.clusters ?? []))}>
+              Fold
+            </button>
+            <button onClick={() => setFolded([])}>Unfold</button>
+          </>
+        )}
+        <button
+          disabled={!scene}
+          onClick={() => scene && save(`${title}.svg`, "image/svg+xml", svgOf(scene, title))}
+        >
+          SVG
+        </button>
+        <button aria-pressed={isList} onClick={() => setIsList(!isList)}>List</button>
+      </div>
+      {failure && <p class="failure" role="alert">{failure}</p>}
+      {isList ? (
+        scene && <GraphList scene={scene} chosen={chosen} choose={setChosen} fold={fold} />
+      ) : (
+        <canvas
+          ref={canvasRef}
+          tabIndex={0}
+          role="img"
+          aria-label={`${title}: ${scene?.info.nodes.length ?? 0} nodes. Arrow keys walk from node
+            to node, plus and minus zoom; the List button shows the same as a list.`}
+        />
+      )}
+      <div class="legend" aria-hidden="true">
+        {(Object.keys(families) as Family[]).map((family) => (
+          <span key={family}>
+            <b class={`family-${family}`}>{families[family].sign}</b> {families[family].word}
+          </span>
+        ))}
+        {marks.size > 0 && <span><b class="added">+ ~</b> touched by this pass</span>}
+      </div>
+      <div aria-live="polite">
+        {chosenNode && scene && <NodeCard node={chosenNode} scene={scene} choose={setChosen} />}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,21 @@
+// Starts the page.
+import { render } from "preact";
+import { loadCatalogue } from "./notebook/catalogue.ts";
+import { openFirst } from "./notebook/opening.ts";
+import { startAutosave } from "./storage/autosave.ts";
+import { App } from "./view/app.tsx";
+import "./view/page.css";
+import "./view/cell.css";
+import "./view/passes.css";
+
+const root = document.getElementById("app");
+root?.replaceChildren();
+if (root) render(<App />, root);
+
+// Without it everything works but a reload without a network.
+if ("serviceWorker" in navigator && import.meta.env.PROD)
+  navigator.serviceWorker.register("service_worker.js").catch(() => undefined);
+
+const opened = openFirst();
+startAutosave();
+await Promise.all([opened, loadCatalogue().catch(() => undefined)]);

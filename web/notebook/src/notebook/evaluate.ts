@@ -1,0 +1,172 @@
+// Runs cells in order: a cell sees the names of the cells above it, and what depends on a cell runs
+// again after it. One thing runs at a time.
+import { signal } from "@preact/signals";
+import { engine, EngineRefusal, EngineStopped } from "../engine/engine.ts";
+import { OpenModel, Run } from "../engine/handle.ts";
+import { bench } from "../run/bench.ts";
+import { understand, type CellCode } from "../source/cell_code.ts";
+import { nearest } from "../source/nearest.ts";
+import type { Span } from "../source/parse.ts";
+import { isCode, shownValue, valueOf, type Cell, type CellFailure, type CellValue } from "./cell.ts";
+import { sourceOf } from "./models.ts";
+import { cells, say } from "./notebook.ts";
+
+export const isRunning = signal(false);
+
+class Failed extends Error {
+  constructor(readonly failure: CellFailure) {
+    super(failure.message);
+  }
+}
+
+const definedName = (cell: Cell) => {
+  const understood = understand(cell.source.value);
+  return understood.ok && understood.code.kind !== "bench" ? understood.code.name : null;
+};
+
+// Values by name that a cell can see: the nearest above wins.
+function scopeAbove(cell: Cell): Map<string, CellValue> {
+  const scope = new Map<string, CellValue>();
+  for (const above of cells.value) {
+    if (above === cell) break;
+    const value = isCode(above) ? valueOf(above) : null;
+    if (value && value.kind !== "bench") scope.set(value.name, value);
+  }
+  return scope;
+}
+
+function find<K extends "model" | "passes">(
+  cell: Cell,
+  name: Span & { value: string },
+  kind: K,
+): Extract<CellValue, { kind: K }> {
+  const scope = scopeAbove(cell);
+  const value = scope.get(name.value);
+  if (value?.kind === kind) return value as Extract<CellValue, { kind: K }>;
+  const definer = cells.value.find((other) => isCode(other) && definedName(other) === name.value);
+  const names = [...scope].filter(([, other]) => other.kind === kind).map(([word]) => word);
+  const near = nearest(name.value, names);
+  let message = `no ${kind} value named '${name.value}' above`;
+  if (value) message = `'${name.value}' is a ${value.kind} value, expected a ${kind} value`;
+  else if (definer && cells.value.indexOf(definer) < cells.value.indexOf(cell))
+    message = `'${name.value}' has no value yet; run its cell above first`;
+  else if (definer) message = `'${name.value}' is made further down; move this cell below it`;
+  else if (near) message += `; did you mean '${near}'?`;
+  throw new Failed({ message, source: { ...name, message } });
+}
+
+async function valueFrom(cell: Cell, code: CellCode): Promise<CellValue> {
+  if (code.kind === "model") {
+    const model = await OpenModel.open(await sourceOf(code.file, code.dims));
+    return { kind: "model", name: code.name, model };
+  }
+  if (code.kind === "passes") {
+    const { model } = find(cell, code.model, "model");
+    const run = await Run.compile(model, code.pipeline.value, code.target);
+    return { kind: "passes", name: code.name, run };
+  }
+  const runs = code.runs.map((name) => find(cell, name, "passes"));
+  return { kind: "bench", result: await bench(runs, code) };
+}
+
+function failureOf(error: unknown): CellFailure {
+  if (error instanceof Failed) return error.failure;
+  if (error instanceof EngineRefusal) return { message: error.message, engine: error.error };
+  if (error instanceof EngineStopped) {
+    const what = error.reason === "died" ? "the engine died" : "stopped";
+    return {
+      message: `${what} while ${error.doing}: ${error.message}`,
+      hint: "A fresh engine is ready and everything typed is kept. Run the cell again, or change it.",
+    };
+  }
+  return { message: error instanceof Error ? error.message : String(error) };
+}
+
+async function close(value: CellValue | null): Promise<void> {
+  if (value?.kind === "model") await value.model.close();
+  if (value?.kind === "passes") await value.run.close();
+}
+
+async function runCell(cell: Cell): Promise<void> {
+  const source = cell.source.value;
+  const before = shownValue(cell);
+  const understood = understand(source);
+  if (!understood.ok) {
+    const { error } = understood;
+    const failure: CellFailure = { message: error.message, source: error };
+    cell.outcome.value = { state: "failed", failure, source };
+    return;
+  }
+  const start = performance.now();
+  cell.outcome.value = { state: "running", before, since: start };
+  try {
+    const value = await valueFrom(cell, understood.code);
+    const milliseconds = performance.now() - start;
+    cell.outcome.value = { state: "done", value, milliseconds, source };
+  } catch (error) {
+    cell.outcome.value = { state: "failed", failure: failureOf(error), source };
+  }
+  await close(before).catch(() => undefined); // its worker may be gone
+}
+
+// The names that a cell's text uses.
+function usedNames(cell: Cell): string[] {
+  const understood = understand(cell.source.value);
+  if (!understood.ok) return [];
+  const { code } = understood;
+  if (code.kind === "passes") return [code.model.value];
+  return code.kind === "bench" ? code.runs.map(({ value }) => value) : [];
+}
+
+let queue: Promise<void> = Promise.resolve();
+let epoch = 0; // of the last cancelling: what was queued before it does not run
+
+// Its last value, if it has one, was closed with the engine that a person stopped.
+function unschedule(cell: Cell): void {
+  if (cell.outcome.value.state === "waiting") cell.outcome.value = { state: "idle" };
+}
+
+function schedule(list: readonly Cell[]): Promise<void> {
+  for (const cell of list)
+    cell.outcome.value = { state: "waiting", before: shownValue(cell) };
+  const born = epoch;
+  queue = queue.then(async () => {
+    isRunning.value = true;
+    for (const cell of list) {
+      if (!cells.value.includes(cell)) continue;
+      if (born === epoch) await runCell(cell);
+      else unschedule(cell);
+    }
+    isRunning.value = false;
+    const failed = list.filter((cell) => cell.outcome.value.state === "failed").length;
+    say(failed ? `${failed} of ${list.length} cells failed` : `${list.length} cells ran`);
+  });
+  return queue;
+}
+
+// The cell and, below it, what depends on it. A bench takes seconds, so it runs only when asked to.
+export function run(cell: Cell): Promise<void> {
+  if (!isCode(cell)) return Promise.resolve();
+  const list = [cell];
+  const changed = new Set([definedName(cell)]);
+  const value = valueOf(cell);
+  if (value && value.kind !== "bench") changed.add(value.name); // the name may be new
+  for (const below of cells.value.slice(cells.value.indexOf(cell) + 1)) {
+    if (!isCode(below) || below.kind === "bench") continue;
+    if (!usedNames(below).some((name) => changed.has(name))) continue;
+    list.push(below);
+    changed.add(definedName(below));
+  }
+  return schedule(list);
+}
+
+export function runAll(options: { bench: boolean } = { bench: true }): Promise<void> {
+  return schedule(
+    cells.value.filter((cell) => isCode(cell) && (options.bench || cell.kind !== "bench")),
+  );
+}
+
+export function cancel(): void {
+  ++epoch;
+  engine.cancel();
+}

@@ -1,0 +1,91 @@
+// Everything that brings a notebook or a model onto the page: files, lessons, links, the last visit.
+import { signal } from "@preact/signals";
+import { BadNotebook, readNotebook } from "../storage/ipynb.ts";
+import { readLink } from "../storage/share.ts";
+import { restored } from "../storage/autosave.ts";
+import { quote } from "../source/parse.ts";
+import { makeCell, type Cell } from "./cell.ts";
+import { run, runAll } from "./evaluate.ts";
+import { lessonText } from "./lessons.ts";
+import { addFile, isModelFile, nameFor } from "./models.ts";
+import * as notebook from "./notebook.ts";
+
+// What a person must know about the last thing that was opened or shared.
+export const message = signal("");
+
+const mostNotebook = 64 << 20; // bytes
+
+function starting(): Cell[] {
+  return [
+    makeCell(
+      "markdown",
+      "**What does fusion buy an attention block?** The graph below was exported from PyTorch. " +
+        "Switch a pass, or drag one, and everything under it is compiled again here, in this page. " +
+        "Press `?` for the keys.",
+    ),
+    makeCell("model", 'block = import("attention_block")'),
+    makeCell("passes", 'fast = passes(block, "default")'),
+  ];
+}
+
+// Cells for a model: the model's own and the default passes.
+export async function openModel(file: string, stem = nameFor(file)): Promise<void> {
+  const taken = notebook.cells.value.map((cell) => /^\s*(\w+)\s*=/.exec(cell.source.value)?.[1]);
+  let name = stem;
+  for (let i = 2; taken.includes(name); ++i) name = `${stem}_${i}`;
+  const at = notebook.cells.value.length;
+  const model = notebook.insert(makeCell("model", `${name} = import(${quote(file)})`), at);
+  const source = `${name}_fast = passes(${name}, "default")`;
+  notebook.insert(makeCell("passes", source), at + 1);
+  notebook.focus(model.id);
+  await run(model);
+}
+
+async function openNotebook(text: string, name: string): Promise<void> {
+  notebook.load(readNotebook(text), name);
+  await runAll({ bench: false });
+}
+
+export async function openFiles(files: FileList): Promise<void> {
+  for (const file of files) {
+    try {
+      if (file.name.endsWith(".ipynb")) {
+        if (file.size > mostNotebook) throw new BadNotebook("the notebook has more than 64 MB");
+        await openNotebook(await file.text(), file.name.replace(/\.ipynb$/, ""));
+      } else if (isModelFile(file.name)) {
+        await addFile(file);
+        await openModel(file.name);
+      } else {
+        throw new BadNotebook("expected .pt2, .json, .json.gz, .lathe or .ipynb");
+      }
+      message.value = "";
+    } catch (error) {
+      message.value = `${file.name}: ${(error as Error).message}`;
+    }
+  }
+}
+
+export async function openLesson(name: string): Promise<void> {
+  try {
+    await openNotebook(await lessonText(name), name);
+    message.value = "";
+  } catch (error) {
+    message.value = (error as Error).message;
+  }
+}
+
+// A link, or else what was here last, or else the first page.
+export async function openFirst(): Promise<void> {
+  try {
+    const shared = await readLink(location.hash);
+    if (shared) {
+      notebook.load(shared, "shared");
+      return await runAll({ bench: false });
+    }
+  } catch (error) {
+    message.value = (error as Error).message;
+  }
+  const last = await restored();
+  notebook.load(last?.cells ?? starting(), last?.title ?? "fusion");
+  await runAll({ bench: false });
+}

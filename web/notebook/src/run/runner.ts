@@ -1,0 +1,67 @@
+// The kernels' worker as promises. One bench starts it, uses it and ends it.
+import { EngineStopped } from "../engine/engine.ts";
+import type { FromRunner, Measured, ToRunner } from "./worker.ts";
+
+type Order = ToRunner extends infer T ? (T extends ToRunner ? Omit<T, "id"> : never) : never;
+
+export class Runner {
+  private static living: Runner | null = null;
+
+  private readonly worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
+  private readonly pending = new Map<
+    number,
+    { resolve(result: unknown): void; reject(error: Error): void }
+  >();
+  private nextId = 1;
+
+  constructor() {
+    Runner.living = this;
+    this.worker.onmessage = (event: MessageEvent<FromRunner>) => {
+      const answer = event.data;
+      const pending = this.pending.get(answer.id);
+      this.pending.delete(answer.id);
+      if (answer.ok) pending?.resolve(answer.result);
+      else pending?.reject(new Error(answer.message));
+    };
+    this.worker.onerror = (event) =>
+      this.end(new EngineStopped("died", "running kernels", event.message || "out of memory"));
+  }
+
+  // What a person's cancel does to kernels that run.
+  static cancel(): void {
+    Runner.living?.end(
+      new EngineStopped("cancelled", "running kernels", "stopped by you; everything typed is kept"),
+    );
+  }
+
+  load(module: Uint8Array, pages: number) {
+    return this.send<null>({ do: "load", module, pages });
+  }
+  write(address: number, bytes: Uint8Array) {
+    return this.send<null>({ do: "write", address, bytes });
+  }
+  call(name: string) {
+    return this.send<number>({ do: "call", name });
+  }
+  measure(repeats: number, steps: number) {
+    return this.send<Measured>({ do: "measure", repeats, steps });
+  }
+  read(address: number, size: number) {
+    return this.send<Uint8Array>({ do: "read", address, size });
+  }
+
+  end(error: Error = new EngineStopped("cancelled", "running kernels", "stopped")): void {
+    this.worker.terminate();
+    for (const { reject } of this.pending.values()) reject(error);
+    this.pending.clear();
+    if (Runner.living === this) Runner.living = null;
+  }
+
+  private send<T>(order: Order): Promise<T> {
+    const id = this.nextId++;
+    return new Promise<T>((resolve, reject) => {
+      this.pending.set(id, { resolve: (result) => resolve(result as T), reject });
+      this.worker.postMessage({ ...order, id });
+    });
+  }
+}

@@ -1,0 +1,52 @@
+// What could be typed at a place in a cell: calls, models, names from above, passes, arguments.
+import type { Catalogue } from "../engine/protocol.ts";
+
+export interface Known {
+  models: string[]; // to import
+  modelNames: string[]; // values of cells above
+  passesNames: string[];
+  targets: readonly string[];
+  catalogue: Catalogue | null;
+}
+export interface Choice {
+  label: string;
+  detail?: string;
+}
+export interface Choices {
+  from: number;
+  options: Choice[];
+}
+
+const plain = (labels: readonly string[]): Choice[] => labels.map((label) => ({ label }));
+
+function passChoices(catalogue: Catalogue | null): Choice[] {
+  if (!catalogue) return [];
+  const named = [...catalogue.pipelines, ...catalogue.passes];
+  return named.map(({ name, summary }) => ({ label: name, detail: summary }));
+}
+
+export function completionsAt(source: string, at: number, known: Known): Choices | null {
+  const before = source.slice(0, at);
+  const from = at - (/\w*$/.exec(before)?.[0].length ?? 0);
+  const call = /(\w+)\s*\(([^]*)$/.exec(before);
+  if (!call) {
+    if (!/=\s*\w*$|^\s*\w*$/.test(before)) return null;
+    return { from, options: plain(["import", "passes", "bench"]) };
+  }
+  const [, name, rest = ""] = call;
+  const isInText = (rest.replace(/\\./g, "").split('"').length - 1) % 2 === 1;
+  if (name === "import" && isInText)
+    return { from: at - rest.length + rest.lastIndexOf('"') + 1, options: plain(known.models) };
+  if (name === "passes" && isInText) {
+    if (/target\s*=\s*"[^"]*$/.test(rest)) return { from, options: plain(known.targets) };
+    return { from, options: passChoices(known.catalogue) };
+  }
+  if (isInText) return null;
+  if (name === "passes") {
+    const isFirst = !rest.includes(",");
+    return { from, options: plain(isFirst ? known.modelNames : ["target"]) };
+  }
+  if (name === "bench")
+    return { from, options: [...plain(known.passesNames), ...plain(["repeats", "seed"])] };
+  return null;
+}

@@ -1,0 +1,93 @@
+// What came of a cell, for programs that cannot run it: text, HTML without scripts, pictures.
+import { valueOf, type Cell, type CellValue } from "../notebook/cell.ts";
+import type { BenchResult } from "../run/bench_result.ts";
+import { summary } from "../view/changes.ts";
+import { big, bytes, milliseconds } from "../view/quantities.ts";
+
+type Row = string[];
+
+const escape = (text: string) =>
+  text.replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c] ?? c);
+
+function htmlTable(head: Row, rows: Row[]): string {
+  const line = (tag: string, row: Row) =>
+    `<tr>${row.map((cell) => `<${tag}>${escape(cell)}</${tag}>`).join("")}</tr>`;
+  return `<table>\n${line("th", head)}\n${rows.map((row) => line("td", row)).join("\n")}\n</table>`;
+}
+
+function textTable(head: Row, rows: Row[]): string {
+  const all = [head, ...rows];
+  const widths = head.map((_, k) => Math.max(...all.map((row) => (row[k] ?? "").length)));
+  return all
+    .map((row) => row.map((cell, k) => cell.padEnd(widths[k] ?? 0)).join("  ").trimEnd())
+    .join("\n");
+}
+
+function bundle(head: Row, rows: Row[], title: string, extra: object) {
+  const data = {
+    ...extra,
+    "text/html": [`<p>${escape(title)}</p>\n`, htmlTable(head, rows)],
+    "text/plain": `${title}\n${textTable(head, rows)}`.split(/(?<=\n)/),
+  };
+  return { output_type: "display_data", data, metadata: {} };
+}
+
+function benchBundle(result: BenchResult) {
+  const rows = result.runs.map((run) => {
+    const { check } = run;
+    const word = "skipped" in check ? `not checked: ${check.skipped}` : check.passed ? "yes" : "no";
+    const { median, low, high } = run.total;
+    return [
+      run.name,
+      milliseconds(median),
+      `${milliseconds(low)} to ${milliseconds(high)}`,
+      String(run.steps.length),
+      word,
+    ];
+  });
+  const head = ["passes", "median", "10th to 90th percentile", "launches", "agrees"];
+  const extra = { "application/vnd.lathe.bench+json": result };
+  return bundle(head, rows, `Measured ${result.when} with ${result.agent}`, extra);
+}
+
+function bundleOf(value: CellValue) {
+  if (value.kind === "bench") return benchBundle(value.result);
+  if (value.kind === "model") {
+    const { info } = value.model;
+    const rows = [
+      ...info.inputs.map(({ name, type }) => ["input", name, type]),
+      ...info.outputs.map((output) => ["output", output?.name ?? "", output?.type ?? "none"]),
+      ["weights", String(info.num_weights), `${big(info.parameters)}, ${bytes(info.weight_bytes)}`],
+    ];
+    return bundle(["", "name", "type"], rows, `${info.name}: ${info.nodes} nodes`, {});
+  }
+  const { info } = value.run;
+  const rows = info.steps.slice(1).map((step) => [
+    step.pass,
+    summary(step),
+    milliseconds(step.milliseconds),
+  ]);
+  const title = `${info.steps.length - 1} passes in ${milliseconds(info.milliseconds)}`;
+  return bundle(["pass", "what it did", "time"], rows, title, {});
+}
+
+export function outputsOf(cell: Cell): unknown[] {
+  const { value: outcome } = cell.outcome;
+  if (outcome.state === "failed")
+    return [
+      {
+        output_type: "error",
+        ename: outcome.failure.engine?.code ?? "error",
+        evalue: outcome.failure.message,
+        traceback: (outcome.failure.engine?.text ?? outcome.failure.message).split("\n"),
+      },
+    ];
+  const value = valueOf(cell);
+  if (!value) return [];
+  const made = bundleOf(value);
+  const picture = pictures.get(value);
+  return picture ? [{ ...made, data: { "image/svg+xml": picture, ...made.data } }] : [made];
+}
+
+// The graph that a cell shows, as last drawn.
+export const pictures = new WeakMap<CellValue, string>();

@@ -1,0 +1,180 @@
+// A bench: the whole runs beside each other, then the kernels of one with their lines of Python, their
+// loop IR and their WebAssembly.
+import { useEffect, useState } from "preact/hooks";
+import type { Run } from "../engine/handle.ts";
+import type { Place, Placed, ProgramInfo } from "../engine/protocol.ts";
+import { valueOf, type Cell } from "../notebook/cell.ts";
+import { cells } from "../notebook/notebook.ts";
+import type { BenchResult, RunResult, Spread } from "../run/bench_result.ts";
+import { Places } from "./places.tsx";
+import { bytes, milliseconds, percent, plural } from "./quantities.ts";
+import { LongText } from "./text_view.tsx";
+
+const spreadText = ({ low, high }: Spread) => `${milliseconds(low)} to ${milliseconds(high)}`;
+
+function CheckWord({ check }: { check: RunResult["check"] }) {
+  if ("skipped" in check) return <span title={check.skipped}>– not checked</span>;
+  const error = check.max_abs_error;
+  const size = error === null ? "" : `, largest error ${error.toExponential(1)}`;
+  if (check.passed) return <span>✓ agrees{size}</span>;
+  return <span class="bad">✗ differs{size}: {check.why}</span>;
+}
+
+function Totals({ result, chosen, choose }: {
+  result: BenchResult;
+  chosen: number;
+  choose(run: number): void;
+}) {
+  const base = result.runs.at(-1)?.total.median ?? 1;
+  const hasBase = result.runs.length > 1;
+  const last = result.runs.at(-1)?.name ?? "";
+  return (
+    <table class="totals">
+      <thead>
+        <tr>
+          <th>passes</th><th>median</th><th>10th to 90th percentile</th>
+          {hasBase && <th>against {last}</th>}
+          <th>launches</th><th>memory</th><th>result</th>
+        </tr>
+      </thead>
+      <tbody>
+        {result.runs.map((run, i) => (
+          <tr key={i} class={i === chosen ? "selected" : ""}>
+            <td>
+              <button class="link" aria-pressed={i === chosen} onClick={() => choose(i)}>
+                {run.name}
+              </button>
+            </td>
+            <td>{milliseconds(run.total.median)}{!run.settled && " (unsettled)"}</td>
+            <td>{spreadText(run.total)}</td>
+            {hasBase && <td>{(base / run.total.median).toFixed(2)}×</td>}
+            <td>{run.steps.length}</td>
+            <td>{bytes(run.memory_bytes)}</td>
+            <td><CheckWord check={run.check} /></td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Kernels({ run, chosen, choose }: {
+  run: RunResult;
+  chosen: number | null;
+  choose(step: number): void;
+}) {
+  const sum = run.steps.reduce((all, { time }) => all + time.median, 0) || 1;
+  return (
+    <div class="table" role="region" aria-label="Kernels" tabIndex={0}>
+      <table class="kernels">
+        <thead>
+          <tr><th>launch</th><th>time</th><th>share</th><th>GFLOP/s</th><th>GB/s</th><th>bytes</th></tr>
+        </thead>
+        <tbody>
+          {run.steps.map((step, i) => {
+            const ms = Math.max(step.time.median, 1e-9);
+            return (
+              <tr key={i} class={i === chosen ? "selected" : ""}>
+                <td>
+                  <button class="link" aria-pressed={i === chosen} onClick={() => choose(i)}>
+                    {step.label}
+                  </button>
+                </td>
+                <td>{milliseconds(step.time.median)}</td>
+                <td>
+                  <span class="share" style={{ width: `${(60 * step.time.median) / sum}px` }} />
+                  {percent(step.time.median / sum)}
+                </td>
+                <td>{step.flops > 0 ? (step.flops / ms / 1e6).toFixed(1) : "–"}</td>
+                <td>{step.bytes > 0 ? (step.bytes / ms / 1e6).toFixed(1) : "–"}</td>
+                <td>{bytes(step.bytes)}</td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+// The text of one function in the module's WAT: from its head to the next one's.
+export function functionIn(wat: string, name: string): string {
+  const head = new RegExp(`^( *)\\(func \\$${name}\\b`, "m").exec(wat);
+  if (!head) return "";
+  const rest = wat.slice(head.index);
+  const end = rest.search(new RegExp(`\\n${head[1] ?? ""}\\((?!;)|\\n\\)\\s*$`));
+  return end < 0 ? rest : rest.slice(0, end);
+}
+
+interface Code {
+  loops: string;
+  wat: string;
+  placed: Placed;
+  table: Place[];
+}
+
+async function codeOf(run: Run, step: number): Promise<Code> {
+  const program: ProgramInfo = await run.ask("program", {});
+  const launch = program.steps[step];
+  const table = program.places;
+  if (!launch) return { loops: "", wat: "", placed: {}, table };
+  if (launch.kernel === undefined)
+    return { loops: `a ${launch.kind}: no loops`, wat: "", placed: launch, table };
+  const { text } = await run.ask("kernel", { kernel: launch.kernel });
+  const wat = await run.ask("emit", { what: "wat" });
+  const body = functionIn(wat.text ?? "", `k${launch.kernel}`);
+  return { loops: text, wat: body || (wat.text ?? ""), placed: launch, table };
+}
+
+function KernelCode({ run, step }: { run: Run; step: number }) {
+  const [code, setCode] = useState<Code | null>(null);
+  const [failure, setFailure] = useState("");
+  useEffect(() => {
+    let isOld = false;
+    codeOf(run, step)
+      .then((next) => !isOld && (setCode(next), setFailure("")))
+      .catch((error: unknown) => !isOld && setFailure((error as Error).message));
+    return () => void (isOld = true);
+  }, [run, step]);
+  if (failure) return <p class="failure" role="alert">{failure}</p>;
+  if (!code) return null;
+  return (
+    <div class="split">
+      <div class="pane">
+        <h3>Python</h3>
+        <Places placed={code.placed} table={code.table} />
+        <h3>Loop IR</h3>
+        <LongText text={code.loops} label="Loop IR" />
+      </div>
+      <div class="pane">
+        <h3>WebAssembly</h3>
+        <LongText text={code.wat} label="WebAssembly text" />
+      </div>
+    </div>
+  );
+}
+
+export function BenchView({ cell, result }: { cell: Cell; result: BenchResult }) {
+  const [at, setAt] = useState(0);
+  const step = cell.selected.value;
+  const chosen = Math.min(at, result.runs.length - 1);
+  const run = result.runs[chosen];
+  if (!run) return null;
+  const subject = cells.value.map(valueOf).find(
+    (value) => value?.kind === "passes" && value.name === run.name,
+  );
+  return (
+    <div class="bench">
+      <div class="table" role="region" aria-label="Whole runs" tabIndex={0}>
+        <Totals result={result} chosen={chosen} choose={(i) => (setAt(i), (cell.selected.value = null))} />
+      </div>
+      <p class="soft pad">
+        One thread, {result.isa}, weights and inputs from random:{result.seed}. A kernel's time is a
+        mean, because a browser's clock is coarse. {plural(run.samples.length, "sample")} of{" "}
+        {run.name}.
+      </p>
+      <Kernels run={run} chosen={step} choose={(i) => (cell.selected.value = i)} />
+      {step !== null && subject?.kind === "passes" && <KernelCode run={subject.run} step={step} />}
+    </div>
+  );
+}

@@ -1,0 +1,35 @@
+// What `?` shows: the keys, from the table that drives them.
+import { useEffect, useRef } from "preact/hooks";
+import type { Key } from "./keys.ts";
+
+const graphKeys: [string, string][] = [
+  ["arrows", "in a graph: walk from node to node"],
+  ["+ − F", "in a graph: zoom in, zoom out, fit"],
+  ["← →", "in the passes: walk along the chips"],
+  ["Space", "on a chip: switch the pass on or off"],
+  ["Alt-← Alt-→", "on a chip: move the pass"],
+  ["Delete", "on a chip: take the pass out"],
+];
+
+export function Help({ table, close }: { table: Key[]; close(): void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  const rows = [
+    ...table.filter(({ does }) => does).map(({ keys, does }) => [keys, does] as const),
+    ...graphKeys,
+  ];
+  return (
+    <dialog ref={dialog} onClose={close} aria-label="Keys">
+      <h2>Keys</h2>
+      <p class="soft">While a cell has the focus and its text is not open.</p>
+      <table>
+        <tbody>
+          {rows.map(([keys, does]) => (
+            <tr key={keys}><th scope="row"><kbd>{keys}</kbd></th><td>{does}</td></tr>
+          ))}
+        </tbody>
+      </table>
+      <button class="primary" onClick={() => dialog.current?.close()}>Close</button>
+    </dialog>
+  );
+}

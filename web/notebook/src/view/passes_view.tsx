@@ -1,0 +1,204 @@
+// A passes cell: its chips, and everything about the selected step.
+import { useSignal } from "@preact/signals";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Run } from "../engine/handle.ts";
+import type { DiffInfo, PassInfo } from "../engine/protocol.ts";
+import { GraphView } from "../graph/graph_view.tsx";
+import type { Cell } from "../notebook/cell.ts";
+import { catalogue } from "../notebook/catalogue.ts";
+import { run as runCell } from "../notebook/evaluate.ts";
+import * as pipeline from "../source/pipeline.ts";
+import { understand } from "../source/cell_code.ts";
+import { quote } from "../source/parse.ts";
+import { details, marksOf, mostTelling } from "./changes.ts";
+import { Chips, type ChipStep } from "./chips.tsx";
+import { DiffView } from "./diff_view.tsx";
+import { Failure } from "./failure.tsx";
+import { PassOptions } from "./pass_options.tsx";
+import { Places } from "./places.tsx";
+import { milliseconds, plural } from "./quantities.ts";
+import { TextView } from "./text_view.tsx";
+
+// The chips of the text, each with the step that it became: steps that are on run in this order.
+function stepsOf(chips: pipeline.Chip[], run: Run): ChipStep[] {
+  let next = 1;
+  return chips.map((chip) => {
+    const info = chip.isOn ? (run.info.steps[next] ?? null) : null;
+    const isIt = info !== null && info.pass === chip.pass;
+    return { ...chip, step: isIt ? next++ : null, info: isIt ? info : null };
+  });
+}
+
+function useDiff(run: Run, step: number): { diff: DiffInfo; run: Run; step: number } | null {
+  const [loaded, setLoaded] = useState<{ diff: DiffInfo; run: Run; step: number } | null>(null);
+  useEffect(() => {
+    let isOld = false;
+    run
+      .ask("diff", { step })
+      .then((diff) => !isOld && setLoaded({ diff, run, step }))
+      .catch(() => !isOld && setLoaded(null));
+    return () => void (isOld = true);
+  }, [run, step]);
+  return loaded;
+}
+
+export function PassesView({ cell, run }: { cell: Cell; run: Run }) {
+  const tab = useSignal<"diff" | "text">("diff");
+  const code = understand(cell.source.value);
+  const text = code.ok && code.code.kind === "passes" ? code.code.pipeline.value : run.info.passes;
+  const known = catalogue.value;
+  const chips = stepsOf(pipeline.chipsOf(text, known?.pipelines ?? []), run);
+  const { steps } = run.info;
+  const selected = Math.min(cell.selected.value ?? mostTelling(steps), steps.length - 1);
+  const step = steps[selected];
+  const loaded = useDiff(run, selected);
+  const diff = loaded?.diff ?? null;
+  const marks = useMemo(() => (diff ? marksOf(diff) : new Map()), [diff]);
+
+  const rewrite = (to: string, select: number | null = null) => {
+    if (!code.ok || code.code.kind !== "passes") return;
+    const { from, to: end } = code.code.pipeline;
+    const source = cell.source.value;
+    cell.source.value = source.slice(0, from) + quote(to) + source.slice(end);
+    cell.selected.value = select;
+    void runCell(cell);
+  };
+  // A step keeps its place when the pipeline changes behind it.
+  const kept = (index: number) => (selected <= index ? selected : null);
+
+  const chipIndex = chips.findIndex((chip) => chip.step === selected);
+  const pass = known?.passes.find(({ name }) => name === step?.pass);
+  const why = chips[chipIndex]?.why;
+  return (
+    <div class="passes">
+      <Chips
+        chips={chips}
+        selected={selected}
+        select={(to) => (cell.selected.value = to)}
+        toggle={(i) => rewrite(pipeline.toggled(text, chips, i), kept(i))}
+        move={(from, to) => rewrite(pipeline.moved(chips, from, to))}
+        remove={(i) => rewrite(pipeline.without(chips, i), kept(i))}
+      />
+      <div class="bar pad">
+        <button aria-pressed={selected === 0} onClick={() => (cell.selected.value = 0)}>
+          As imported
+        </button>
+        <button
+          disabled={selected <= 0}
+          onClick={() => (cell.selected.value = selected - 1)}
+          aria-label="Previous step"
+        >
+          ← Previous
+        </button>
+        <button
+          disabled={selected >= steps.length - 1}
+          onClick={() => (cell.selected.value = selected + 1)}
+          aria-label="Next step"
+        >
+          Next →
+        </button>
+        <span class="space" />
+        <AddPass
+          passes={known?.passes ?? []}
+          add={(name) =>
+            rewrite(pipeline.inserted(chips, chipIndex < 0 ? 0 : chipIndex + 1, name))}
+        />
+      </div>
+      {run.info.failed && <Failure failure={{ message: run.info.failed.message,
+        engine: run.info.failed }} source="" />}
+      {step && (
+        <div class="step pad">
+          <p>
+            <b class="mono">{step.pass || "as imported"}</b>{" "}
+            {pass && <span>{pass.summary}. </span>}
+            {why && <span class="soft">Here {why}.</span>}
+          </p>
+          {selected > 0 && (
+            <p class="soft">
+              {[...details(step), `${milliseconds(step.milliseconds)} to run`].join(" · ")}
+            </p>
+          )}
+          {pass && chipIndex >= 0 && pass.options.length > 0 && (
+            <PassOptions
+              key={`${pass.name} ${selected}`}
+              pass={pass}
+              values={step.options}
+              change={(options) =>
+                rewrite(pipeline.withOptions(chips, chipIndex, options), selected)}
+            />
+          )}
+        </div>
+      )}
+      {step && (
+        <div class="split">
+          {step.hash !== undefined ? (
+            <div class="pane">
+              <h3>
+                Graph after {step.pass || "import"}, {plural(step.nodes_after, "node")}
+                {marks.size > 0 && `; ${marks.size} touched`}
+              </h3>
+              <GraphView
+                run={run}
+                step={selected}
+                marks={marks}
+                title={`graph after ${step.pass || "import"}`}
+              />
+            </div>
+          ) : (
+            <div class="pane">
+              <h3>Program after {step.pass}</h3>
+              <TextView run={run} step={selected} />
+            </div>
+          )}
+          <div class="pane">
+            <div class="tabs" role="tablist">
+              <button role="tab" aria-selected={tab.value === "diff"}
+                onClick={() => (tab.value = "diff")}>What it changed</button>
+              {step.hash !== undefined && (
+                <button role="tab" aria-selected={tab.value === "text"}
+                  onClick={() => (tab.value = "text")}>Whole text</button>
+              )}
+            </div>
+            {tab.value === "text" && step.hash !== undefined ? (
+              <TextView run={run} step={selected} />
+            ) : (
+              diff && (selected > 0 ? <DiffView diff={diff} /> :
+                <p class="soft pad">This is the graph as it was imported. Select a pass to see
+                  what it changed.</p>)
+            )}
+          </div>
+        </div>
+      )}
+      {step && step.refusals.length > 0 && (
+        <details class="refusals pad" open={step.refusals.length <= 3}>
+          <summary>{plural(step.refusals.length, "thing")} this pass left alone, and why</summary>
+          {step.refusals.map((refusal, i) => (
+            <div key={i} class="refusal">
+              <p><span aria-hidden="true">⊘ </span>{refusal.message}</p>
+              <Places placed={refusal} table={run.info.places} />
+            </div>
+          ))}
+        </details>
+      )}
+    </div>
+  );
+}
+
+function AddPass({ passes, add }: { passes: PassInfo[]; add(name: string): void }) {
+  return (
+    <select
+      aria-label="Add a pass behind the selected one"
+      value=""
+      onChange={(event) => {
+        const name = event.currentTarget.value;
+        event.currentTarget.value = "";
+        if (name) add(name);
+      }}
+    >
+      <option value="">Add a pass…</option>
+      {passes.map(({ name, summary: text }) => (
+        <option key={name} value={name} title={text}>{name}</option>
+      ))}
+    </select>
+  );
+}
