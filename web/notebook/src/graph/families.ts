@@ -1,8 +1,8 @@
-// The visual language of ops: five families, each with a colour and a sign, so that neither has to be
-// understood alone.
-import type { OpClass } from "../engine/protocol.ts";
+// The visual language of ops: five families, and groups that passes fused; each with a colour and a
+// sign, so that neither has to be understood alone.
+import type { GraphNode, OpClass } from "../engine/protocol.ts";
 
-export type Family = "contract" | "point" | "reduce" | "view" | "data";
+export type Family = "contract" | "point" | "reduce" | "view" | "data" | "group";
 
 export const families: Record<Family, { sign: string; word: string }> = {
   contract: { sign: "×", word: "contraction" },
@@ -10,6 +10,7 @@ export const families: Record<Family, { sign: string; word: string }> = {
   reduce: { sign: "Σ", word: "reduction" },
   view: { sign: "⇄", word: "view or layout" },
   data: { sign: "▢", word: "data" },
+  group: { sign: "⊞", word: "fused group" },
 };
 
 const familyOfClass: Record<OpClass, Family> = {
@@ -24,4 +25,5 @@ const familyOfClass: Record<OpClass, Family> = {
   structure: "data",
 };
 
-export const familyOf = (opClass: OpClass): Family => familyOfClass[opClass];
+export const familyOf = (node: GraphNode): Family =>
+  node.inner_nodes === undefined ? familyOfClass[node.class] : "group";

@@ -40,6 +40,7 @@ export function paletteOf(element: Element): Palette {
       reduce: value("--reduce"),
       view: value("--view"),
       data: value("--data"),
+      group: value("--group"),
     },
     mono: value("--mono"),
   };

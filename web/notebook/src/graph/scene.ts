@@ -78,8 +78,9 @@ function boxAround(points: number[]): Box {
   return [left, top, right - left, bottom - top];
 }
 
-// What stands in a box: a parameter shows its name, all else its op.
+// What stands in a box: a parameter shows its name, a fused group how many ops it holds.
 export function labelOf(node: GraphNode): string {
+  if (node.inner_nodes !== undefined) return `${node.op} ${node.inner_nodes}`;
   return node.op === "param" && node.name ? node.name : node.op;
 }
 
@@ -96,7 +97,7 @@ export function sceneOf(info: GraphInfo, drawing: DrawingInfo, marks: Marks): Sc
     if (!Array.isArray(box)) return;
     grid.add("nodes", nodes.length, box);
     const [type = ""] = node.types;
-    nodes.push({ index, box, family: familyOf(node.class), label: labelOf(node), type, mark, node });
+    nodes.push({ index, box, family: familyOf(node), label: labelOf(node), type, mark, node });
   });
   const depths: number[] = [];
   const clusters = drawing.clusters.map((cluster, i): SceneCluster => {

@@ -8,6 +8,7 @@ const colours: Record<Family, string> = {
   reduce: "#b8742a",
   view: "#6f7277",
   data: "#7d5aa6",
+  group: "#0b6e99",
 };
 
 const escape = (text: string) =>

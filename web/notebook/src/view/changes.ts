@@ -1,14 +1,23 @@
 // What a pass did, in a few words and numbers; never by colour alone.
 import type { DiffInfo, StepInfo } from "../engine/protocol.ts";
 import type { Marks } from "../graph/scene.ts";
+import { bytes } from "./quantities.ts";
+
+// A counter of a pass, such as "fused" or "planned_bytes".
+function counted(name: string, value: number): string {
+  if (name.endsWith("_bytes")) return `${name.slice(0, -6).replaceAll("_", " ")} ${bytes(value)}`;
+  return `${name.replaceAll("_", " ")} ${value}`;
+}
 
 export function summary(step: StepInfo): string {
   if (step.skipped) return "skipped";
   if (!step.changed) return "no change";
   const { nodes_before: before, nodes_after: after } = step;
-  const [main] = Object.entries(step.counters).filter(([, value]) => value > 0);
-  const counted = main ? `${main[1]} ${main[0].replaceAll("_", " ")}` : "";
-  if (after === 0 || before === after) return counted || "changed";
+  const counters = Object.entries(step.counters).filter(([, value]) => value > 0);
+  // Of a pass over programs: nodes say nothing there.
+  const telling = counters.find(([name]) => ["kernels", "planned_bytes"].includes(name));
+  const [main] = telling ? [telling] : counters;
+  if (telling || before === after) return main ? counted(...main) : "changed";
   return `${before} → ${after} nodes`;
 }
 
@@ -16,7 +25,7 @@ export function summary(step: StepInfo): string {
 export function details(step: StepInfo): string[] {
   const words = Object.entries(step.counters)
     .filter(([, value]) => value !== 0)
-    .map(([name, value]) => `${value} ${name.replaceAll("_", " ")}`);
+    .map(([name, value]) => counted(name, value));
   const ops = Object.entries(step.ops)
     .filter(([, delta]) => delta !== 0)
     .sort(([, a], [, b]) => Math.abs(b) - Math.abs(a))

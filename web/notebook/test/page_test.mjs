@@ -1,0 +1,359 @@
+// The page in Chromium: what a person does, and what must then be there.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { launch, missing, openPage, repository, serve, settled } from "./browser.mjs";
+
+let server;
+let browser;
+
+before(async () => {
+  if (missing) return;
+  [server, browser] = await Promise.all([serve(), launch()]);
+});
+after(async () => {
+  await browser?.close();
+  server?.stop();
+});
+
+const page_test = (name, act, options) =>
+  test(name, { skip: missing, timeout: 180_000 }, async () => {
+    const opened = await openPage(browser, server.url, options);
+    try {
+      await act(opened.page, opened);
+      assert.deepEqual(opened.problems, []);
+    } finally {
+      await opened.context.close();
+    }
+  });
+
+const passes = ".cell.passes";
+const status = (page, cell) => page.locator(`${cell} .head .status`).innerText();
+const source = (page, cell) => page.locator(`${cell} .head .source`).innerText();
+const chip = (page, name) => page.locator(`.chip[aria-label^="${name},"]`).first();
+
+async function typeSource(page, cell, text) {
+  await page.locator(`${cell} .head .source`).click();
+  const editor = page.locator(`${cell} .cm-content`);
+  await editor.waitFor();
+  await editor.fill(text);
+  await page.keyboard.press("Control-Enter".replace("-", "+"));
+  await settled(page);
+}
+
+async function graphOf(page, cell) {
+  await page.locator(`${cell} .graph canvas`).waitFor();
+  await page.locator(`${cell} .graph button:has-text("List")`).click();
+  return page.locator(`${cell} .graph-list li`).allInnerTexts();
+}
+
+page_test("the first page opens a model, compiles it and draws it", async (page) => {
+  assert.match(await status(page, ".cell.model"), /29 nodes/);
+  assert.match(await status(page, passes), /17 passes/);
+  assert.ok((await page.locator(".chip").count()) >= 17);
+  const rows = await graphOf(page, ".cell.model");
+  assert.ok(rows.some((row) => row.includes("layer_norm")), rows.join("\n"));
+  const isPainted = await page.locator(`${passes} canvas`).evaluate((canvas) => {
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    return new Set(new Uint32Array(data.buffer)).size > 10;
+  });
+  assert.ok(isPainted);
+  assert.equal(await page.evaluate(() => crossOriginIsolated), true);
+});
+
+page_test("switching a pass rewrites the text and compiles again", async (page) => {
+  await chip(page, "fuse_epilogue").locator(".switch").click();
+  await settled(page);
+  assert.equal(await source(page, passes), 'fast = passes(block, "default,-fuse_epilogue")');
+  assert.match(await status(page, passes), /16 passes/);
+  assert.match(await chip(page, "fuse_epilogue").innerText(), /switched off/);
+  await chip(page, "fuse_epilogue").locator(".switch").click();
+  await settled(page);
+  assert.equal(await source(page, passes), 'fast = passes(block, "default")');
+});
+
+page_test("passes are moved by dragging and by keyboard", async (page) => {
+  await typeSource(page, passes, 'fast = passes(block, "functionalize,cse,dce")');
+  await chip(page, "dce").dragTo(chip(page, "cse"));
+  await settled(page);
+  assert.equal(await source(page, passes), 'fast = passes(block, "functionalize,dce,cse")');
+  await chip(page, "cse").focus();
+  await page.keyboard.press("Alt+ArrowLeft");
+  await settled(page);
+  assert.equal(await source(page, passes), 'fast = passes(block, "functionalize,cse,dce")');
+});
+
+page_test("a selected pass shows what it changed, with lines of Python", async (page) => {
+  await chip(page, "decompose").click();
+  await page.locator(".diff .inserted").first().waitFor();
+  assert.match(await page.locator(".diff").innerText(), /small_models\.py:\d+/);
+  await page.locator('button[role="tab"]:has-text("Whole text")').click();
+  await page.locator(".long pre").first().waitFor();
+  assert.match(await page.locator(".long pre").first().innerText(), /func @main/);
+  await chip(page, "plan_memory").click();
+  await page.locator(`${passes} .long pre`).first().waitFor();
+  assert.match(await page.locator(`${passes} .long pre`).first().innerText(), /kernel/);
+});
+
+page_test("cells below run again when one above changes", async (page) => {
+  await typeSource(page, ".cell.model", 'block = import("small_ffnn")');
+  assert.match(await status(page, passes), /17 passes/);
+  await chip(page, "functionalize").click();
+  const [first] = await graphOf(page, passes);
+  assert.match(first, /param/);
+  assert.match(await page.locator(".cell.model .facts").innerText(), /f32\[/);
+});
+
+page_test("errors are explained at their place", async (page) => {
+  await typeSource(page, passes, 'fast = passes(blok, "default")');
+  const failure = page.locator(`${passes} .failure`);
+  assert.match(await failure.innerText(), /did you mean 'block'\?/);
+  assert.equal(await failure.locator("mark").innerText(), "blok");
+  await typeSource(page, passes, 'fast = passes(block, "defualt")');
+  assert.match(await failure.innerText(), /no pass named 'defualt'; did you mean 'default'\?/);
+  await typeSource(page, passes, 'fast = passes(block, "lower_to_loops")');
+  assert.match(await page.locator(passes).innerText(), /Error/);
+});
+
+async function dropFile(page, name, bytes) {
+  const data = await page.evaluateHandle(
+    ([file, text]) => {
+      const transfer = new DataTransfer();
+      const content = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+      transfer.items.add(new File([content], file));
+      return transfer;
+    },
+    [name, Buffer.from(bytes).toString("base64")],
+  );
+  for (const kind of ["dragover", "drop"])
+    await page.dispatchEvent(".page", kind, { dataTransfer: data });
+}
+
+page_test("a dropped .pt2 opens with its weights, and a reload finds it again", async (page) => {
+  const file = readFileSync(join(repository, "tests/fixtures/attention_block.pt2"));
+  await dropFile(page, "mine.pt2", file);
+  const cell = page.locator(".cell.model").nth(1);
+  await cell.locator(".facts").waitFor();
+  assert.match(await cell.innerText(), /mine = import\("mine\.pt2"\)/);
+  assert.match(await cell.innerText(), /in the file/);
+  await page.waitForTimeout(1500);
+  await page.reload();
+  await settled(page);
+  await page.locator(".cell.model").nth(1).locator(".facts").waitFor();
+});
+
+page_test("broken files are refused in words, and the page lives on", async (page) => {
+  const good = readFileSync(join(repository, "tests/fixtures/attention_block.pt2"));
+  const files = {
+    "cut.pt2": good.subarray(0, good.length / 2),
+    "noise.json": Buffer.from("{]"),
+    "noise.json.gz": Buffer.from("not gzip"),
+    "wrong.lathe": Buffer.from("func @main(%x: f32[4]) -> f32[4] { return %y }"),
+  };
+  let count = 1;
+  for (const [name, bytes] of Object.entries(files)) {
+    await dropFile(page, name, bytes);
+    const cell = page.locator(".cell.model").nth(count++);
+    await cell.locator(".failure").waitFor();
+    assert.match(await cell.innerText(), /Error/, name);
+  }
+  await dropFile(page, "picture.png", Buffer.from("x"));
+  await page.locator(".message").waitFor();
+  assert.match(await page.locator(".message").innerText(), /picture\.png: expected/);
+  await typeSource(page, ".cell.model >> nth=0", 'block = import("small_cnn")');
+  assert.match(await status(page, ".cell.model >> nth=0"), /nodes/);
+});
+
+page_test("what is typed survives a reload, and a downloaded notebook reads back", async (page) => {
+  await typeSource(page, passes, 'other = passes(block, "minimal")');
+  await page.waitForTimeout(1500);
+  await page.reload();
+  await settled(page);
+  assert.equal(await source(page, passes), 'other = passes(block, "minimal")');
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.locator('header button:has-text("Download")').click(),
+  ]);
+  const text = readFileSync(await download.path(), "utf8");
+  const file = JSON.parse(text);
+  assert.equal(file.cells[2].outputs[0].data["text/plain"][0], "7 passes in ".slice(0, 0) +
+    file.cells[2].outputs[0].data["text/plain"][0]);
+  assert.match(file.cells[2].outputs[0].data["text/html"].join(""), /<table>/);
+  file.cells[2].source = ['again = passes(block, "graph")'];
+  await dropFile(page, "again.ipynb", Buffer.from(JSON.stringify(file)));
+  await page.waitForFunction(() => document.querySelector(".title").value === "again");
+  await settled(page);
+  assert.equal(await source(page, passes), 'again = passes(block, "graph")');
+});
+
+page_test("a shared link opens elsewhere", async (page, { context }) => {
+  await typeSource(page, passes, 'fast = passes(block, "default,-cse")');
+  await page.locator('header button:has-text("Share link")').click();
+  await page.waitForFunction(() => location.hash.startsWith("#s="));
+  const link = page.url();
+  const other = await openPage(browser, link);
+  assert.equal(await source(other.page, passes), 'fast = passes(block, "default,-cse")');
+  assert.deepEqual(other.problems, []);
+  await other.context.close();
+  assert.ok(context);
+});
+
+page_test("everything can be done by keyboard", async (page) => {
+  await page.locator(".cell").first().focus();
+  await page.keyboard.press("b");
+  await page.keyboard.type("# By keys");
+  await page.keyboard.press("Escape");
+  await page.locator(".prose h1").waitFor();
+  assert.equal(await page.locator(".cell").count(), 4);
+  await page.keyboard.press("Alt+ArrowUp");
+  assert.match(await page.locator(".cell").first().innerText(), /By keys/);
+  await page.keyboard.press("d");
+  await page.keyboard.press("d");
+  assert.equal(await page.locator(".cell").count(), 3);
+  await page.keyboard.press("z");
+  assert.equal(await page.locator(".cell").count(), 4);
+  await page.keyboard.press("z");
+  await page.keyboard.press("?");
+  await page.locator("dialog[open]").waitFor();
+  assert.match(await page.locator("dialog").innerText(), /run the cell/);
+  await page.keyboard.press("Escape");
+  await page.locator(".cell.passes").focus();
+  await page.keyboard.press("Enter");
+  await page.locator(".cell.passes .cm-content").waitFor();
+  await page.keyboard.press("Control+a");
+  await page.keyboard.type('keys = passes(block, "min');
+  await page.locator(".cm-tooltip-autocomplete").waitFor();
+  await page.keyboard.press("Enter");
+  await page.keyboard.type('")');
+  await page.keyboard.press("Control+Enter");
+  await settled(page);
+  assert.equal(await source(page, passes), 'keys = passes(block, "minimal")');
+  await chip(page, "dce").focus();
+  await page.keyboard.press("Space");
+  await settled(page);
+  assert.equal(await source(page, passes), 'keys = passes(block, "minimal,-dce")');
+  await page.locator(`${passes} canvas`).focus();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  await page.locator(`${passes} .node-card`).waitFor();
+});
+
+page_test("a stopped engine is replaced, and its models are opened again", async (page) => {
+  await page.evaluate(() => {
+    const { postMessage } = Worker.prototype;
+    Worker.prototype.postMessage = function (message, ...rest) {
+      if (message?.name === "compile" && window.holdBack) return; // an engine that never answers
+      postMessage.call(this, message, ...rest);
+    };
+    window.holdBack = true;
+  });
+  await page.locator(`${passes} button:has-text("Run")`).click();
+  await page.locator(`${passes} button:has-text("Cancel")`).click();
+  const failure = page.locator(`${passes} .failure`);
+  await failure.waitFor();
+  assert.match(await failure.innerText(), /stopped while compile.*everything typed is kept/s);
+  await page.evaluate(() => (window.holdBack = false));
+  await page.locator(`${passes} button:has-text("Run")`).click();
+  await settled(page);
+  assert.match(await status(page, passes), /17 passes/);
+});
+
+page_test("it works without a network once it was there", async (page, { context, problems }) => {
+  await page.evaluate(() => navigator.serviceWorker.ready);
+  await page.waitForFunction(async () => {
+    const [name] = await caches.keys();
+    return name !== undefined && (await (await caches.open(name)).keys()).length > 60;
+  });
+  await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
+  await context.setOffline(true);
+  await page.reload();
+  await settled(page);
+  await typeSource(page, ".cell.model", 'block = import("resnet18.aten")');
+  assert.match(await status(page, ".cell.model"), /nodes/);
+  assert.match(await status(page, passes), /17 passes/);
+  problems.length = 0;
+});
+
+page_test("five thousand nodes stay fluid", async (page) => {
+  const lines = ["func @main(%x: f32[64]) -> f32[64] {"];
+  for (let i = 0; i < 5000; ++i)
+    lines.push(`  %n${i} = ${i % 3 ? "relu" : "exp"}(${i ? `%n${i - 1}` : "%x"}) : f32[64]`);
+  lines.push("  return %n4999", "}");
+  await dropFile(page, "long.lathe", Buffer.from(lines.join("\n")));
+  const cell = page.locator(".cell.model").nth(1);
+  await cell.locator("canvas").waitFor();
+  await settled(page);
+  await page.waitForTimeout(500);
+  await cell.locator('button:has-text("Fit")').click();
+  const canvas = cell.locator("canvas");
+  await canvas.scrollIntoViewIfNeeded();
+  const slowest = await canvas.evaluate(async (element) => {
+    const frame = () => new Promise((done) => requestAnimationFrame(done));
+    const event = (type, x, y) =>
+      element.dispatchEvent(new PointerEvent(type, { pointerId: 1, clientX: x, clientY: y }));
+    element.setPointerCapture = () => undefined;
+    event("pointerdown", 300, 300);
+    const times = [];
+    for (let i = 0; i < 30; ++i) {
+      const start = performance.now();
+      event("pointermove", 300 + i, 300 + 5 * i);
+      await frame();
+      times.push(performance.now() - start);
+    }
+    event("pointerup", 330, 450);
+    return times.sort((a, b) => a - b)[15];
+  });
+  assert.ok(slowest < 100, `half of the frames took more than ${slowest} ms`);
+});
+
+for (const lesson of ["What is in this graph?", "What does fusion buy?"])
+  page_test(`the lesson “${lesson}” runs`, async (page) => {
+    await page.locator('header button:has-text("Open")').click();
+    await page.locator(`dialog button:has-text("${lesson}")`).click();
+    await page.waitForFunction(() => document.querySelectorAll(".cell").length > 5);
+    await settled(page);
+    for (const word of await page.locator(".cell:not(.markdown) .status").allInnerTexts())
+      assert.match(word, /nodes|passes/);
+    assert.equal(await page.locator(".failure").count(), 0);
+  });
+
+page_test("the page agrees with the native compiler", async (page) => {
+  const program = join(repository, "bazel-bin/frontend/cli/lathe");
+  if (!existsSync(program)) return;
+  const folder = mkdtempSync(join(tmpdir(), "lathe-"));
+  const file = join(folder, "fast.txt");
+  const args = ["opt", "attention_block", "--weights", "random:0", "--passes=graph"];
+  const env = { ...process.env, LATHE_ROOT: repository };
+  writeFileSync(file, execFileSync(program, args, { cwd: repository, env }));
+  await typeSource(page, passes, 'fast = passes(block, "graph")');
+  const steps = await page.locator(".chip").count();
+  await page.locator('button:has-text("Next")').waitFor();
+  for (let i = 0; i < steps; ++i) {
+    const next = page.locator('button[aria-label="Next step"]');
+    if (await next.isDisabled()) break;
+    await next.click();
+  }
+  await page.locator('button[role="tab"]:has-text("Whole text")').click();
+  const text = page.locator(`${passes} .long pre`).first();
+  await text.waitFor();
+  const ops = (ir) => [...ir.matchAll(/= (\w+)\(/g)].map(([, op]) => op);
+  assert.deepEqual(ops(await text.innerText()), ops(readFileSync(file, "utf8")));
+});
+
+for (const [width, height] of [[1280, 900], [390, 844]])
+  for (const colorScheme of ["light", "dark"])
+    page_test(
+      `nothing is wider than the page at ${width} in ${colorScheme}`,
+      async (page) => {
+        const excess = await page.evaluate(
+          () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+        );
+        assert.ok(excess <= 0, `${excess} pixels`);
+        assert.equal(await page.locator("button:not([aria-label])").evaluateAll(
+          (buttons) => buttons.filter((button) => !button.innerText.trim()).length), 0);
+      },
+      { viewport: { width, height }, colorScheme },
+    );

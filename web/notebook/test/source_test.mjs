@@ -1,0 +1,126 @@
+// The language of cells: what it means, where its errors point, what completes it, and pipelines.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { understand } from "../.build/source/cell_code.js";
+import { completionsAt } from "../.build/source/complete.js";
+import { nearest } from "../.build/source/nearest.js";
+import { parse, quote, unquote } from "../.build/source/parse.js";
+import * as pipeline from "../.build/source/pipeline.js";
+
+const meaning = (text) => {
+  const understood = understand(text);
+  assert.ok(understood.ok, JSON.stringify(understood));
+  return understood.code;
+};
+const mistake = (text) => {
+  const understood = understand(text);
+  assert.ok(!understood.ok, `no error in ${text}`);
+  const { from, to, message } = understood.error;
+  return [text.slice(from, to), message];
+};
+
+test("a model cell names a file and sizes", () => {
+  const code = meaning('# my model\nblock = import("attention_block", s0=64)');
+  assert.deepEqual(code, { kind: "model", name: "block", file: "attention_block", dims: { s0: 64 } });
+});
+
+test("a passes cell knows where its pipeline stands", () => {
+  const text = 'fast = passes(block, "default,-cse", target="relaxed")';
+  const code = meaning(text);
+  assert.equal(code.pipeline.value, "default,-cse");
+  assert.equal(text.slice(code.pipeline.from, code.pipeline.to), '"default,-cse"');
+  assert.equal(code.target, "relaxed");
+});
+
+test("a bench cell has defaults and no name", () => {
+  const code = meaning("bench(fast, plain)");
+  assert.deepEqual([code.repeats, code.seed, code.runs.length], [20, 0, 2]);
+  assert.match(mistake("x = bench(fast)")[1], /has no name/);
+});
+
+test("errors point at their place and say what was expected", () => {
+  assert.deepEqual(mistake('x = imprt("a")'), ["imprt", "no call named 'imprt'; did you mean 'import'?"]);
+  assert.deepEqual(mistake("x = import(3)")[0], "3");
+  assert.match(mistake('x = import("a"')[1], /expected ',' between arguments, or '\)', got the end/);
+  assert.match(mistake('x = import("a')[1], /quote never ends/);
+  assert.match(mistake('x = import("a") y')[1], /expected the end, got 'y'/);
+  assert.match(mistake('x = import("a", s0="b")')[1], /'s0' is b, expected a size/);
+  assert.match(mistake("bench(fast, repeat=3)")[1], /did you mean 'repeats'\?/);
+  assert.match(mistake("bench(fast, repeats=0)")[1], /whole number from 1/);
+  assert.match(mistake('passes(block, "a")')[1], /needs a name/);
+  assert.deepEqual(mistake("x = $")[0], "$");
+  assert.match(mistake("")[1], /got the end/);
+});
+
+test("no text makes the parser fail in another way", () => {
+  let seed = 1;
+  const letters = 'ab1"\\(),=#\n {}-.$é';
+  for (let i = 0; i < 3000; ++i) {
+    let text = "";
+    for (let k = 0; k < i % 40; ++k) {
+      seed = (seed * 48271) % 2147483647;
+      text += letters[seed % letters.length];
+    }
+    const parsed = parse(text);
+    if (!parsed.ok) assert.ok(parsed.error.from <= parsed.error.to && parsed.error.to <= text.length);
+  }
+});
+
+test("a quoted text reads back", () => {
+  for (const text of ["a", 'say "x"', "back\\slash"]) assert.equal(unquote(quote(text)), text);
+});
+
+test("the nearest word is near", () => {
+  assert.equal(nearest("defualt", ["default", "minimal"]), "default");
+  assert.equal(nearest("xyz", ["default", "minimal"]), null);
+});
+
+const catalogue = {
+  passes: [{ name: "cse", summary: "one of equals" }],
+  pipelines: [
+    { name: "short", summary: "", steps: ["a", "dce", "b", "dce"].map((step) => ({ step, why: "w" })) },
+  ],
+};
+const chips = (text) => pipeline.chipsOf(text, catalogue.pipelines);
+const texts = (list) => list.map(({ text, isOn }) => (isOn ? text : `(${text})`)).join(" ");
+
+test("a named pipeline becomes chips with reasons", () => {
+  assert.equal(texts(chips("short,-b,cse{keep=x,y}")), "a dce (b) dce cse{keep=x,y}");
+  assert.equal(chips("short")[0].why, "w");
+});
+
+test("switching keeps the name, and switches back", () => {
+  const off = pipeline.toggled("short", chips("short"), 1);
+  assert.equal(off, "short,-dce");
+  assert.equal(texts(chips(off)), "a (dce) b (dce)");
+  assert.equal(pipeline.toggled(off, chips(off), 1), "short");
+});
+
+test("moving, adding and taking out spell the steps", () => {
+  assert.equal(pipeline.moved(chips("short"), 0, 2), "dce,b,a,dce");
+  assert.equal(pipeline.moved(chips("a,b,c,-b"), 1, 0), "b,a,c,-b");
+  assert.equal(pipeline.without(chips("short"), 3), "a,dce,b");
+  assert.equal(pipeline.inserted(chips("a,b"), 1, "cse"), "a,cse,b");
+  const options = { keep: "softmax,gelu", note: 'two "words"' };
+  const text = pipeline.withOptions(chips("a,b"), 1, options);
+  assert.equal(text, 'a,b{keep=softmax,gelu note="two \\"words\\""}');
+  assert.deepEqual(pipeline.splitSteps(text).length, 2);
+  assert.equal(pipeline.withOptions(chips(text), 1, {}), "a,b");
+});
+
+test("completions fit their place", () => {
+  const known = {
+    models: ["attention_block"],
+    modelNames: ["block"],
+    passesNames: ["fast"],
+    targets: ["relaxed"],
+    catalogue,
+  };
+  const labels = (text) => completionsAt(text, text.length, known)?.options.map(({ label }) => label);
+  assert.deepEqual(labels("x = im"), ["import", "passes", "bench"]);
+  assert.deepEqual(labels('x = import("att'), ["attention_block"]);
+  assert.deepEqual(labels("x = passes(b"), ["block"]);
+  assert.deepEqual(labels('x = passes(block, "short,-c'), ["short", "cse"]);
+  assert.deepEqual(labels('x = passes(block, "short", target="'), ["relaxed"]);
+  assert.deepEqual(labels("bench(f"), ["fast", "repeats", "seed"]);
+});

@@ -1,0 +1,125 @@
+// What the page shows: Markdown that stays safe, numbers with units, graphs that can be walked.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { joined, readRange } from "../.build/engine/unpack.js";
+import { fitted, showing, zoomed } from "../.build/graph/camera.js";
+import { foldedAtFirst } from "../.build/graph/folding.js";
+import { clusterAt, neighbour, nodeAt, sceneOf } from "../.build/graph/scene.js";
+import { svgOf } from "../.build/graph/svg.js";
+import { spreadOf } from "../.build/run/bench_result.js";
+import { details, mostTelling, summary } from "../.build/view/changes.js";
+import { makeRenderer } from "../.build/view/markdown.js";
+import * as quantities from "../.build/view/quantities.js";
+
+const render = makeRenderer();
+
+test("Markdown becomes HTML, and HTML stays text", () => {
+  assert.match(render("**a** `b`"), /<strong>a<\/strong> <code>b<\/code>/);
+  for (const bad of [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "[x](javascript:alert(1))",
+    "[x](data:text/html,hi)",
+    "![x](https://elsewhere.example/pixel.png)",
+    "<a href='javascript:1'>x</a>",
+  ]) {
+    const html = render(bad);
+    assert.ok(!/<(script|img)|href="(javascript|data):/i.test(html), html);
+  }
+  assert.match(render("[x](https://example.org)"), /rel="noopener noreferrer"/);
+});
+
+test("numbers have units", () => {
+  assert.equal(quantities.milliseconds(0.0042), "4.2 µs");
+  assert.equal(quantities.milliseconds(0.31), "0.31 ms");
+  assert.equal(quantities.milliseconds(1500), "1.50 s");
+  assert.equal(quantities.bytes(12_582_912), "12.6 MB");
+  assert.equal(quantities.count(1234567), "1,234,567");
+  assert.equal(quantities.plural(1, "node"), "1 node");
+});
+
+const step = (changes) => ({
+  pass: "cse", skipped: false, changed: true, nodes_before: 10, nodes_after: 10,
+  ops: {}, counters: {}, ...changes,
+});
+
+test("a step says what it did in words", () => {
+  assert.equal(summary(step({ changed: false })), "no change");
+  assert.equal(summary(step({ nodes_after: 8 })), "10 → 8 nodes");
+  assert.equal(summary(step({ counters: { merged: 2 } })), "merged 2");
+  assert.equal(summary(step({ counters: { kernels: 6 }, nodes_after: 0 })), "kernels 6");
+  const bytes = { temporaries: 3, planned_bytes: 2_000_000 };
+  assert.equal(summary(step({ counters: bytes })), "planned 2 MB");
+  assert.deepEqual(details(step({ ops: { add: -2, fused: 1 } })), ["−2 add", "+1 fused"]);
+  const steps = [step({ hash: "a" }), step({ hash: "b" }), step({ changed: false, hash: "b" }), step({})];
+  assert.equal(mostTelling(steps), 1);
+});
+
+const node = (name, op = "add", more = {}) => ({ name, op, class: "elementwise", types: ["f32[2]"], ...more });
+const info = {
+  nodes: [node("x", "param", { class: "source" }), node("a"), node("b"), node("c")],
+  edges: [[0, 0, 1, 0], [1, 0, 2, 0], [1, 0, 3, 0]],
+  places: [],
+};
+const drawing = {
+  width: 200,
+  height: 300,
+  boxes: [[50, 0, 60, 40], [50, 100, 60, 40], [0, 200, 60, 40], 0],
+  clusters: [{ key: "m", module: "m", parent: -1, folded: true, nodes: 1, box: [100, 200, 80, 40] }],
+  routes: [{ from: 0, to: 1, points: [80, 40, 80, 100] }],
+};
+
+test("a scene finds, walks and marks", () => {
+  const scene = sceneOf(info, drawing, new Map([["a", "added"], ["c", "changed"]]));
+  assert.equal(scene.nodes.length, 3);
+  assert.equal(scene.nodes[1].mark, "added");
+  assert.equal(scene.clusters[0].hasMarks, true);
+  assert.equal(nodeAt(scene, 60, 110), 1);
+  assert.equal(nodeAt(scene, 500, 500), null);
+  assert.equal(clusterAt(scene, 110, 210).key, "m");
+  assert.equal(neighbour(scene, 0, 0, 1), 1);
+  assert.equal(neighbour(scene, 1, 0, -1), 0);
+  assert.equal(neighbour(scene, 0, 0, -1), 0);
+});
+
+test("a picture is well-formed and holds no markup of the model's", () => {
+  const evil = { ...info, nodes: info.nodes.map((one) => ({ ...one, op: '<b a="1">&' })) };
+  const svg = svgOf(sceneOf(evil, drawing, new Map()), "<t>");
+  assert.ok(svg.startsWith("<svg") && svg.endsWith("</svg>\n"));
+  assert.ok(!svg.includes("<b ") && svg.includes("&lt;b"));
+});
+
+test("large graphs open folded, small ones open", () => {
+  const clusters = [
+    { key: "e", parent: -1, nodes: 900 },
+    ...Array.from({ length: 30 }, (_, i) => ({ key: `e.${i}`, parent: 0, nodes: 30 })),
+  ];
+  assert.deepEqual(foldedAtFirst(clusters, 120), []);
+  assert.equal(foldedAtFirst(clusters, 910).length, 30);
+});
+
+test("the camera keeps what it should", () => {
+  const all = fitted(1000, 1000, 500, 500);
+  assert.ok(all.scale < 0.5);
+  const near = zoomed(all, 2, 250, 250);
+  const middle = (camera) => camera.x + 250 / camera.scale;
+  assert.ok(Math.abs(middle(all) - middle(near)) < 1e-9);
+  const moved = showing({ x: 0, y: 0, scale: 1 }, [900, 900, 50, 50], 500, 500);
+  assert.ok(moved.x > 400 && moved.y > 400);
+});
+
+test("ranges of a file come plain or inflated, and never larger than promised", async () => {
+  const plain = new Blob([new Uint8Array([1, 2, 3, 4])]);
+  assert.deepEqual([...(await readRange(plain, { begin: 1, size: 2 }))], [2, 3]);
+  const packed = new Blob(["a".repeat(5000)]).stream().pipeThrough(new CompressionStream("deflate-raw"));
+  const blob = await new Response(packed).blob();
+  const range = { begin: 0, size: blob.size, inflated: 5000 };
+  assert.equal((await readRange(blob, range)).length, 5000);
+  await assert.rejects(readRange(blob, { ...range, inflated: 100 }), /more than 100/);
+  assert.deepEqual([...joined([new Uint8Array([1]), new Uint8Array([2, 3])])], [1, 2, 3]);
+});
+
+test("a spread is made of samples", () => {
+  const { median, low, high } = spreadOf([5, 1, 2, 3, 4]);
+  assert.deepEqual([median, low <= 2, high >= 4], [3, true, true]);
+});
