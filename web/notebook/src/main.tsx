@@ -16,6 +16,10 @@ if (root) render(<App />, root);
 if ("serviceWorker" in navigator && import.meta.env.PROD)
   navigator.serviceWorker.register("service_worker.js").catch(() => undefined);
 
+// The editor is wanted soon, but not before the first cells are there.
+const loadEditor = () => void import("./view/editor.ts");
+
 const opened = openFirst();
 startAutosave();
 await Promise.all([opened, loadCatalogue().catch(() => undefined)]);
+setTimeout(loadEditor, 200);

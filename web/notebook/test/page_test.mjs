@@ -31,16 +31,17 @@ const page_test = (name, act, options) =>
   });
 
 const passes = ".cell.passes";
-const status = (page, cell) => page.locator(`${cell} .head .status`).innerText();
-const source = (page, cell) => page.locator(`${cell} .head .source`).innerText();
+const at = (page, cell) => (typeof cell === "string" ? page.locator(cell) : cell);
+const status = (page, cell) => at(page, cell).locator(".head .status").innerText();
+const source = (page, cell) => at(page, cell).locator(".head .source").innerText();
 const chip = (page, name) => page.locator(`.chip[aria-label^="${name},"]`).first();
 
 async function typeSource(page, cell, text) {
-  await page.locator(`${cell} .head .source`).click();
-  const editor = page.locator(`${cell} .cm-content`);
+  await at(page, cell).locator(".head .source").click();
+  const editor = at(page, cell).locator(".cm-content");
   await editor.waitFor();
   await editor.fill(text);
-  await page.keyboard.press("Control-Enter".replace("-", "+"));
+  await page.keyboard.press("Control+Enter");
   await settled(page);
 }
 
@@ -163,8 +164,9 @@ page_test("broken files are refused in words, and the page lives on", async (pag
   await dropFile(page, "picture.png", Buffer.from("x"));
   await page.locator(".message").waitFor();
   assert.match(await page.locator(".message").innerText(), /picture\.png: expected/);
-  await typeSource(page, ".cell.model >> nth=0", 'block = import("small_cnn")');
-  assert.match(await status(page, ".cell.model >> nth=0"), /nodes/);
+  const cell = page.locator(".cell.model").first();
+  await typeSource(page, cell, 'block = import("small_cnn")');
+  assert.match(await status(page, cell), /nodes/);
 });
 
 page_test("what is typed survives a reload, and a downloaded notebook reads back", async (page) => {
@@ -179,8 +181,7 @@ page_test("what is typed survives a reload, and a downloaded notebook reads back
   ]);
   const text = readFileSync(await download.path(), "utf8");
   const file = JSON.parse(text);
-  assert.equal(file.cells[2].outputs[0].data["text/plain"][0], "7 passes in ".slice(0, 0) +
-    file.cells[2].outputs[0].data["text/plain"][0]);
+  assert.match(file.cells[2].outputs[0].data["text/plain"].join(""), /7 passes in /);
   assert.match(file.cells[2].outputs[0].data["text/html"].join(""), /<table>/);
   file.cells[2].source = ['again = passes(block, "graph")'];
   await dropFile(page, "again.ipynb", Buffer.from(JSON.stringify(file)));
@@ -204,6 +205,7 @@ page_test("a shared link opens elsewhere", async (page, { context }) => {
 page_test("everything can be done by keyboard", async (page) => {
   await page.locator(".cell").first().focus();
   await page.keyboard.press("b");
+  await page.locator(".cell.editing .cm-content").waitFor();
   await page.keyboard.type("# By keys");
   await page.keyboard.press("Escape");
   await page.locator(".prose h1").waitFor();
@@ -236,6 +238,7 @@ page_test("everything can be done by keyboard", async (page) => {
   await settled(page);
   assert.equal(await source(page, passes), 'keys = passes(block, "minimal,-dce")');
   await page.locator(`${passes} canvas`).focus();
+  await page.waitForTimeout(500); // the drawing
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("ArrowDown");
   await page.locator(`${passes} .node-card`).waitFor();
@@ -277,12 +280,27 @@ page_test("it works without a network once it was there", async (page, { context
   problems.length = 0;
 });
 
-page_test("five thousand nodes stay fluid", async (page) => {
+// Chains of pointwise ops side by side.
+function manyNodes(count, chains) {
   const lines = ["func @main(%x: f32[64]) -> f32[64] {"];
-  for (let i = 0; i < 5000; ++i)
-    lines.push(`  %n${i} = ${i % 3 ? "relu" : "exp"}(${i ? `%n${i - 1}` : "%x"}) : f32[64]`);
-  lines.push("  return %n4999", "}");
-  await dropFile(page, "long.lathe", Buffer.from(lines.join("\n")));
+  for (let i = 0; i < count; ++i)
+    lines.push(`  %n${i} = ${i % 3 ? "relu" : "exp"}(${i < chains ? "%x" : `%n${i - chains}`})`);
+  return [...lines, `  return %n${count - 1}`, "}"].join("\n");
+}
+
+page_test("an engine that dies is replaced, and says while doing what", async (page) => {
+  // More nesting than the stack of a browser's worker holds.
+  await dropFile(page, "deep.lathe", Buffer.from(manyNodes(20_000, 1)));
+  const failure = page.locator(`${passes} .failure`);
+  await failure.waitFor({ timeout: 60_000 });
+  assert.match(await failure.innerText(), /the engine died while compile/);
+  await page.locator(".cell.model canvas").nth(1).waitFor();
+  await typeSource(page, page.locator(passes).first(), 'fast = passes(block, "minimal")');
+  assert.match(await status(page, page.locator(passes).first()), /7 passes/);
+});
+
+page_test("five thousand nodes stay fluid", async (page) => {
+  await dropFile(page, "wide.lathe", Buffer.from(manyNodes(5000, 100)));
   const cell = page.locator(".cell.model").nth(1);
   await cell.locator("canvas").waitFor();
   await settled(page);

@@ -17,7 +17,8 @@ export interface CellFailure {
 }
 
 export type CellValue =
-  | { kind: "model"; name: string; model: OpenModel }
+  // `graph` is a run of no passes: the graph as it was imported, to be drawn.
+  | { kind: "model"; name: string; model: OpenModel; graph: Run }
   | { kind: "passes"; name: string; run: Run }
   | { kind: "bench"; result: BenchResult };
 

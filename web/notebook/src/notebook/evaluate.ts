@@ -58,7 +58,7 @@ function find<K extends "model" | "passes">(
 async function valueFrom(cell: Cell, code: CellCode): Promise<CellValue> {
   if (code.kind === "model") {
     const model = await OpenModel.open(await sourceOf(code.file, code.dims));
-    return { kind: "model", name: code.name, model };
+    return { kind: "model", name: code.name, model, graph: await Run.compile(model, "") };
   }
   if (code.kind === "passes") {
     const { model } = find(cell, code.model, "model");
@@ -83,7 +83,10 @@ function failureOf(error: unknown): CellFailure {
 }
 
 async function close(value: CellValue | null): Promise<void> {
-  if (value?.kind === "model") await value.model.close();
+  if (value?.kind === "model") {
+    await value.graph.close();
+    await value.model.close();
+  }
   if (value?.kind === "passes") await value.run.close();
 }
 

@@ -111,7 +111,7 @@ function Output({ cell }: { cell: Cell }) {
   if (outcome.state === "failed")
     return <Failure failure={outcome.failure} source={outcome.source} />;
   const value = shownValue(cell);
-  if (value?.kind === "model") return <ModelView model={value.model} />;
+  if (value?.kind === "model") return <ModelView model={value.model} graph={value.graph} />;
   if (value?.kind === "passes") return <PassesView cell={cell} run={value.run} />;
   if (value?.kind === "bench") return <BenchView cell={cell} result={value.result} />;
   return null;

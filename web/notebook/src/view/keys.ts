@@ -62,6 +62,7 @@ function nameOf(event: KeyboardEvent): string {
 
 // True where keys belong to what has the focus: fields, the editor, lists, chips and canvases.
 function isElsewhere(target: EventTarget | null, name: string): boolean {
+  if (notebook.editing.value) return true; // also while the editor is on its way
   if (!(target instanceof Element)) return false;
   if (target.closest("input, textarea, select, .editor, dialog")) return true;
   const isControl = target.closest("button, a, summary, canvas, .chip, [role=tab]") !== null;

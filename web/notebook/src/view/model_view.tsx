@@ -1,6 +1,6 @@
 // A model cell: what came in, what goes out, and the graph as PyTorch wrote it.
-import { useEffect, useState } from "preact/hooks";
-import { Run, type OpenModel } from "../engine/handle.ts";
+import { useState } from "preact/hooks";
+import type { OpenModel, Run } from "../engine/handle.ts";
 import type { ModelInfo, WeightInfo } from "../engine/protocol.ts";
 import { engine } from "../engine/engine.ts";
 import { GraphView } from "../graph/graph_view.tsx";
@@ -91,30 +91,14 @@ function Weights({ model }: { model: OpenModel }) {
   );
 }
 
-// An empty pipeline leaves the graph as it was imported, to be drawn.
-function useImport(model: OpenModel): Run | null {
-  const [run, setRun] = useState<Run | null>(null);
-  useEffect(() => {
-    let isOld = false;
-    const made = Run.compile(model, "");
-    made.then((next) => !isOld && setRun(next)).catch(() => undefined);
-    return () => {
-      isOld = true;
-      made.then((old) => old.close()).catch(() => undefined);
-    };
-  }, [model]);
-  return run?.model === model ? run : null;
-}
-
-export function ModelView({ model }: { model: OpenModel }) {
-  const run = useImport(model);
+export function ModelView({ model, graph }: { model: OpenModel; graph: Run }) {
   return (
     <div class="model">
       <div class="pad">
         <Facts info={model.info} />
         {model.info.num_weights > 0 && <Weights model={model} />}
       </div>
-      {run && <GraphView run={run} step={0} marks={noMarks} title={model.info.name} />}
+      <GraphView run={graph} step={0} marks={noMarks} title={model.info.name} />
     </div>
   );
 }
