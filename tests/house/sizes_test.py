@@ -13,7 +13,7 @@ import tree
 
 LINE = 100  # columns
 FUNCTION = 80
-SOURCES = (".cpp", ".h", ".py", ".bzl", ".ts", ".js", ".css", ".html", ".sh")
+SOURCES = (".cpp", ".h", ".py", ".bzl", ".ts", ".tsx", ".js", ".css", ".html", ".sh")
 
 
 def file_limit(path):

@@ -8,7 +8,9 @@ import re
 ROOT = pathlib.Path("WORKSPACE").resolve().parent
 
 CPP = (".cpp", ".h")
-_SKIPPED = re.compile(r"^(bazel-.*|\.git|\.lathe|results|node_modules|__pycache__|.*\.egg-info)$")
+_SKIPPED = re.compile(
+    r"^(bazel-.*|\.git|\.lathe|results|node_modules|dist|\.build|__pycache__|.*\.egg-info)$"
+)
 
 
 def files(*suffixes, under="."):

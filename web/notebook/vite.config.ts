@@ -5,14 +5,20 @@ import { readFileSync } from "node:fs";
 import { defineConfig, type Plugin } from "vite";
 import { policy } from "./policy.ts";
 
-// Names of the page's own files, to be kept for a visit without a network; `version` changes with any.
+// Names of the page's own files, to be kept for a visit without a network; `version` changes with
+// any.
 function serviceWorker(): Plugin {
   return {
     name: "service-worker",
     apply: "build",
     generateBundle(_options, bundle) {
       const names = Object.keys(bundle).filter((name) => !name.endsWith(".map"));
-      const files = ["./", "icon.svg", "manifest.webmanifest", ...names.filter((name) => name !== "index.html")];
+      const files = [
+        "./",
+        "icon.svg",
+        "manifest.webmanifest",
+        ...names.filter((name) => name !== "index.html"),
+      ];
       const hash = createHash("sha256");
       for (const name of names.sort()) {
         const file = bundle[name];

@@ -1,5 +1,5 @@
-// Keeps the page for a visit without a network. Names carry hashes, so what is kept never ages; a new
-// version is a new cache, and the old one goes when it takes over.
+// Keeps the page for a visit without a network. Names carry hashes, so what is kept never ages; a
+// new version is a new cache, and the old one goes when it takes over.
 const version = "VERSION";
 const files = ["FILES"];
 const cacheName = `lathe-${version}`;

@@ -21,7 +21,12 @@ const mistake = (text) => {
 
 test("a model cell names a file and sizes", () => {
   const code = meaning('# my model\nblock = import("attention_block", s0=64)');
-  assert.deepEqual(code, { kind: "model", name: "block", file: "attention_block", dims: { s0: 64 } });
+  assert.deepEqual(code, {
+    kind: "model",
+    name: "block",
+    file: "attention_block",
+    dims: { s0: 64 },
+  });
 });
 
 test("a passes cell knows where its pipeline stands", () => {
@@ -39,9 +44,15 @@ test("a bench cell has defaults and no name", () => {
 });
 
 test("errors point at their place and say what was expected", () => {
-  assert.deepEqual(mistake('x = imprt("a")'), ["imprt", "no call named 'imprt'; did you mean 'import'?"]);
+  assert.deepEqual(mistake('x = imprt("a")'), [
+    "imprt",
+    "no call named 'imprt'; did you mean 'import'?",
+  ]);
   assert.deepEqual(mistake("x = import(3)")[0], "3");
-  assert.match(mistake('x = import("a"')[1], /expected ',' between arguments, or '\)', got the end/);
+  assert.match(
+    mistake('x = import("a"')[1],
+    /expected ',' between arguments, or '\)', got the end/,
+  );
   assert.match(mistake('x = import("a')[1], /quote never ends/);
   assert.match(mistake('x = import("a") y')[1], /expected the end, got 'y'/);
   assert.match(mistake('x = import("a", s0="b")')[1], /'s0' is b, expected a size/);
@@ -62,7 +73,8 @@ test("no text makes the parser fail in another way", () => {
       text += letters[seed % letters.length];
     }
     const parsed = parse(text);
-    if (!parsed.ok) assert.ok(parsed.error.from <= parsed.error.to && parsed.error.to <= text.length);
+    if (!parsed.ok)
+      assert.ok(parsed.error.from <= parsed.error.to && parsed.error.to <= text.length);
   }
 });
 
@@ -78,7 +90,11 @@ test("the nearest word is near", () => {
 const catalogue = {
   passes: [{ name: "cse", summary: "one of equals" }],
   pipelines: [
-    { name: "short", summary: "", steps: ["a", "dce", "b", "dce"].map((step) => ({ step, why: "w" })) },
+    {
+      name: "short",
+      summary: "",
+      steps: ["a", "dce", "b", "dce"].map((step) => ({ step, why: "w" })),
+    },
   ],
 };
 const chips = (text) => pipeline.chipsOf(text, catalogue.pipelines);
@@ -116,7 +132,8 @@ test("completions fit their place", () => {
     targets: ["relaxed"],
     catalogue,
   };
-  const labels = (text) => completionsAt(text, text.length, known)?.options.map(({ label }) => label);
+  const labels = (text) =>
+    completionsAt(text, text.length, known)?.options.map(({ label }) => label);
   assert.deepEqual(labels("x = im"), ["import", "passes", "bench"]);
   assert.deepEqual(labels('x = import("att'), ["attention_block"]);
   assert.deepEqual(labels("x = passes(b"), ["block"]);

@@ -65,7 +65,10 @@ test("cells of other programs are kept word for word", () => {
   const raw = { cell_type: "raw", id: "r", metadata: {}, source: "" };
   const file = { nbformat: 4, nbformat_minor: 5, metadata: {}, cells: [python, text, raw] };
   const read = readNotebook(JSON.stringify(file));
-  assert.deepEqual(read.map(({ kind }) => kind), ["foreign", "markdown", "foreign"]);
+  assert.deepEqual(
+    read.map(({ kind }) => kind),
+    ["foreign", "markdown", "foreign"],
+  );
   const written = JSON.parse(writeNotebook(read, true)).cells;
   assert.deepEqual(written[0], python);
   assert.deepEqual(written[1].metadata, { tags: ["a"] });
@@ -103,18 +106,25 @@ test("a link reads back, and says what it cannot carry", async () => {
   const link = await linkOf(cells());
   assert.match(link, /^#s=v1\.[A-Za-z0-9_-]+$/);
   const again = await readLink(link);
-  assert.deepEqual(again.map(({ kind, source }) => [kind, source.value]),
-    cells().map(({ kind, source }) => [kind, source.value]));
+  assert.deepEqual(
+    again.map(({ kind, source }) => [kind, source.value]),
+    cells().map(({ kind, source }) => [kind, source.value]),
+  );
   assert.equal(await readLink("#elsewhere"), null);
   const mine = makeCell("model", 'm = import("mine.pt2")');
-  assert.deepEqual(foreignFiles([...cells(), mine], (name) => !name.includes(".")), ["mine.pt2"]);
+  assert.deepEqual(
+    foreignFiles([...cells(), mine], (name) => !name.includes(".")),
+    ["mine.pt2"],
+  );
 });
 
 test("links of today open forever", async () => {
-  const old =
-    "#s=v1.i45Wys1PSc1R0lFKyslPzlawVcjMLcgvKtGIUUosKUnNK8nMz4sHS8UoaSrFxgIA";
+  const old = "#s=v1.i45Wys1PSc1R0lFKyslPzlawVcjMLcgvKtGIUUosKUnNK8nMz4sHS8UoaSrFxgIA";
   const read = await readLink(old);
-  assert.deepEqual(read.map(({ source }) => source.value), ['block = import("attention_block")']);
+  assert.deepEqual(
+    read.map(({ source }) => source.value),
+    ['block = import("attention_block")'],
+  );
 });
 
 test("broken, cut and swollen links are refused", async () => {

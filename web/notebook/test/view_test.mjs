@@ -39,8 +39,14 @@ test("numbers have units", () => {
 });
 
 const step = (changes) => ({
-  pass: "cse", skipped: false, changed: true, nodes_before: 10, nodes_after: 10,
-  ops: {}, counters: {}, ...changes,
+  pass: "cse",
+  skipped: false,
+  changed: true,
+  nodes_before: 10,
+  nodes_after: 10,
+  ops: {},
+  counters: {},
+  ...changes,
 });
 
 test("a step says what it did in words", () => {
@@ -51,26 +57,50 @@ test("a step says what it did in words", () => {
   const bytes = { temporaries: 3, planned_bytes: 2_000_000 };
   assert.equal(summary(step({ counters: bytes })), "planned 2 MB");
   assert.deepEqual(details(step({ ops: { add: -2, fused: 1 } })), ["−2 add", "+1 fused"]);
-  const steps = [step({ hash: "a" }), step({ hash: "b" }), step({ changed: false, hash: "b" }), step({})];
+  const steps = [
+    step({ hash: "a" }),
+    step({ hash: "b" }),
+    step({ changed: false, hash: "b" }),
+    step({}),
+  ];
   assert.equal(mostTelling(steps), 1);
 });
 
-const node = (name, op = "add", more = {}) => ({ name, op, class: "elementwise", types: ["f32[2]"], ...more });
+const node = (name, op = "add", more = {}) => ({
+  name,
+  op,
+  class: "elementwise",
+  types: ["f32[2]"],
+  ...more,
+});
 const info = {
   nodes: [node("x", "param", { class: "source" }), node("a"), node("b"), node("c")],
-  edges: [[0, 0, 1, 0], [1, 0, 2, 0], [1, 0, 3, 0]],
+  edges: [
+    [0, 0, 1, 0],
+    [1, 0, 2, 0],
+    [1, 0, 3, 0],
+  ],
   places: [],
 };
 const drawing = {
   width: 200,
   height: 300,
   boxes: [[50, 0, 60, 40], [50, 100, 60, 40], [0, 200, 60, 40], 0],
-  clusters: [{ key: "m", module: "m", parent: -1, folded: true, nodes: 1, box: [100, 200, 80, 40] }],
+  clusters: [
+    { key: "m", module: "m", parent: -1, folded: true, nodes: 1, box: [100, 200, 80, 40] },
+  ],
   routes: [{ from: 0, to: 1, points: [80, 40, 80, 100] }],
 };
 
 test("a scene finds, walks and marks", () => {
-  const scene = sceneOf(info, drawing, new Map([["a", "added"], ["c", "changed"]]));
+  const scene = sceneOf(
+    info,
+    drawing,
+    new Map([
+      ["a", "added"],
+      ["c", "changed"],
+    ]),
+  );
   assert.equal(scene.nodes.length, 3);
   assert.equal(scene.nodes[1].mark, "added");
   assert.equal(scene.clusters[0].hasMarks, true);
@@ -111,7 +141,9 @@ test("the camera keeps what it should", () => {
 test("ranges of a file come plain or inflated, and never larger than promised", async () => {
   const plain = new Blob([new Uint8Array([1, 2, 3, 4])]);
   assert.deepEqual([...(await readRange(plain, { begin: 1, size: 2 }))], [2, 3]);
-  const packed = new Blob(["a".repeat(5000)]).stream().pipeThrough(new CompressionStream("deflate-raw"));
+  const packed = new Blob(["a".repeat(5000)])
+    .stream()
+    .pipeThrough(new CompressionStream("deflate-raw"));
   const blob = await new Response(packed).blob();
   const range = { begin: 0, size: blob.size, inflated: 5000 };
   assert.equal((await readRange(blob, range)).length, 5000);

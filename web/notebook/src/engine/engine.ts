@@ -1,6 +1,6 @@
-// The engine as the page sees it: promises over a worker. A worker that dies, or that a person stops,
-// is replaced by a fresh one with the next request; `generation` counts them, because what a worker
-// kept (models, runs) goes with it. handle.ts makes such things again.
+// The engine as the page sees it: promises over a worker. A worker that dies, or that a person
+// stops, is replaced by a fresh one with the next request; `generation` counts them, because what a
+// worker kept (models, runs) goes with it. handle.ts makes such things again.
 import { signal } from "@preact/signals";
 import engineUrl from "../../data/engine.wasm?url";
 import type { Ask, AnswerOf, EngineError, FromWorker, RequestName, ToWorker } from "./protocol.ts";

@@ -126,8 +126,15 @@ export interface DiffInfo {
 }
 
 export type OpClass =
-  | "elementwise" | "view" | "gather" | "reduction" | "normalize"
-  | "contraction" | "source" | "structure" | "opaque";
+  | "elementwise"
+  | "view"
+  | "gather"
+  | "reduction"
+  | "normalize"
+  | "contraction"
+  | "source"
+  | "structure"
+  | "opaque";
 
 export interface GraphNode extends Placed {
   name?: string; // results have none

@@ -3,7 +3,10 @@
 
 export class TooLarge extends Error {}
 
-export async function collect(stream: ReadableStream<Uint8Array>, limit: number): Promise<Uint8Array> {
+export async function collect(
+  stream: ReadableStream<Uint8Array>,
+  limit: number,
+): Promise<Uint8Array> {
   const reader = stream.getReader();
   const parts: Uint8Array[] = [];
   let size = 0;

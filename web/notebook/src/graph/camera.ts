@@ -14,7 +14,12 @@ export function clampScale(scale: number): number {
   return Math.min(most, Math.max(least, scale));
 }
 
-export function fitted(width: number, height: number, viewWidth: number, viewHeight: number): Camera {
+export function fitted(
+  width: number,
+  height: number,
+  viewWidth: number,
+  viewHeight: number,
+): Camera {
   const room = 24;
   const scale = Math.min(
     1,
@@ -30,7 +35,12 @@ export function fitted(width: number, height: number, viewWidth: number, viewHei
 }
 
 // A readable start: all of it when that can be read, or else its top.
-export function opening(width: number, height: number, viewWidth: number, viewHeight: number): Camera {
+export function opening(
+  width: number,
+  height: number,
+  viewWidth: number,
+  viewHeight: number,
+): Camera {
   const all = fitted(width, height, viewWidth, viewHeight);
   if (all.scale >= 0.6) return all;
   const scale = Math.max(all.scale, Math.min(0.75, (viewWidth - 24) / Math.max(width, 1), 1));

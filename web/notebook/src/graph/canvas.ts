@@ -38,7 +38,11 @@ export class GraphCanvas {
     canvas.addEventListener("pointercancel", (event) => this.pointers.delete(event.pointerId), on);
     canvas.addEventListener("dblclick", (event) => this.double(event), on);
     canvas.addEventListener("keydown", (event) => this.key(event), on);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.recolour(), on);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener(
+      "change",
+      () => this.recolour(),
+      on,
+    );
   }
 
   dispose(): void {

@@ -1,4 +1,5 @@
-// The graph as a list, in execution order: what the canvas shows, for a screen reader or for reading.
+// The graph as a list, in execution order: what the canvas shows, for a screen reader or for
+// reading.
 import { useState } from "preact/hooks";
 import { families } from "./families.ts";
 import type { Scene, SceneNode } from "./scene.ts";
@@ -45,10 +46,13 @@ export function GraphList({ scene, chosen, choose, fold }: Props) {
               aria-pressed={chosen === first + i}
               onClick={() => choose(chosen === first + i ? null : first + i)}
             >
-              <b class={`family-${node.family}`} aria-hidden="true">{families[node.family].sign}</b>{" "}
+              <b class={`family-${node.family}`} aria-hidden="true">
+                {families[node.family].sign}
+              </b>{" "}
               {node.mark && <b class="added">{node.mark}: </b>}
               {node.node.name && `%${node.node.name} = `}
-              {node.node.op}({operandsOf(scene, node).join(", ")}) <i>{node.node.types.join(", ")}</i>
+              {node.node.op}({operandsOf(scene, node).join(", ")}){" "}
+              <i>{node.node.types.join(", ")}</i>
             </button>
           </li>
         ))}

@@ -94,8 +94,12 @@ export function GraphView({ run, step, marks = noMarks, title }: Props) {
         <span class="space" />
         {!isList && (
           <>
-            <button onClick={() => painter.current?.zoom(1.25)} aria-label="Zoom in">+</button>
-            <button onClick={() => painter.current?.zoom(0.8)} aria-label="Zoom out">−</button>
+            <button onClick={() => painter.current?.zoom(1.25)} aria-label="Zoom in">
+              +
+            </button>
+            <button onClick={() => painter.current?.zoom(0.8)} aria-label="Zoom out">
+              −
+            </button>
             <button onClick={() => painter.current?.fit()}>Fit</button>
           </>
         )}
@@ -113,9 +117,15 @@ export function GraphView({ run, step, marks = noMarks, title }: Props) {
         >
           SVG
         </button>
-        <button aria-pressed={isList} onClick={() => setIsList(!isList)}>List</button>
+        <button aria-pressed={isList} onClick={() => setIsList(!isList)}>
+          List
+        </button>
       </div>
-      {failure && <p class="failure" role="alert">{failure}</p>}
+      {failure && (
+        <p class="failure" role="alert">
+          {failure}
+        </p>
+      )}
       {isList ? (
         scene && <GraphList scene={scene} chosen={chosen} choose={setChosen} fold={fold} />
       ) : (
@@ -133,7 +143,11 @@ export function GraphView({ run, step, marks = noMarks, title }: Props) {
             <b class={`family-${family}`}>{families[family].sign}</b> {families[family].word}
           </span>
         ))}
-        {marks.size > 0 && <span><b class="added">+ ~</b> touched by this pass</span>}
+        {marks.size > 0 && (
+          <span>
+            <b class="added">+ ~</b> touched by this pass
+          </span>
+        )}
       </div>
       <div aria-live="polite">
         {chosenNode && scene && <NodeCard node={chosenNode} scene={scene} choose={setChosen} />}

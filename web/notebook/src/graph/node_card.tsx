@@ -17,7 +17,11 @@ export function NodeCard({ node, scene, choose }: Props) {
     const other = scene.info.nodes[index];
     const text = other?.name ? `%${other.name}` : (other?.op ?? "?");
     if (target === undefined) return <code key={index}>{text} </code>;
-    return <button key={index} class="link" onClick={() => choose(target)}>{text}</button>;
+    return (
+      <button key={index} class="link" onClick={() => choose(target)}>
+        {text}
+      </button>
+    );
   };
   const before = scene.info.edges.filter(([, , to]) => to === node.index).map(([from]) => from);
   const after = scene.info.edges.filter(([from]) => from === node.index).map(([, , to]) => to);
@@ -34,7 +38,9 @@ export function NodeCard({ node, scene, choose }: Props) {
       </p>
       {info.attrs && (
         <p class="mono">
-          {Object.entries(info.attrs).map(([name, value]) => `${name} = ${value}`).join(", ")}
+          {Object.entries(info.attrs)
+            .map(([name, value]) => `${name} = ${value}`)
+            .join(", ")}
         </p>
       )}
       <p>

@@ -68,7 +68,12 @@ function fittedText(g: CanvasRenderingContext2D, text: string, width: number): s
   return `${text.slice(0, keep)}…`;
 }
 
-function paintCluster(g: CanvasRenderingContext2D, cluster: SceneCluster, p: Palette, scale: number) {
+function paintCluster(
+  g: CanvasRenderingContext2D,
+  cluster: SceneCluster,
+  p: Palette,
+  scale: number,
+) {
   const [x, y, width] = cluster.box;
   roundRect(g, cluster.box, 8);
   g.fillStyle = cluster.isFolded || cluster.depth % 2 === 0 ? p.panel : p.ground;
@@ -142,8 +147,14 @@ function paintNode(
   g.fillText(fittedText(g, node.type, width - 10), middle, y + height / 2 + 12);
 }
 
-function paintRoutes(g: CanvasRenderingContext2D, scene: Scene, visible: Set<number>, p: Palette,
-  scale: number, chosen: SceneNode | undefined): void {
+function paintRoutes(
+  g: CanvasRenderingContext2D,
+  scene: Scene,
+  visible: Set<number>,
+  p: Palette,
+  scale: number,
+  chosen: SceneNode | undefined,
+): void {
   const stroke = (isLit: boolean) => {
     g.beginPath();
     for (const i of visible) {
@@ -154,7 +165,8 @@ function paintRoutes(g: CanvasRenderingContext2D, scene: Scene, visible: Set<num
       const { points } = route;
       g.moveTo(points[0] ?? 0, points[1] ?? 0);
       const step = scale < textScale / 2 ? Math.max(2, points.length - 2) : 2;
-      for (let k = step; k + 1 < points.length; k += step) g.lineTo(points[k] ?? 0, points[k + 1] ?? 0);
+      for (let k = step; k + 1 < points.length; k += step)
+        g.lineTo(points[k] ?? 0, points[k + 1] ?? 0);
     }
     g.strokeStyle = isLit ? p.accent : p.wire;
     g.lineWidth = isLit ? 2 : Math.max(1, 0.6 / scale);
@@ -176,8 +188,12 @@ export function paint(
   g.fillStyle = p.ground;
   g.fillRect(0, 0, view.width, view.height);
   g.setTransform(
-    view.pixels * scale, 0, 0, view.pixels * scale,
-    -camera.x * scale * view.pixels, -camera.y * scale * view.pixels,
+    view.pixels * scale,
+    0,
+    0,
+    view.pixels * scale,
+    -camera.x * scale * view.pixels,
+    -camera.y * scale * view.pixels,
   );
   const window = seen(camera, view.width, view.height);
   const [left, top, width, height] = window;

@@ -1,4 +1,5 @@
-// A scene as a picture that stands by itself: for downloads and for the .ipynb, where GitHub shows it.
+// A scene as a picture that stands by itself: for downloads and for the .ipynb, where GitHub shows
+// it.
 import { families, type Family } from "./families.ts";
 import type { Scene } from "./scene.ts";
 
@@ -12,7 +13,10 @@ const colours: Record<Family, string> = {
 };
 
 const escape = (text: string) =>
-  text.replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c] ?? c);
+  text.replace(
+    /[&<>"]/g,
+    (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c] ?? c,
+  );
 
 function cut(text: string, width: number): string {
   const most = Math.max(3, Math.floor(width / 7));
@@ -30,8 +34,9 @@ export function svgOf(scene: Scene, title: string): string {
     const [x, y, w, h] = box;
     const text = isFolded ? `${label}: ${nodes} nodes` : label;
     parts.push(
-      `<rect x="${x}" y="${y}" width="${w}" height="${h}" rx="8" fill="#00000006" stroke="#bbb"/>` +
-        `<text x="${x + 8}" y="${y + 14}" font-size="11" fill="#63666b">${escape(cut(text, w))}</text>`,
+      `<rect x="${x}" y="${y}" width="${w}" height="${h}" rx="8" fill="#00000006" ` +
+        `stroke="#bbb"/><text x="${x + 8}" y="${y + 14}" font-size="11" fill="#63666b">` +
+        `${escape(cut(text, w))}</text>`,
     );
   }
   const paths = scene.routes.map(({ points }) => {

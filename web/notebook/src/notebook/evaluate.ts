@@ -7,7 +7,14 @@ import { bench } from "../run/bench.ts";
 import { understand, type CellCode } from "../source/cell_code.ts";
 import { nearest } from "../source/nearest.ts";
 import type { Span } from "../source/parse.ts";
-import { isCode, shownValue, valueOf, type Cell, type CellFailure, type CellValue } from "./cell.ts";
+import {
+  isCode,
+  shownValue,
+  valueOf,
+  type Cell,
+  type CellFailure,
+  type CellValue,
+} from "./cell.ts";
 import { sourceOf } from "./models.ts";
 import { cells, say } from "./notebook.ts";
 
@@ -76,7 +83,7 @@ function failureOf(error: unknown): CellFailure {
     const what = error.reason === "died" ? "the engine died" : "stopped";
     return {
       message: `${what} while ${error.doing}: ${error.message}`,
-      hint: "A fresh engine is ready and everything typed is kept. Run the cell again, or change it.",
+      hint: "A fresh engine is ready, what you typed is here. Run the cell again, or change it.",
     };
   }
   return { message: error instanceof Error ? error.message : String(error) };
@@ -130,8 +137,7 @@ function unschedule(cell: Cell): void {
 }
 
 function schedule(list: readonly Cell[]): Promise<void> {
-  for (const cell of list)
-    cell.outcome.value = { state: "waiting", before: shownValue(cell) };
+  for (const cell of list) cell.outcome.value = { state: "waiting", before: shownValue(cell) };
   const born = epoch;
   queue = queue.then(async () => {
     isRunning.value = true;

@@ -35,10 +35,7 @@ export async function addFile(file: File): Promise<void> {
 
 export class NoSuchModel extends Error {}
 
-export async function sourceOf(
-  name: string,
-  dims: Record<string, number>,
-): Promise<ModelSource> {
+export async function sourceOf(name: string, dims: Record<string, number>): Promise<ModelSource> {
   const url = builtIn.get(name);
   if (url) {
     const read = async () => {
@@ -53,9 +50,8 @@ export async function sourceOf(
   if (isModelFile(name))
     throw new NoSuchModel(`the file '${name}' is not here; drop it on the page, or choose it`);
   const near = nearest(name, builtInNames);
-  throw new NoSuchModel(
-    `no model named '${name}'; ${near ? `did you mean '${near}'?` : "files have an ending, such as .pt2"}`,
-  );
+  const hint = near ? `did you mean '${near}'?` : "files have an ending, such as .pt2";
+  throw new NoSuchModel(`no model named '${name}'; ${hint}`);
 }
 
 // A name that a cell can use, from a file's.

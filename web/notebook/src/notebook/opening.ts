@@ -1,4 +1,5 @@
-// Everything that brings a notebook or a model onto the page: files, lessons, links, the last visit.
+// Everything that brings a notebook or a model onto the page: files, lessons, links, the last
+// visit.
 import { signal } from "@preact/signals";
 import { BadNotebook, readNotebook } from "../storage/ipynb.ts";
 import { readLink } from "../storage/share.ts";
@@ -20,7 +21,7 @@ function starting(): Cell[] {
     makeCell(
       "markdown",
       "**What does fusion buy an attention block?** The graph below was exported from PyTorch. " +
-        "Switch a pass, or drag one, and everything under it is compiled again here, in this page. " +
+        "Switch a pass, or drag one, and everything under it is compiled again, in this page. " +
         "Press `?` for the keys.",
     ),
     makeCell("model", 'block = import("attention_block")'),

@@ -130,7 +130,8 @@ class Parser {
   }
 
   private mark(mark: string, where: string): void {
-    if (!this.takes(mark)) fail(this.peek(), `expected '${mark}' ${where}, got ${shown(this.peek())}`);
+    if (!this.takes(mark))
+      fail(this.peek(), `expected '${mark}' ${where}, got ${shown(this.peek())}`);
   }
 
   private expect(kind: Token["kind"], what: string): Token {

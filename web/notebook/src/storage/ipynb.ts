@@ -1,5 +1,5 @@
-// Notebooks as .ipynb, nbformat 4.5: cell ids, kinds in metadata.lathe, outputs as MIME bundles whose
-// text and HTML other programs show. Cells that are not ours are kept as they stood.
+// Notebooks as .ipynb, nbformat 4.5: cell ids, kinds in metadata.lathe, outputs as MIME bundles
+// whose text and HTML other programs show. Cells that are not ours are kept as they stood.
 import { makeCell, newId, type Cell, type CodeKind } from "../notebook/cell.ts";
 import { outputsOf } from "./outputs.ts";
 

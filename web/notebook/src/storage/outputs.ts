@@ -7,7 +7,10 @@ import { big, bytes, milliseconds } from "../view/quantities.ts";
 type Row = string[];
 
 const escape = (text: string) =>
-  text.replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c] ?? c);
+  text.replace(
+    /[&<>"]/g,
+    (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c] ?? c,
+  );
 
 function htmlTable(head: Row, rows: Row[]): string {
   const line = (tag: string, row: Row) =>
@@ -19,7 +22,12 @@ function textTable(head: Row, rows: Row[]): string {
   const all = [head, ...rows];
   const widths = head.map((_, k) => Math.max(...all.map((row) => (row[k] ?? "").length)));
   return all
-    .map((row) => row.map((cell, k) => cell.padEnd(widths[k] ?? 0)).join("  ").trimEnd())
+    .map((row) =>
+      row
+        .map((cell, k) => cell.padEnd(widths[k] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
     .join("\n");
 }
 
@@ -62,11 +70,9 @@ function bundleOf(value: CellValue) {
     return bundle(["", "name", "type"], rows, `${info.name}: ${info.nodes} nodes`, {});
   }
   const { info } = value.run;
-  const rows = info.steps.slice(1).map((step) => [
-    step.pass,
-    summary(step),
-    milliseconds(step.milliseconds),
-  ]);
+  const rows = info.steps
+    .slice(1)
+    .map((step) => [step.pass, summary(step), milliseconds(step.milliseconds)]);
   const title = `${info.steps.length - 1} passes in ${milliseconds(info.milliseconds)}`;
   return bundle(["pass", "what it did", "time"], rows, title, {});
 }

@@ -1,5 +1,5 @@
-// A notebook in a link: #s= and the notebook, deflated, in base64url. Only texts travel, so the models
-// must be ones that come with the page. Old links open forever: the version stands in front.
+// A notebook in a link: #s= and the notebook, deflated, in base64url. Only texts travel, so the
+// models must be ones that come with the page. Old links open forever: the version stands in front.
 import { makeCell, type Cell, type Kind } from "../notebook/cell.ts";
 import { understand } from "../source/cell_code.ts";
 import { collect } from "../engine/unpack.ts";

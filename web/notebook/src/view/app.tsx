@@ -73,7 +73,9 @@ function AddCell() {
     <p class="add" role="group" aria-label="Add a cell at the end">
       Add
       {kinds.map(([kind, word]) => (
-        <button key={kind} onClick={() => notebook.add(kind, end())}>{word}</button>
+        <button key={kind} onClick={() => notebook.add(kind, end())}>
+          {word}
+        </button>
       ))}
     </p>
   );
@@ -117,27 +119,39 @@ export function App() {
         <button onClick={() => (dialog.value = "open")}>Open…</button>
         <button onClick={() => void share()}>Share link</button>
         <button onClick={download}>Download</button>
-        <button onClick={() => (dialog.value = "help")} aria-label="Keys" title="Keys (?)">?</button>
+        <button onClick={() => (dialog.value = "help")} aria-label="Keys" title="Keys (?)">
+          ?
+        </button>
         {isBusy.value ? (
-          <button class="primary" onClick={cancel}>Cancel</button>
+          <button class="primary" onClick={cancel}>
+            Cancel
+          </button>
         ) : (
-          <button class="primary" onClick={() => void runAll()}>Run all</button>
+          <button class="primary" onClick={() => void runAll()}>
+            Run all
+          </button>
         )}
       </header>
       {opening.message.value && (
         <p class="message" role="alert">
           {opening.message.value}
-          <button onClick={() => (opening.message.value = "")} aria-label="Dismiss">✕</button>
+          <button onClick={() => (opening.message.value = "")} aria-label="Dismiss">
+            ✕
+          </button>
         </p>
       )}
       <main aria-label="Notebook">
-        {notebook.cells.value.map((cell) => <CellView key={cell.id} cell={cell} />)}
+        {notebook.cells.value.map((cell) => (
+          <CellView key={cell.id} cell={cell} />
+        ))}
         {notebook.cells.value.length === 0 && (
           <p class="soft">No cells. Add one, open a model, or drop a file.</p>
         )}
         <AddCell />
       </main>
-      <div class="visually-hidden" role="status" aria-live="polite">{notebook.said.value}</div>
+      <div class="visually-hidden" role="status" aria-live="polite">
+        {notebook.said.value}
+      </div>
       {dialog.value === "help" && <Help table={table} close={close} />}
       {dialog.value === "open" && (
         <OpenMenu

@@ -1,5 +1,5 @@
-// A bench: the whole runs beside each other, then the kernels of one with their lines of Python, their
-// loop IR and their WebAssembly.
+// A bench: the whole runs beside each other, then the kernels of one with their lines of Python,
+// their loop IR and their WebAssembly.
 import { useEffect, useState } from "preact/hooks";
 import type { Run } from "../engine/handle.ts";
 import type { Place, Placed, ProgramInfo } from "../engine/protocol.ts";
@@ -17,10 +17,18 @@ function CheckWord({ check }: { check: RunResult["check"] }) {
   const error = check.max_abs_error;
   const size = error === null ? "" : `, largest error ${error.toExponential(1)}`;
   if (check.passed) return <span>✓ agrees{size}</span>;
-  return <span class="bad">✗ differs{size}: {check.why}</span>;
+  return (
+    <span class="bad">
+      ✗ differs{size}: {check.why}
+    </span>
+  );
 }
 
-function Totals({ result, chosen, choose }: {
+function Totals({
+  result,
+  chosen,
+  choose,
+}: {
   result: BenchResult;
   chosen: number;
   choose(run: number): void;
@@ -32,9 +40,13 @@ function Totals({ result, chosen, choose }: {
     <table class="totals">
       <thead>
         <tr>
-          <th>passes</th><th>median</th><th>10th to 90th percentile</th>
+          <th>passes</th>
+          <th>median</th>
+          <th>10th to 90th percentile</th>
           {hasBase && <th>against {last}</th>}
-          <th>launches</th><th>memory</th><th>result</th>
+          <th>launches</th>
+          <th>memory</th>
+          <th>result</th>
         </tr>
       </thead>
       <tbody>
@@ -45,12 +57,17 @@ function Totals({ result, chosen, choose }: {
                 {run.name}
               </button>
             </td>
-            <td>{milliseconds(run.total.median)}{!run.settled && " (unsettled)"}</td>
+            <td>
+              {milliseconds(run.total.median)}
+              {!run.settled && " (unsettled)"}
+            </td>
             <td>{spreadText(run.total)}</td>
             {hasBase && <td>{(base / run.total.median).toFixed(2)}×</td>}
             <td>{run.steps.length}</td>
             <td>{bytes(run.memory_bytes)}</td>
-            <td><CheckWord check={run.check} /></td>
+            <td>
+              <CheckWord check={run.check} />
+            </td>
           </tr>
         ))}
       </tbody>
@@ -58,7 +75,11 @@ function Totals({ result, chosen, choose }: {
   );
 }
 
-function Kernels({ run, chosen, choose }: {
+function Kernels({
+  run,
+  chosen,
+  choose,
+}: {
   run: RunResult;
   chosen: number | null;
   choose(step: number): void;
@@ -68,7 +89,14 @@ function Kernels({ run, chosen, choose }: {
     <div class="table" role="region" aria-label="Kernels" tabIndex={0}>
       <table class="kernels">
         <thead>
-          <tr><th>launch</th><th>time</th><th>share</th><th>GFLOP/s</th><th>GB/s</th><th>bytes</th></tr>
+          <tr>
+            <th>launch</th>
+            <th>time</th>
+            <th>share</th>
+            <th>GFLOP/s</th>
+            <th>GB/s</th>
+            <th>bytes</th>
+          </tr>
         </thead>
         <tbody>
           {run.steps.map((step, i) => {
@@ -136,7 +164,12 @@ function KernelCode({ run, step }: { run: Run; step: number }) {
       .catch((error: unknown) => !isOld && setFailure((error as Error).message));
     return () => void (isOld = true);
   }, [run, step]);
-  if (failure) return <p class="failure" role="alert">{failure}</p>;
+  if (failure)
+    return (
+      <p class="failure" role="alert">
+        {failure}
+      </p>
+    );
   if (!code) return null;
   return (
     <div class="split">
@@ -160,13 +193,17 @@ export function BenchView({ cell, result }: { cell: Cell; result: BenchResult })
   const chosen = Math.min(at, result.runs.length - 1);
   const run = result.runs[chosen];
   if (!run) return null;
-  const subject = cells.value.map(valueOf).find(
-    (value) => value?.kind === "passes" && value.name === run.name,
-  );
+  const subject = cells.value
+    .map(valueOf)
+    .find((value) => value?.kind === "passes" && value.name === run.name);
   return (
     <div class="bench">
       <div class="table" role="region" aria-label="Whole runs" tabIndex={0}>
-        <Totals result={result} chosen={chosen} choose={(i) => (setAt(i), (cell.selected.value = null))} />
+        <Totals
+          result={result}
+          chosen={chosen}
+          choose={(i) => (setAt(i), (cell.selected.value = null))}
+        />
       </div>
       <p class="soft pad">
         One thread, {result.isa}, weights and inputs from random:{result.seed}. A kernel's time is a

@@ -57,8 +57,10 @@ function Editor({ cell }: { cell: Cell }) {
           if (how !== "leave") void run(cell);
           if (how === "run and go on") goOn(cell);
           if (how === "run and insert")
-            notebook.add(cell.kind === "markdown" ? "markdown" : "passes",
-              notebook.indexOf(cell.id) + 1);
+            notebook.add(
+              cell.kind === "markdown" ? "markdown" : "passes",
+              notebook.indexOf(cell.id) + 1,
+            );
         },
       });
     });
@@ -165,21 +167,37 @@ export function CellView({ cell }: { cell: Cell }) {
         )}
         {isCode(cell) && isEditing && <Editor cell={cell} />}
         {!isCode(cell) && <span class="space" />}
-        <span class="status" role="status">{status(cell)}</span>
+        <span class="status" role="status">
+          {status(cell)}
+        </span>
         {outcome.state === "running" && <Elapsed since={outcome.since} />}
         <span class="tools">
           {isCode(cell) && isBusy && <button onClick={() => cancel()}>Cancel</button>}
           {isCode(cell) && !isBusy && (
-            <button onClick={() => void run(cell)} title="Run (Ctrl-Enter)">Run</button>
+            <button onClick={() => void run(cell)} title="Run (Ctrl-Enter)">
+              Run
+            </button>
           )}
           {cell.kind === "markdown" && !isEditing && <button onClick={edit}>Edit</button>}
-          <button aria-label="Move up" title="Move up" disabled={place === 0}
-            onClick={() => notebook.move(cell.id, -1)}>↑</button>
-          <button aria-label="Move down" title="Move down"
+          <button
+            aria-label="Move up"
+            title="Move up"
+            disabled={place === 0}
+            onClick={() => notebook.move(cell.id, -1)}
+          >
+            ↑
+          </button>
+          <button
+            aria-label="Move down"
+            title="Move down"
             disabled={place === notebook.cells.value.length - 1}
-            onClick={() => notebook.move(cell.id, 1)}>↓</button>
-          <button aria-label="Delete" title="Delete (D D)"
-            onClick={() => notebook.remove(cell.id)}>✕</button>
+            onClick={() => notebook.move(cell.id, 1)}
+          >
+            ↓
+          </button>
+          <button aria-label="Delete" title="Delete (D D)" onClick={() => notebook.remove(cell.id)}>
+            ✕
+          </button>
         </span>
       </div>
       {!isFolded && cell.kind === "markdown" && (

@@ -1,5 +1,5 @@
-// The passes of a pipeline in order. A chip selects its step; it is moved by dragging or with Alt and
-// the arrow keys, switched with Space, and taken out with Delete.
+// The passes of a pipeline in order. A chip selects its step; it is moved by dragging or with Alt
+// and the arrow keys, switched with Space, and taken out with Delete.
 import { useRef, useState } from "preact/hooks";
 import type { StepInfo } from "../engine/protocol.ts";
 import type { Chip } from "../source/pipeline.ts";
@@ -54,8 +54,13 @@ export function Chips({ chips, selected, select, toggle, move, remove }: Props) 
   };
 
   return (
-    <div class="chips" ref={list} role="group" aria-label="Passes in order. Left and right walk,
-      Space switches, Alt with an arrow moves, Delete takes out, Enter selects.">
+    <div
+      class="chips"
+      ref={list}
+      role="group"
+      aria-label="Passes in order. Left and right walk,
+      Space switches, Alt with an arrow moves, Delete takes out, Enter selects."
+    >
       {chips.map((chip, i) => {
         const isSelected = chip.step !== null && chip.step === selected;
         const what = describe(chip);

@@ -27,8 +27,7 @@ const words = { "−": "removed", "+": "added", "~": "changed" };
 export function DiffView({ diff }: { diff: DiffInfo }) {
   const [isAll, setIsAll] = useState(false);
   const lines = linesOf(diff);
-  if (diff.lowered)
-    return <p class="soft pad">This pass works on the program: see its text.</p>;
+  if (diff.lowered) return <p class="soft pad">This pass works on the program: see its text.</p>;
   if (lines.length === 0) return <p class="soft pad">This pass changed nothing.</p>;
   const shown = isAll ? lines : lines.slice(0, most);
   return (
@@ -38,7 +37,9 @@ export function DiffView({ diff }: { diff: DiffInfo }) {
         const where = place?.file ? `${place.file.replace(/^.*\//, "")}:${place.line}` : "";
         return (
           <div key={i} class={classes[sign]} title={place?.code?.trim() ?? ""}>
-            <span class="sign" aria-label={words[sign]}>{sign}</span>
+            <span class="sign" aria-label={words[sign]}>
+              {sign}
+            </span>
             <code>{text}</code>
             {where && <span class="where">{where}</span>}
           </div>

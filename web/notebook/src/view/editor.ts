@@ -53,10 +53,7 @@ function codeExtensions(options: EditorOptions): Extension[] {
     if (!choices || choices.options.length === 0) return null;
     return { ...choices, validFor: /^\w*$/ };
   };
-  return [
-    linter(lint, { delay: 300 }),
-    autocompletion({ override: [complete], icons: false }),
-  ];
+  return [linter(lint, { delay: 300 }), autocompletion({ override: [complete], icons: false })];
 }
 
 export function openEditor(parent: HTMLElement, options: EditorOptions): () => void {

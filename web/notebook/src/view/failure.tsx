@@ -10,10 +10,14 @@ export function Failure({ failure, source }: { failure: CellFailure; source: str
       <p>
         <b>Error{engine ? ` (${engine.code})` : ""}:</b> {failure.message}
       </p>
-      {failure.source && <Pointer source={source} from={failure.source.from} to={failure.source.to} />}
+      {failure.source && (
+        <Pointer source={source} from={failure.source.from} to={failure.source.to} />
+      )}
       {engine?.rows && (
         <ul class="mono">
-          {engine.rows.map((row) => <li key={row}>{row}</li>)}
+          {engine.rows.map((row) => (
+            <li key={row}>{row}</li>
+          ))}
         </ul>
       )}
       {engine && <Places placed={engine} table={engine.table ?? []} />}
@@ -25,9 +29,7 @@ export function Failure({ failure, source }: { failure: CellFailure; source: str
       ))}
       {failure.hint && <p>{failure.hint}</p>}
       {engine?.reproducer && (
-        <button
-          onClick={() => save("reproducer.lathe", "text/plain", engine.reproducer ?? "")}
-        >
+        <button onClick={() => save("reproducer.lathe", "text/plain", engine.reproducer ?? "")}>
           Download a reproducer
         </button>
       )}

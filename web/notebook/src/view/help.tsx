@@ -25,11 +25,18 @@ export function Help({ table, close }: { table: Key[]; close(): void }) {
       <table>
         <tbody>
           {rows.map(([keys, does]) => (
-            <tr key={keys}><th scope="row"><kbd>{keys}</kbd></th><td>{does}</td></tr>
+            <tr key={keys}>
+              <th scope="row">
+                <kbd>{keys}</kbd>
+              </th>
+              <td>{does}</td>
+            </tr>
           ))}
         </tbody>
       </table>
-      <button class="primary" onClick={() => dialog.current?.close()}>Close</button>
+      <button class="primary" onClick={() => dialog.current?.close()}>
+        Close
+      </button>
     </dialog>
   );
 }

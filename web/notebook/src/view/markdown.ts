@@ -1,5 +1,5 @@
-// Markdown to HTML. Raw HTML stays text, links go only to the web or within the page, and images that
-// a text names are not fetched: a notebook from elsewhere must not be able to call home.
+// Markdown to HTML. Raw HTML stays text, links go only to the web or within the page, and images
+// that a text names are not fetched: a notebook from elsewhere must not be able to call home.
 import MarkdownIt from "markdown-it";
 
 const safeLink = /^(https?:|mailto:|#)/i;

@@ -20,13 +20,17 @@ function Facts({ info }: { info: ModelInfo }) {
       <dt>inputs</dt>
       <dd>
         {info.inputs.map((input) => (
-          <div key={input.name} class="mono">{input.name}: {input.type}</div>
+          <div key={input.name} class="mono">
+            {input.name}: {input.type}
+          </div>
         ))}
       </dd>
       <dt>outputs</dt>
       <dd>
         {info.outputs.map((output, i) => (
-          <div key={i} class="mono">{output ? output.type : "none"}</div>
+          <div key={i} class="mono">
+            {output ? output.type : "none"}
+          </div>
         ))}
       </dd>
       {dims.length > 0 && (
@@ -35,8 +39,14 @@ function Facts({ info }: { info: ModelInfo }) {
           <dd>
             {dims.map(([symbol, dim]) => (
               <div key={symbol}>
-                <span class="mono">{symbol} = {dim.value}</span>, {rangeOf(dim)}; write{" "}
-                <span class="mono">{symbol}={dim.value}</span> behind the name for another size
+                <span class="mono">
+                  {symbol} = {dim.value}
+                </span>
+                , {rangeOf(dim)}; write{" "}
+                <span class="mono">
+                  {symbol}={dim.value}
+                </span>{" "}
+                behind the name for another size
               </div>
             ))}
           </dd>
@@ -72,7 +82,14 @@ function Weights({ model }: { model: OpenModel }) {
       {weights && (
         <div class="table" role="region" aria-label="Weights" tabIndex={0}>
           <table>
-            <thead><tr><th>name</th><th>type</th><th>kind</th><th>size</th></tr></thead>
+            <thead>
+              <tr>
+                <th>name</th>
+                <th>type</th>
+                <th>kind</th>
+                <th>size</th>
+              </tr>
+            </thead>
             <tbody>
               {weights.slice(0, 500).map((weight) => (
                 <tr key={weight.name}>

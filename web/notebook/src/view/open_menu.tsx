@@ -37,7 +37,9 @@ export function OpenMenu({ openModel, openFiles, openLesson, close }: Props) {
       <h3>Lessons</h3>
       <p>
         {lessons.map(({ name, title }) => (
-          <button key={name} onClick={pick(() => openLesson(name))}>{title}</button>
+          <button key={name} onClick={pick(() => openLesson(name))}>
+            {title}
+          </button>
         ))}
       </p>
       <h3>Models that came with the page</h3>

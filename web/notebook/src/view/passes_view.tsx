@@ -100,17 +100,19 @@ export function PassesView({ cell, run }: { cell: Cell; run: Run }) {
         <span class="space" />
         <AddPass
           passes={known?.passes ?? []}
-          add={(name) =>
-            rewrite(pipeline.inserted(chips, chipIndex < 0 ? 0 : chipIndex + 1, name))}
+          add={(name) => rewrite(pipeline.inserted(chips, chipIndex < 0 ? 0 : chipIndex + 1, name))}
         />
       </div>
-      {run.info.failed && <Failure failure={{ message: run.info.failed.message,
-        engine: run.info.failed }} source="" />}
+      {run.info.failed && (
+        <Failure
+          failure={{ message: run.info.failed.message, engine: run.info.failed }}
+          source=""
+        />
+      )}
       {step && (
         <div class="step pad">
           <p>
-            <b class="mono">{step.pass || "as imported"}</b>{" "}
-            {pass && <span>{pass.summary}. </span>}
+            <b class="mono">{step.pass || "as imported"}</b> {pass && <span>{pass.summary}. </span>}
             {why && <span class="soft">Here {why}.</span>}
           </p>
           {selected > 0 && (
@@ -124,7 +126,8 @@ export function PassesView({ cell, run }: { cell: Cell; run: Run }) {
               pass={pass}
               values={step.options}
               change={(options) =>
-                rewrite(pipeline.withOptions(chips, chipIndex, options), selected)}
+                rewrite(pipeline.withOptions(chips, chipIndex, options), selected)
+              }
             />
           )}
         </div>
@@ -152,19 +155,34 @@ export function PassesView({ cell, run }: { cell: Cell; run: Run }) {
           )}
           <div class="pane">
             <div class="tabs" role="tablist">
-              <button role="tab" aria-selected={tab.value === "diff"}
-                onClick={() => (tab.value = "diff")}>What it changed</button>
+              <button
+                role="tab"
+                aria-selected={tab.value === "diff"}
+                onClick={() => (tab.value = "diff")}
+              >
+                What it changed
+              </button>
               {step.hash !== undefined && (
-                <button role="tab" aria-selected={tab.value === "text"}
-                  onClick={() => (tab.value = "text")}>Whole text</button>
+                <button
+                  role="tab"
+                  aria-selected={tab.value === "text"}
+                  onClick={() => (tab.value = "text")}
+                >
+                  Whole text
+                </button>
               )}
             </div>
             {tab.value === "text" && step.hash !== undefined ? (
               <TextView run={run} step={selected} />
             ) : (
-              diff && (selected > 0 ? <DiffView diff={diff} /> :
-                <p class="soft pad">This is the graph as it was imported. Select a pass to see
-                  what it changed.</p>)
+              diff &&
+              (selected > 0 ? (
+                <DiffView diff={diff} />
+              ) : (
+                <p class="soft pad">
+                  This is the graph as it was imported. Select a pass to see what it changed.
+                </p>
+              ))
             )}
           </div>
         </div>
@@ -174,7 +192,10 @@ export function PassesView({ cell, run }: { cell: Cell; run: Run }) {
           <summary>{plural(step.refusals.length, "thing")} this pass left alone, and why</summary>
           {step.refusals.map((refusal, i) => (
             <div key={i} class="refusal">
-              <p><span aria-hidden="true">⊘ </span>{refusal.message}</p>
+              <p>
+                <span aria-hidden="true">⊘ </span>
+                {refusal.message}
+              </p>
               <Places placed={refusal} table={run.info.places} />
             </div>
           ))}
@@ -197,7 +218,9 @@ function AddPass({ passes, add }: { passes: PassInfo[]; add(name: string): void 
     >
       <option value="">Add a pass…</option>
       {passes.map(({ name, summary: text }) => (
-        <option key={name} value={name} title={text}>{name}</option>
+        <option key={name} value={name} title={text}>
+          {name}
+        </option>
       ))}
     </select>
   );

@@ -34,7 +34,9 @@ export function Places({ placed, table }: { placed: Placed; table: Place[] }) {
   return (
     <div class="places">
       <ul>
-        {places.slice(0, 6).map((place, i) => <Line key={i} place={place} />)}
+        {places.slice(0, 6).map((place, i) => (
+          <Line key={i} place={place} />
+        ))}
       </ul>
       {places.length > 6 && <p class="soft">and {places.length - 6} more</p>}
       {placed.by && <p class="soft">made by {placed.by.join(", ")}</p>}

@@ -1,4 +1,5 @@
-// The IR after a step as text. Long texts come in pieces, because a browser lays out all it is given.
+// The IR after a step as text. Long texts come in pieces, because a browser lays out all it is
+// given.
 import { useEffect, useState } from "preact/hooks";
 import type { Run } from "../engine/handle.ts";
 
