@@ -186,6 +186,7 @@ page_test("what is typed survives a reload, and a downloaded notebook reads back
   const file = JSON.parse(text);
   assert.match(file.cells[2].outputs[0].data["text/plain"].join(""), /7 passes in /);
   assert.match(file.cells[2].outputs[0].data["text/html"].join(""), /<table>/);
+  assert.match(file.cells[2].outputs[0].data["image/svg+xml"], /^<svg .*matmul/s);
   file.cells[2].source = ['again = passes(block, "graph")'];
   await dropFile(page, "again.ipynb", Buffer.from(JSON.stringify(file)));
   await page.waitForFunction(() => document.querySelector(".title").value === "again");

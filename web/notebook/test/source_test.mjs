@@ -131,6 +131,7 @@ test("completions fit their place", () => {
     passesNames: ["fast"],
     targets: ["relaxed"],
     catalogue,
+    canBench: true,
   };
   const labels = (text) =>
     completionsAt(text, text.length, known)?.options.map(({ label }) => label);

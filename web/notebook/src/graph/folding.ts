@@ -15,7 +15,7 @@ export function foldedAtFirst(clusters: ClusterInfo[], numNodes: number): string
   let folded: string[] = [];
   let shown = numNodes;
   for (let depth = Math.max(0, ...depths); depth >= 0 && shown > mostOpen; --depth) {
-    const level = clusters.filter((_, i) => depths[i] === depth);
+    const level = clusters.filter(({ nodes }, i) => depths[i] === depth && nodes > 1);
     const hidden = level.reduce((sum, { nodes }) => sum + nodes, 0);
     if (hidden === 0) continue;
     folded = level.map(({ key }) => key);

@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Run } from "../engine/handle.ts";
 import { save } from "../storage/download.ts";
 import { GraphCanvas } from "./canvas.ts";
+import { remember } from "./drawn.ts";
 import { families, type Family } from "./families.ts";
 import { foldedAll, foldedAtFirst } from "./folding.ts";
 import { GraphList } from "./graph_list.tsx";
@@ -46,7 +47,13 @@ export function GraphView({ run, step, marks = noMarks, title }: Props) {
   useEffect(() => {
     let isOld = false;
     load(run, step, folded, marks)
-      .then((next) => !isOld && (setLoaded(next), setFailure(""), setChosen(null)))
+      .then((next) => {
+        if (isOld) return;
+        remember(run, next.scene, title);
+        setLoaded(next);
+        setFailure("");
+        setChosen(null);
+      })
       .catch((error: unknown) => !isOld && setFailure(String((error as Error).message)));
     return () => void (isOld = true);
   }, [run, step, folded, marks]);

@@ -1,6 +1,7 @@
 // Paints what the camera sees. Far away, boxes lose their texts and then lines their bends: what
 // could not be read is not drawn, which keeps thousands of nodes fluid.
 import type { Box } from "../engine/protocol.ts";
+import { plural } from "../view/quantities.ts";
 import { seen, type Camera } from "./camera.ts";
 import { families, type Family } from "./families.ts";
 import type { Scene, SceneCluster, SceneNode } from "./scene.ts";
@@ -90,7 +91,7 @@ function paintCluster(
   const sign = cluster.isFolded ? "▸" : "▾";
   g.fillText(fittedText(g, `${sign} ${cluster.label}`, width - 16), x + 8, y + 14);
   if (!cluster.isFolded) return;
-  const count = `${cluster.nodes} nodes${cluster.hasMarks ? ", changed inside" : ""}`;
+  const count = `${cluster.hasMarks ? "~ " : ""}${plural(cluster.nodes, "node")}`;
   g.fillText(fittedText(g, count, width - 16), x + 8, y + 30);
 }
 

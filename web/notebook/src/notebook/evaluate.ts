@@ -4,6 +4,7 @@ import { signal } from "@preact/signals";
 import { engine, EngineRefusal, EngineStopped } from "../engine/engine.ts";
 import { OpenModel, Run } from "../engine/handle.ts";
 import { bench } from "../run/bench.ts";
+import { Runner } from "../run/runner.ts";
 import { understand, type CellCode } from "../source/cell_code.ts";
 import { nearest } from "../source/nearest.ts";
 import type { Span } from "../source/parse.ts";
@@ -15,6 +16,7 @@ import {
   type CellFailure,
   type CellValue,
 } from "./cell.ts";
+import { canBench, usualTarget } from "./catalogue.ts";
 import { sourceOf } from "./models.ts";
 import { cells, say } from "./notebook.ts";
 
@@ -69,9 +71,11 @@ async function valueFrom(cell: Cell, code: CellCode): Promise<CellValue> {
   }
   if (code.kind === "passes") {
     const { model } = find(cell, code.model, "model");
-    const run = await Run.compile(model, code.pipeline.value, code.target);
+    const target = code.target ?? (await usualTarget());
+    const run = await Run.compile(model, code.pipeline.value, target);
     return { kind: "passes", name: code.name, run };
   }
+  if (!canBench.value) throw new Error("this engine has no WebAssembly target, so nothing can run");
   const runs = code.runs.map((name) => find(cell, name, "passes"));
   return { kind: "bench", result: await bench(runs, code) };
 }
@@ -177,5 +181,6 @@ export function runAll(options: { bench: boolean } = { bench: true }): Promise<v
 
 export function cancel(): void {
   ++epoch;
+  Runner.cancel();
   engine.cancel();
 }

@@ -7,6 +7,7 @@ export interface Known {
   passesNames: string[];
   targets: readonly string[];
   catalogue: Catalogue | null;
+  canBench: boolean;
 }
 export interface Choice {
   label: string;
@@ -31,7 +32,7 @@ export function completionsAt(source: string, at: number, known: Known): Choices
   const call = /(\w+)\s*\(([^]*)$/.exec(before);
   if (!call) {
     if (!/=\s*\w*$|^\s*\w*$/.test(before)) return null;
-    return { from, options: plain(["import", "passes", "bench"]) };
+    return { from, options: plain(["import", "passes", ...(known.canBench ? ["bench"] : [])]) };
   }
   const [, name, rest = ""] = call;
   const isInText = (rest.replace(/\\./g, "").split('"').length - 1) % 2 === 1;

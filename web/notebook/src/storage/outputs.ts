@@ -1,4 +1,5 @@
 // What came of a cell, for programs that cannot run it: text, HTML without scripts, pictures.
+import { pictureOf } from "../graph/drawn.ts";
 import { valueOf, type Cell, type CellValue } from "../notebook/cell.ts";
 import type { BenchResult } from "../run/bench_result.ts";
 import { summary } from "../view/changes.ts";
@@ -91,9 +92,7 @@ export function outputsOf(cell: Cell): unknown[] {
   const value = valueOf(cell);
   if (!value) return [];
   const made = bundleOf(value);
-  const picture = pictures.get(value);
+  const run = value.kind === "model" ? value.graph : value.kind === "passes" ? value.run : null;
+  const picture = run && pictureOf(run);
   return picture ? [{ ...made, data: { "image/svg+xml": picture, ...made.data } }] : [made];
 }
-
-// The graph that a cell shows, as last drawn.
-export const pictures = new WeakMap<CellValue, string>();

@@ -2,6 +2,7 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { cancel, isRunning, runAll } from "../notebook/evaluate.ts";
+import { canBench } from "../notebook/catalogue.ts";
 import * as notebook from "../notebook/notebook.ts";
 import { isBuiltIn } from "../notebook/models.ts";
 import * as opening from "../notebook/opening.ts";
@@ -72,11 +73,13 @@ function AddCell() {
   return (
     <p class="add" role="group" aria-label="Add a cell at the end">
       Add
-      {kinds.map(([kind, word]) => (
-        <button key={kind} onClick={() => notebook.add(kind, end())}>
-          {word}
-        </button>
-      ))}
+      {kinds
+        .filter(([kind]) => kind !== "bench" || canBench.value)
+        .map(([kind, word]) => (
+          <button key={kind} onClick={() => notebook.add(kind, end())}>
+            {word}
+          </button>
+        ))}
     </p>
   );
 }

@@ -1,6 +1,6 @@
 // One cell: its head with the text and the buttons, and what came of it.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { catalogue, targets } from "../notebook/catalogue.ts";
+import { canBench, catalogue, targets } from "../notebook/catalogue.ts";
 import { isCode, isEdited, shownValue, valueOf, type Cell } from "../notebook/cell.ts";
 import { cancel, run } from "../notebook/evaluate.ts";
 import { builtInNames, files } from "../notebook/models.ts";
@@ -35,6 +35,7 @@ function knownAt(cell: Cell): Known {
     passesNames: names("passes"),
     targets: targets.value,
     catalogue: catalogue.value,
+    canBench: canBench.value,
   };
 }
 
