@@ -331,6 +331,28 @@ page_test("five thousand nodes stay fluid", async (page) => {
   assert.ok(slowest < 100, `half of the frames took more than ${slowest} ms`);
 });
 
+page_test("a bench runs both pipelines, and their results agree", async (page) => {
+  const button = page.locator('.add button:has-text("Bench")');
+  await page.waitForTimeout(500);
+  if ((await button.count()) === 0) return; // an engine without a WebAssembly target offers none
+  await page.locator('.add button:has-text("Passes")').click();
+  await page.keyboard.press("Escape");
+  await typeSource(page, page.locator(passes).nth(1), 'plain = passes(block, "minimal")');
+  await button.click();
+  await page.keyboard.press("Escape");
+  await typeSource(page, ".cell.bench", "bench(fast, plain, repeats=5)");
+  const totals = await page.locator(".bench .totals tbody tr").allInnerTexts();
+  assert.equal(totals.length, 2, await page.locator(".cell.bench").innerText());
+  for (const row of totals) assert.match(row, /(ms|µs).*✓ agrees/s);
+  const kernels = page.locator(".bench .kernels tbody tr");
+  assert.ok((await kernels.count()) > 3);
+  await kernels.first().locator("button").click();
+  await page.locator(".bench .long pre").nth(1).waitFor();
+  assert.match(await page.locator(".bench .long pre").first().innerText(), /kernel/);
+  assert.match(await page.locator(".bench .long pre").nth(1).innerText(), /v128|f32/);
+  assert.match(await page.locator(".bench .places").first().innerText(), /small_models\.py/);
+});
+
 for (const lesson of ["What is in this graph?", "What does fusion buy?"])
   page_test(`the lesson “${lesson}” runs`, async (page) => {
     await page.locator('header button:has-text("Open")').click();

@@ -43,7 +43,7 @@ async function emit(run: Run) {
   return { layout, module: bytes };
 }
 
-async function load(runner: Runner, run: Run, tensors: Tensors, layout: Layout, code: Uint8Array) {
+async function load(runner: Runner, tensors: Tensors, layout: Layout, code: Uint8Array) {
   try {
     await runner.load(code, layout.pages);
   } catch (error) {
@@ -64,7 +64,6 @@ async function load(runner: Runner, run: Run, tensors: Tensors, layout: Layout, 
     inputs.push(bytes);
     await runner.write(address, bytes);
   }
-  void run;
   return inputs;
 }
 
@@ -108,7 +107,7 @@ async function benchOne({ name, run }: Subject, code: BenchCode): Promise<RunRes
   const tensors = await Tensors.of(run.model, code.seed);
   const runner = new Runner();
   try {
-    const inputs = await load(runner, run, tensors, layout, module);
+    const inputs = await load(runner, tensors, layout, module);
     await runner.call("run");
     const outputs = await outputsOf(runner, layout);
     const measured = await runner.measure(code.repeats, program.steps.length);

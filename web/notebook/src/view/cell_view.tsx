@@ -5,6 +5,7 @@ import { isCode, isEdited, shownValue, valueOf, type Cell } from "../notebook/ce
 import { cancel, run } from "../notebook/evaluate.ts";
 import { builtInNames, files } from "../notebook/models.ts";
 import * as notebook from "../notebook/notebook.ts";
+import { understand } from "../source/cell_code.ts";
 import type { Known } from "../source/complete.ts";
 import { BenchView } from "./bench_view.tsx";
 import { Failure } from "./failure.tsx";
@@ -13,6 +14,12 @@ import { MarkdownView } from "./markdown_view.tsx";
 import { ModelView } from "./model_view.tsx";
 import { PassesView } from "./passes_view.tsx";
 import { milliseconds, plural } from "./quantities.ts";
+
+// A cell may say another thing than it did when it was made.
+function kindOf(cell: Cell): Cell["kind"] {
+  const understood = isCode(cell) ? understand(cell.source.value) : null;
+  return understood?.ok ? understood.code.kind : cell.kind;
+}
 
 const kindWords = {
   model: "model",
@@ -160,7 +167,7 @@ export function CellView({ cell }: { cell: Cell }) {
         >
           {isFolded ? "▸" : "▾"}
         </button>
-        <span class="kind">{kindWords[cell.kind]}</span>
+        <span class="kind">{kindWords[kindOf(cell)]}</span>
         {isCode(cell) && !isEditing && (
           <button class="source" title="Edit" onClick={edit}>
             <code>{cell.source.value || "(empty)"}</code>
