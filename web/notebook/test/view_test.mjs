@@ -80,7 +80,7 @@ const info = {
     [1, 0, 2, 0],
     [1, 0, 3, 0],
   ],
-  places: [],
+  table: [],
 };
 const drawing = {
   width: 200,

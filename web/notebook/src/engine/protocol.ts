@@ -107,7 +107,7 @@ export interface CompileInfo {
   form: string;
   milliseconds: number;
   steps: StepInfo[]; // [0] is the import
-  places: Place[];
+  table: Place[];
   failed?: EngineError;
 }
 
@@ -122,7 +122,7 @@ export interface DiffInfo {
   added: DiffNode[];
   changed: DiffNode[];
   lowered: boolean;
-  places?: Place[];
+  table?: Place[];
 }
 
 export type OpClass =
@@ -172,7 +172,7 @@ export interface DrawingInfo {
 export interface GraphInfo {
   nodes: GraphNode[];
   edges: [from: number, result: number, to: number, operand: number][];
-  places: Place[];
+  table: Place[];
   drawing?: DrawingInfo;
 }
 
@@ -200,7 +200,22 @@ export interface ProgramInfo {
   init: LaunchInfo[];
   steps: LaunchInfo[];
   buffers: BufferInfo[];
-  places: Place[];
+  table: Place[];
+}
+
+// Where a program's module has its tensors in memory, in bytes, and what it calls in which order.
+export interface PlacedTensor {
+  name: string;
+  address: number;
+  bytes: number;
+}
+export interface ModuleLayout {
+  pages: number;
+  weights: PlacedTensor[];
+  init: { function: string; label: string; weights: PlacedTensor[] }[];
+  inputs: PlacedTensor[];
+  outputs: PlacedTensor[];
+  steps: { function: string; label: string }[];
 }
 
 export interface PassInfo {
@@ -271,7 +286,7 @@ export interface Requests {
     ask: { run: number; kernel: number };
     answer: Placed & { name: string; text: string; table: Place[] };
   };
-  emit: { ask: { run: number; what: string }; answer: { text?: string } };
+  emit: { ask: { run: number; what: string }; answer: { text?: string; layout?: ModuleLayout } };
   check: {
     ask: { run: number; weights?: Seed; inputs?: Seed; results?: boolean };
     answer: CheckInfo;

@@ -47,7 +47,7 @@ export function NodeCard({ node, scene, choose }: Props) {
         reads {before.length > 0 ? [...new Set(before)].map(link) : "nothing"}; read by{" "}
         {after.length > 0 ? [...new Set(after)].map(link) : "nothing"}
       </p>
-      <Places placed={info} table={scene.info.places} />
+      <Places placed={info} table={scene.info.table} />
     </div>
   );
 }

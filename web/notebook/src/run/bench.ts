@@ -2,7 +2,7 @@
 // are checked against the interpreter.
 import { engine } from "../engine/engine.ts";
 import type { Run } from "../engine/handle.ts";
-import type { LaunchInfo } from "../engine/protocol.ts";
+import type { LaunchInfo, ModuleLayout, PlacedTensor } from "../engine/protocol.ts";
 import type { BenchCode } from "../source/cell_code.ts";
 import { spreadOf, type BenchResult, type RunResult, type StepResult } from "./bench_result.ts";
 import { Runner } from "./runner.ts";
@@ -10,47 +10,28 @@ import { Tensors } from "./weights.ts";
 import type { Measured } from "./worker.ts";
 import { joined } from "../engine/unpack.ts";
 
-// What the engine says about the module's memory: addresses in bytes.
-interface Port {
-  name: string;
-  address: number;
-  bytes: number;
-}
-export interface Layout {
-  pages: number;
-  weights: Port[];
-  init: { function: string; label: string; weights: Port[] }[];
-  inputs: Port[];
-  outputs: Port[];
-  steps: { function: string; label: string }[];
-}
-
 export interface Subject {
   name: string;
   run: Run;
 }
 
 const page = 65536;
-const mostPages = 65536; // 4 GiB
 
-async function emit(run: Run) {
+async function emit(run: Run): Promise<{ layout: ModuleLayout; module: Uint8Array }> {
   const id = await run.handle.id();
-  const { json: layoutJson } = await engine.requestBytes("emit", { run: id, what: "layout" });
-  const layout = JSON.parse(layoutJson.text ?? "{}") as Layout;
-  if (layout.pages > mostPages)
-    throw new Error(`the program needs ${layout.pages * page} bytes, a page has at most 4 GiB`);
-  const { bytes } = await engine.requestBytes("emit", { run: id, what: "wasm" });
-  return { layout, module: bytes };
+  const { json, bytes } = await engine.requestBytes("emit", { run: id, what: "wasm" });
+  if (!json.layout) throw new Error("the engine wrote a module without its layout");
+  return { layout: json.layout, module: bytes };
 }
 
-async function load(runner: Runner, tensors: Tensors, layout: Layout, code: Uint8Array) {
+async function load(runner: Runner, tensors: Tensors, layout: ModuleLayout, code: Uint8Array) {
   try {
     await runner.load(code, layout.pages);
   } catch (error) {
     const size = ((layout.pages * page) / 1e9).toFixed(2);
     throw new Error(`the browser refused the program's ${size} GB: ${(error as Error).message}`);
   }
-  const put = async (ports: Port[]) => {
+  const put = async (ports: PlacedTensor[]) => {
     for (const { name, address } of ports) await runner.write(address, await tensors.weight(name));
   };
   await put(layout.weights);
@@ -67,7 +48,7 @@ async function load(runner: Runner, tensors: Tensors, layout: Layout, code: Uint
   return inputs;
 }
 
-async function outputsOf(runner: Runner, layout: Layout): Promise<Uint8Array[]> {
+async function outputsOf(runner: Runner, layout: ModuleLayout): Promise<Uint8Array[]> {
   const outputs: Uint8Array[] = [];
   for (const { address, bytes } of layout.outputs) outputs.push(await runner.read(address, bytes));
   return outputs;

@@ -144,7 +144,7 @@ interface Code {
 async function codeOf(run: Run, step: number): Promise<Code> {
   const program: ProgramInfo = await run.ask("program", {});
   const launch = program.steps[step];
-  const table = program.places;
+  const table = program.table;
   if (!launch) return { loops: "", wat: "", placed: {}, table };
   if (launch.kernel === undefined)
     return { loops: `a ${launch.kind}: no loops`, wat: "", placed: launch, table };

@@ -33,7 +33,7 @@ export function DiffView({ diff }: { diff: DiffInfo }) {
   return (
     <div class="diff" role="region" aria-label="What the pass changed" tabIndex={0}>
       {shown.map(({ sign, text, node }, i) => {
-        const place = firstLine(node, diff.places ?? []);
+        const place = firstLine(node, diff.table ?? []);
         const where = place?.file ? `${place.file.replace(/^.*\//, "")}:${place.line}` : "";
         return (
           <div key={i} class={classes[sign]} title={place?.code?.trim() ?? ""}>

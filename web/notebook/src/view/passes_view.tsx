@@ -196,7 +196,7 @@ export function PassesView({ cell, run }: { cell: Cell; run: Run }) {
                 <span aria-hidden="true">⊘ </span>
                 {refusal.message}
               </p>
-              <Places placed={refusal} table={run.info.places} />
+              <Places placed={refusal} table={run.info.table} />
             </div>
           ))}
         </details>
