@@ -194,16 +194,25 @@ page_test("what is typed survives a reload, and a downloaded notebook reads back
   assert.equal(await source(page, passes), 'again = passes(block, "graph")');
 });
 
-page_test("a shared link opens elsewhere", async (page, { context }) => {
+page_test("a shared link opens elsewhere and takes nothing away", async (page) => {
   await typeSource(page, passes, 'fast = passes(block, "default,-cse")');
   await page.locator('header button:has-text("Share link")').click();
   await page.waitForFunction(() => location.hash.startsWith("#s="));
   const link = page.url();
   const other = await openPage(browser, link);
   assert.equal(await source(other.page, passes), 'fast = passes(block, "default,-cse")');
+  await typeSource(other.page, passes, 'mine = passes(block, "minimal")');
+  assert.ok(!other.page.url().includes("#s="), "an edited notebook is no longer the link's");
+  await other.page.waitForTimeout(1500);
+  await other.page.goto("about:blank");
+  await other.page.goto(link);
+  await settled(other.page);
+  assert.equal(await source(other.page, passes), 'fast = passes(block, "default,-cse")');
+  await other.page.locator('header button:has-text("Open")').click();
+  await other.page.locator('dialog button:has-text("was open before")').click();
+  await other.page.waitForFunction(() => document.body.innerText.includes("mine = passes"));
   assert.deepEqual(other.problems, []);
   await other.context.close();
-  assert.ok(context);
 });
 
 page_test("everything can be done by keyboard", async (page) => {

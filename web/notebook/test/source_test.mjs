@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { understand } from "../.build/source/cell_code.js";
 import { completionsAt } from "../.build/source/complete.js";
+import * as kernelNames from "../.build/source/kernel_names.js";
 import { nearest } from "../.build/source/nearest.js";
 import { parse, quote, unquote } from "../.build/source/parse.js";
 import * as pipeline from "../.build/source/pipeline.js";
@@ -141,4 +142,31 @@ test("completions fit their place", () => {
   assert.deepEqual(labels('x = passes(block, "short,-c'), ["short", "cse"]);
   assert.deepEqual(labels('x = passes(block, "short", target="'), ["relaxed"]);
   assert.deepEqual(labels("bench(f"), ["fast", "repeats", "seed"]);
+});
+
+test("a kernel's names are found in its loops and in its WebAssembly", () => {
+  const loops = "kernel @k(%x: f32[4], %xy: f32[4]) {\n  for %k in 0..4 { load %x[%k] }\n}";
+  const wat = [
+    "(module $main",
+    "  (func $k0 (param $x.0 i32)",
+    "    loop  ;; k",
+    "      local.get $x.0",
+    "    end",
+    "  )",
+    "  (func $k00 (param $xy.1 i32)",
+    "  )",
+    ")",
+  ].join("\n");
+  const body = kernelNames.functionIn(wat, "k0");
+  assert.ok(body.includes("loop  ;; k") && !body.includes("k00"), body);
+  assert.match(kernelNames.functionIn(wat, "k00"), /\$xy\.1/);
+  assert.equal(kernelNames.functionIn(wat, "k7"), "");
+  assert.deepEqual(kernelNames.sharedNames(loops, body), ["x", "k"]);
+  const words = (text, matches) => matches.map(({ from, to }) => text.slice(from, to));
+  assert.deepEqual(words(loops, kernelNames.inLoops(loops, "x")), ["%x", "%x"]);
+  assert.deepEqual(words(body, kernelNames.inWat(body, "x")), ["$x.0", "$x.0"]);
+  assert.deepEqual(words(body, kernelNames.inWat(body, "k")), ["k"]);
+  assert.equal(kernelNames.nameAt(loops, loops.indexOf("%xy") + 1), "xy");
+  assert.equal(kernelNames.nameAt(wat, wat.indexOf("$x.0") + 2), "x");
+  assert.equal(kernelNames.nameAt("  ", 1), null);
 });

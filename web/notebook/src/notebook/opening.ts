@@ -2,8 +2,9 @@
 // visit.
 import { signal } from "@preact/signals";
 import { BadNotebook, readNotebook } from "../storage/ipynb.ts";
-import { readLink } from "../storage/share.ts";
-import { restored } from "../storage/autosave.ts";
+import { linkShown, readLink } from "../storage/share.ts";
+import { keepPrevious, restored, snapshot } from "../storage/autosave.ts";
+import { storedNotebook, storeNotebook } from "../storage/store.ts";
 import { quote } from "../source/parse.ts";
 import { makeCell, type Cell } from "./cell.ts";
 import { run, runAll } from "./evaluate.ts";
@@ -13,6 +14,9 @@ import * as notebook from "./notebook.ts";
 
 // What a person must know about the last thing that was opened or shared.
 export const message = signal("");
+
+// Whether there is a notebook that the open one took the place of.
+export const hasPrevious = signal(false);
 
 const mostNotebook = 64 << 20; // bytes
 
@@ -43,7 +47,10 @@ export async function openModel(file: string, stem = nameFor(file)): Promise<voi
 }
 
 async function openNotebook(text: string, name: string): Promise<void> {
-  notebook.load(readNotebook(text), name);
+  const read = readNotebook(text);
+  await keepPrevious();
+  hasPrevious.value = true;
+  notebook.load(read, name);
   await runAll({ bench: false });
 }
 
@@ -75,18 +82,32 @@ export async function openLesson(name: string): Promise<void> {
   }
 }
 
+// Changes places with the notebook that is open.
+export async function openPrevious(): Promise<void> {
+  const previous = await restored("previous");
+  if (!previous) return;
+  await keepPrevious();
+  notebook.load(previous.cells, previous.title);
+  await runAll({ bench: false });
+}
+
 // A link, or else what was here last, or else the first page.
 export async function openFirst(): Promise<void> {
   try {
     const shared = await readLink(location.hash);
     if (shared) {
+      const mine = await storedNotebook("current");
+      if (mine !== null) await storeNotebook("previous", mine);
+      hasPrevious.value = mine !== null;
       notebook.load(shared, "shared");
+      linkShown(snapshot());
       return await runAll({ bench: false });
     }
   } catch (error) {
     message.value = (error as Error).message;
   }
-  const last = await restored();
+  const last = await restored("current");
+  hasPrevious.value = (await storedNotebook("previous")) !== null;
   notebook.load(last?.cells ?? starting(), last?.title ?? "fusion");
   await runAll({ bench: false });
 }

@@ -1,13 +1,12 @@
-// A bench: each program is emitted, put into a memory of its own, warmed up, timed, and its results
-// are checked against the interpreter.
+// A bench: each program is emitted, put into a memory of its own, run, and its results are checked
+// against the interpreter; then all are warmed up and timed by turns.
 import { engine } from "../engine/engine.ts";
 import type { Run } from "../engine/handle.ts";
-import type { LaunchInfo, ModuleLayout, PlacedTensor } from "../engine/protocol.ts";
+import type { LaunchInfo, ModuleLayout, PlacedTensor, ProgramInfo } from "../engine/protocol.ts";
 import type { BenchCode } from "../source/cell_code.ts";
 import { spreadOf, type BenchResult, type RunResult, type StepResult } from "./bench_result.ts";
 import { Runner } from "./runner.ts";
 import { Tensors } from "./weights.ts";
-import type { Measured } from "./worker.ts";
 import { joined } from "../engine/unpack.ts";
 
 export interface Subject {
@@ -72,49 +71,79 @@ async function check(
   }
 }
 
-function stepResults(launches: LaunchInfo[], measured: Measured): StepResult[] {
+function stepResults(launches: LaunchInfo[], times: number[][]): StepResult[] {
   return launches.map(({ label, kernel, flops, bytes }, i) => {
-    const samples = measured.steps[i] ?? [];
-    const time = spreadOf(samples);
+    const samples = times[i] ?? [];
     // A browser's clock is coarse: for short kernels the mean says more than the median.
     const mean = samples.reduce((sum, one) => sum + one, 0) / Math.max(1, samples.length);
-    return { label, kernel: kernel ?? null, time: { ...time, median: mean }, flops, bytes };
+    const time = { ...spreadOf(samples), median: mean };
+    return { label, kernel: kernel ?? null, time, flops, bytes };
   });
 }
 
-async function benchOne({ name, run }: Subject, code: BenchCode): Promise<RunResult> {
+// A program in its own memory, run once and judged.
+interface Loaded {
+  subject: Subject;
+  runner: Runner;
+  program: ProgramInfo;
+  memoryBytes: number;
+  check: RunResult["check"];
+}
+
+async function prepare(subject: Subject, runner: Runner, seed: number): Promise<Loaded> {
+  const { run } = subject;
   const program = await run.ask("program", {});
   const { layout, module } = await emit(run);
-  const tensors = await Tensors.of(run.model, code.seed);
-  const runner = new Runner();
-  try {
-    const inputs = await load(runner, tensors, layout, module);
-    await runner.call("run");
-    const outputs = await outputsOf(runner, layout);
-    const measured = await runner.measure(code.repeats, program.steps.length);
-    return {
-      name,
-      pipeline: run.info.passes,
-      total: spreadOf(measured.runs),
-      samples: measured.runs,
-      settled: measured.settled,
-      steps: stepResults(program.steps, measured),
-      memory_bytes: layout.pages * page,
-      check: await check(run, tensors, inputs, outputs),
-    };
-  } finally {
-    runner.end();
+  const tensors = await Tensors.of(run.model, seed);
+  const inputs = await load(runner, tensors, layout, module);
+  await runner.call("run");
+  const outputs = await outputsOf(runner, layout);
+  const judged = await check(run, tensors, inputs, outputs);
+  return { subject, runner, program, memoryBytes: layout.pages * page, check: judged };
+}
+
+const mostRounds = 1000;
+
+async function measured(list: Loaded[], repeats: number): Promise<RunResult[]> {
+  const warm = [];
+  for (const { runner } of list) warm.push(await runner.warm());
+  const samples = list.map(() => [] as number[]);
+  // By turns, so that whatever else the machine does meets all of them alike.
+  for (let i = 0; i < repeats; ++i)
+    for (const [k, { runner }] of list.entries())
+      samples[k]?.push(await runner.block(warm[k]?.count ?? 1));
+  const results: RunResult[] = [];
+  for (const [k, { subject, runner, program, memoryBytes, check: judged }] of list.entries()) {
+    const rounds = Math.min(mostRounds, repeats * (warm[k]?.count ?? 1));
+    const times = await runner.steps(program.steps.length, rounds);
+    results.push({
+      name: subject.name,
+      pipeline: subject.run.info.passes,
+      total: spreadOf(samples[k] ?? []),
+      samples: samples[k] ?? [],
+      settled: warm[k]?.settled ?? false,
+      steps: stepResults(program.steps, times),
+      memory_bytes: memoryBytes,
+      check: judged,
+    });
   }
+  return results;
 }
 
 export async function bench(subjects: Subject[], code: BenchCode): Promise<BenchResult> {
-  const runs: RunResult[] = [];
-  for (const subject of subjects) runs.push(await benchOne(subject, code));
-  return {
-    runs,
-    isa: subjects[0]?.run.info.target ?? "",
-    seed: code.seed,
-    when: new Date().toISOString(),
-    agent: navigator.userAgent,
-  };
+  const runners = subjects.map(() => new Runner());
+  try {
+    const list: Loaded[] = [];
+    for (const [i, subject] of subjects.entries())
+      list.push(await prepare(subject, runners[i] as Runner, code.seed));
+    return {
+      runs: await measured(list, code.repeats),
+      isa: subjects[0]?.run.info.target ?? "",
+      seed: code.seed,
+      when: new Date().toISOString(),
+      agent: navigator.userAgent,
+    };
+  } finally {
+    for (const runner of runners) runner.end();
+  }
 }

@@ -1,11 +1,11 @@
-// The kernels' worker as promises. One bench starts it, uses it and ends it.
+// The kernels' worker as promises: one for each program of a bench, which starts and ends them.
 import { EngineStopped } from "../engine/engine.ts";
-import type { FromRunner, Measured, ToRunner } from "./worker.ts";
+import type { FromRunner, ToRunner, Warm } from "./worker.ts";
 
 type Order = ToRunner extends infer T ? (T extends ToRunner ? Omit<T, "id"> : never) : never;
 
 export class Runner {
-  private static living: Runner | null = null;
+  private static readonly living = new Set<Runner>();
 
   private readonly worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
   private readonly pending = new Map<
@@ -15,7 +15,7 @@ export class Runner {
   private nextId = 1;
 
   constructor() {
-    Runner.living = this;
+    Runner.living.add(this);
     this.worker.onmessage = (event: MessageEvent<FromRunner>) => {
       const answer = event.data;
       const pending = this.pending.get(answer.id);
@@ -29,9 +29,9 @@ export class Runner {
 
   // What a person's cancel does to kernels that run.
   static cancel(): void {
-    Runner.living?.end(
-      new EngineStopped("cancelled", "running kernels", "stopped by you; everything typed is kept"),
-    );
+    const detail = "stopped by you; everything typed is kept";
+    const error = new EngineStopped("cancelled", "running kernels", detail);
+    for (const runner of Runner.living) runner.end(error);
   }
 
   load(module: Uint8Array, pages: number) {
@@ -43,8 +43,15 @@ export class Runner {
   call(name: string) {
     return this.send<number>({ do: "call", name });
   }
-  measure(repeats: number, steps: number) {
-    return this.send<Measured>({ do: "measure", repeats, steps });
+  warm() {
+    return this.send<Warm>({ do: "warm" });
+  }
+  // Milliseconds of one run.
+  block(count: number) {
+    return this.send<number>({ do: "block", count });
+  }
+  steps(count: number, rounds: number) {
+    return this.send<number[][]>({ do: "steps", count, rounds });
   }
   read(address: number, size: number) {
     return this.send<Uint8Array>({ do: "read", address, size });
@@ -54,7 +61,7 @@ export class Runner {
     this.worker.terminate();
     for (const { reject } of this.pending.values()) reject(error);
     this.pending.clear();
-    if (Runner.living === this) Runner.living = null;
+    Runner.living.delete(this);
   }
 
   private send<T>(order: Order): Promise<T> {

@@ -5,16 +5,17 @@ export type ToRunner =
   | { id: number; do: "load"; module: Uint8Array; pages: number }
   | { id: number; do: "write"; address: number; bytes: Uint8Array }
   | { id: number; do: "call"; name: string }
-  | { id: number; do: "measure"; repeats: number; steps: number }
+  | { id: number; do: "warm" }
+  | { id: number; do: "block"; count: number }
+  | { id: number; do: "steps"; count: number; rounds: number }
   | { id: number; do: "read"; address: number; size: number };
 
-export interface Measured {
-  runs: number[]; // milliseconds of whole runs
-  steps: number[][]; // by step, of each repeat
+export interface Warm {
+  count: number; // of runs that one block should have, so that the clock is fine enough for it
   settled: boolean;
 }
 export type FromRunner =
-  | { id: number; ok: true; result: Measured | Uint8Array | number | null }
+  | { id: number; ok: true; result: Warm | Uint8Array | number[][] | number | null }
   | { id: number; ok: false; message: string };
 
 let memory: WebAssembly.Memory | null = null;
@@ -56,7 +57,7 @@ const pause = (milliseconds: number) => new Promise((done) => setTimeout(done, m
 
 // The browser compiles twice: quickly at first, well for what is called often, and it changes over
 // between calls. So: many short calls, a pause, and then blocks until three in a row agree.
-async function warmUp(): Promise<{ count: number; settled: boolean }> {
+async function warmUp(): Promise<Warm> {
   const begin = performance.now();
   let calls = 0;
   while (calls < 200 && performance.now() - begin < 400) {
@@ -77,21 +78,17 @@ async function warmUp(): Promise<{ count: number; settled: boolean }> {
   return { count, settled: false };
 }
 
-async function measure(repeats: number, steps: number): Promise<Measured> {
-  const { count, settled } = await warmUp();
-  const runs: number[] = [];
-  for (let i = 0; i < repeats; ++i) {
-    runs.push(block(count));
-    if (i % 8 === 7) await pause(0);
+// Milliseconds of each step in each round; the steps run in their order, as in a whole run.
+async function steps(count: number, rounds: number): Promise<number[][]> {
+  const times = Array.from({ length: count }, () => [] as number[]);
+  for (let i = 0; i < rounds; ++i) {
+    times.forEach((samples, k) => samples.push(timed(`step${k}`)));
+    if (i % 16 === 15) await pause(0);
   }
-  const times = Array.from({ length: steps }, () => [] as number[]);
-  const rounds = Math.max(repeats, Math.min(count * 4, 2000));
-  for (let i = 0; i < rounds; ++i)
-    for (let k = 0; k < steps; ++k) times[k]?.push(timed(`step${k}`));
-  return { runs, steps: times, settled };
+  return times;
 }
 
-async function act(message: ToRunner): Promise<Measured | Uint8Array | number | null> {
+async function act(message: ToRunner): Promise<Warm | Uint8Array | number[][] | number | null> {
   switch (message.do) {
     case "load":
       return load(message.module, message.pages);
@@ -100,8 +97,12 @@ async function act(message: ToRunner): Promise<Measured | Uint8Array | number | 
       return null;
     case "call":
       return timed(message.name);
-    case "measure":
-      return measure(message.repeats, message.steps);
+    case "warm":
+      return warmUp();
+    case "block":
+      return block(message.count);
+    case "steps":
+      return steps(message.count, message.rounds);
     case "read":
       return view(message.address, message.size).slice();
   }

@@ -2,11 +2,21 @@
 import { effect, signal } from "@preact/signals";
 import { cells, title } from "../notebook/notebook.ts";
 import { readNotebook, writeNotebook } from "./ipynb.ts";
-import { storedNotebook, storeNotebook } from "./store.ts";
+import { dropStaleLink } from "./share.ts";
+import { storedNotebook, storeNotebook, type Slot } from "./store.ts";
 
 export const savedAt = signal<Date | null>(null);
 
 const delay = 1000; // milliseconds
+
+export function snapshot(): string {
+  return JSON.stringify({ title: title.value, notebook: writeNotebook(cells.value, false) });
+}
+
+// Another notebook is about to take the place of this one.
+export async function keepPrevious(): Promise<void> {
+  if (cells.value.length > 0) await storeNotebook("previous", snapshot());
+}
 
 export function startAutosave(): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -16,15 +26,14 @@ export function startAutosave(): void {
     const text = waiting;
     waiting = null;
     if (text === null) return;
-    await storeNotebook(text);
+    await storeNotebook("current", text);
     savedAt.value = new Date();
   };
   let isFirst = true;
   effect(() => {
-    const text = JSON.stringify({
-      title: title.value,
-      notebook: writeNotebook(cells.value, false),
-    });
+    const text = snapshot();
+    dropStaleLink(text);
+    document.title = `${title.value} · Lathe`;
     if (isFirst) {
       isFirst = false; // what was just loaded
       return;
@@ -38,8 +47,8 @@ export function startAutosave(): void {
   });
 }
 
-export async function restored() {
-  const text = await storedNotebook();
+export async function restored(slot: Slot) {
+  const text = await storedNotebook(slot);
   if (text === null) return null;
   try {
     const { title: name, notebook } = JSON.parse(text) as { title: string; notebook: string };

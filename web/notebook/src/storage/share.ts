@@ -49,6 +49,19 @@ export async function linkOf(cells: readonly Cell[]): Promise<string> {
   return text;
 }
 
+let inBar: string | null = null; // the notebook whose link stands in the address bar
+
+export function linkShown(snapshot: string): void {
+  inBar = snapshot;
+}
+
+// A reload must bring back what is typed, not what the link held before.
+export function dropStaleLink(snapshot: string): void {
+  if (inBar === null || inBar === snapshot) return;
+  inBar = null;
+  history.replaceState(null, "", location.pathname);
+}
+
 export async function readLink(hash: string): Promise<Cell[] | null> {
   if (!hash.startsWith("#s=")) return null;
   if (!hash.startsWith(prefix)) throw new BadLink("this link is of a version that is not known");

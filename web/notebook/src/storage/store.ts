@@ -48,10 +48,13 @@ async function get(table: "notebooks" | "files", key: string): Promise<unknown> 
   }
 }
 
-export const storeNotebook = (text: string) => put("notebooks", "current", text);
+// "previous" is what another notebook took the place of.
+export type Slot = "current" | "previous";
 
-export async function storedNotebook(): Promise<string | null> {
-  const text = await get("notebooks", "current");
+export const storeNotebook = (slot: Slot, text: string) => put("notebooks", slot, text);
+
+export async function storedNotebook(slot: Slot): Promise<string | null> {
+  const text = await get("notebooks", slot);
   return typeof text === "string" ? text : null;
 }
 

@@ -6,10 +6,10 @@ import { canBench } from "../notebook/catalogue.ts";
 import * as notebook from "../notebook/notebook.ts";
 import { isBuiltIn } from "../notebook/models.ts";
 import * as opening from "../notebook/opening.ts";
-import { savedAt } from "../storage/autosave.ts";
+import { savedAt, snapshot } from "../storage/autosave.ts";
 import { save } from "../storage/download.ts";
 import { writeNotebook } from "../storage/ipynb.ts";
-import { foreignFiles, linkOf } from "../storage/share.ts";
+import { foreignFiles, linkOf, linkShown } from "../storage/share.ts";
 import { storageFailed } from "../storage/store.ts";
 import { CellView } from "./cell_view.tsx";
 import { Help } from "./help.tsx";
@@ -32,6 +32,7 @@ async function share(): Promise<void> {
   try {
     const hash = await linkOf(notebook.cells.value);
     history.replaceState(null, "", hash);
+    linkShown(snapshot());
     await navigator.clipboard.writeText(location.href);
     opening.message.value = "The link is copied, and stands in the address bar.";
   } catch (error) {
@@ -156,14 +157,7 @@ export function App() {
         {notebook.said.value}
       </div>
       {dialog.value === "help" && <Help table={table} close={close} />}
-      {dialog.value === "open" && (
-        <OpenMenu
-          close={close}
-          openModel={(name) => void opening.openModel(name)}
-          openFiles={(files) => void opening.openFiles(files)}
-          openLesson={(name) => void opening.openLesson(name)}
-        />
-      )}
+      {dialog.value === "open" && <OpenMenu close={close} />}
     </div>
   );
 }

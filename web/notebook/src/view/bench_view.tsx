@@ -6,9 +6,10 @@ import type { Place, Placed, ProgramInfo } from "../engine/protocol.ts";
 import { valueOf, type Cell } from "../notebook/cell.ts";
 import { cells } from "../notebook/notebook.ts";
 import type { BenchResult, RunResult, Spread } from "../run/bench_result.ts";
+import { functionIn } from "../source/kernel_names.ts";
+import { LinkedCode } from "./linked_code.tsx";
 import { Places } from "./places.tsx";
 import { bytes, milliseconds, percent, plural } from "./quantities.ts";
-import { LongText } from "./text_view.tsx";
 
 const spreadText = ({ low, high }: Spread) => `${milliseconds(low)} to ${milliseconds(high)}`;
 
@@ -125,15 +126,6 @@ function Kernels({
   );
 }
 
-// The text of one function in the module's WAT: from its head to the next one's.
-export function functionIn(wat: string, name: string): string {
-  const head = new RegExp(`^( *)\\(func \\$${name}\\b`, "m").exec(wat);
-  if (!head) return "";
-  const rest = wat.slice(head.index);
-  const end = rest.search(new RegExp(`\\n${head[1] ?? ""}\\((?!;)|\\n\\)\\s*$`));
-  return end < 0 ? rest : rest.slice(0, end);
-}
-
 interface Code {
   loops: string;
   wat: string;
@@ -172,17 +164,12 @@ function KernelCode({ run, step }: { run: Run; step: number }) {
     );
   if (!code) return null;
   return (
-    <div class="split">
-      <div class="pane">
-        <h3>Python</h3>
+    <div class="kernel-code">
+      <h3>Python</h3>
+      <div class="pad">
         <Places placed={code.placed} table={code.table} />
-        <h3>Loop IR</h3>
-        <LongText text={code.loops} label="Loop IR" />
       </div>
-      <div class="pane">
-        <h3>WebAssembly</h3>
-        <LongText text={code.wat} label="WebAssembly text" />
-      </div>
+      <LinkedCode loops={code.loops} wat={code.wat} />
     </div>
   );
 }

@@ -1,16 +1,10 @@
 // What can be opened: models that came with the page, a file, a notebook, a lesson.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { builtInNames, smallModels } from "../notebook/models.ts";
+import * as opening from "../notebook/opening.ts";
 import { lessons } from "../notebook/lessons.ts";
 
-interface Props {
-  openModel(name: string): void;
-  openFiles(files: FileList): void;
-  openLesson(name: string): void;
-  close(): void;
-}
-
-export function OpenMenu({ openModel, openFiles, openLesson, close }: Props) {
+export function OpenMenu({ close }: { close(): void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [query, setQuery] = useState("");
   useEffect(() => dialog.current?.showModal(), []);
@@ -29,15 +23,22 @@ export function OpenMenu({ openModel, openFiles, openLesson, close }: Props) {
           accept=".pt2,.json,.gz,.lathe,.ipynb"
           onChange={(event) => {
             const { files } = event.currentTarget;
-            if (files && files.length > 0) pick(() => openFiles(files))();
+            if (files && files.length > 0) pick(() => void opening.openFiles(files))();
           }}
         />
       </label>
       <p class="soft">It stays on this machine. Files can also be dropped anywhere on the page.</p>
+      {opening.hasPrevious.value && (
+        <p>
+          <button onClick={pick(() => void opening.openPrevious())}>
+            The notebook that was open before
+          </button>
+        </p>
+      )}
       <h3>Lessons</h3>
       <p>
         {lessons.map(({ name, title }) => (
-          <button key={name} onClick={pick(() => openLesson(name))}>
+          <button key={name} onClick={pick(() => void opening.openLesson(name))}>
             {title}
           </button>
         ))}
@@ -53,7 +54,7 @@ export function OpenMenu({ openModel, openFiles, openLesson, close }: Props) {
       <ul class="models">
         {shown.map((name) => (
           <li key={name}>
-            <button onClick={pick(() => openModel(name))}>
+            <button onClick={pick(() => void opening.openModel(name))}>
               {name}
               {smallModels.includes(name) ? " · small" : ""}
             </button>
