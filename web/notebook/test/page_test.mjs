@@ -360,6 +360,9 @@ page_test("a bench runs both pipelines, and their results agree", async (page) =
   assert.match(await page.locator(".bench .long pre").first().innerText(), /kernel/);
   assert.match(await page.locator(".bench .long pre").nth(1).innerText(), /v128|f32/);
   assert.match(await page.locator(".bench .places").first().innerText(), /small_models\.py/);
+  await page.locator(".kernel-code select").selectOption({ index: 1 });
+  const found = await page.evaluate(() => CSS.highlights.get("linked")?.size ?? 0);
+  assert.ok(found >= 2, `${found} places of one name`);
 });
 
 for (const lesson of ["What is in this graph?", "What does fusion buy?"])
@@ -368,8 +371,11 @@ for (const lesson of ["What is in this graph?", "What does fusion buy?"])
     await page.locator(`dialog button:has-text("${lesson}")`).click();
     await page.waitForFunction(() => document.querySelectorAll(".cell").length > 5);
     await settled(page);
+    await page.locator('header button:has-text("Run all")').click();
+    await page.waitForTimeout(100);
+    await settled(page);
     for (const word of await page.locator(".cell:not(.markdown) .status").allInnerTexts())
-      assert.match(word, /nodes|passes/);
+      assert.match(word, /nodes|passes|took/);
     assert.equal(await page.locator(".failure").count(), 0);
   });
 

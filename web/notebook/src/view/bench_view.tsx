@@ -106,7 +106,7 @@ function Kernels({
               <tr key={i} class={i === chosen ? "selected" : ""}>
                 <td>
                   <button class="link" aria-pressed={i === chosen} onClick={() => choose(i)}>
-                    {step.label}
+                    {i + 1}. {step.label}
                   </button>
                 </td>
                 <td>{milliseconds(step.time.median)}</td>
