@@ -15,7 +15,7 @@
 // when its input does.
 import fs from 'node:fs';
 
-const kPage = 65536;
+const kMostAtOnce = 1 << 30; // one system call takes less than 2 GiB
 
 // (func (drop (f32x4.relaxed_madd ...))), or what is left of it without relaxed SIMD.
 const relaxedModule = new Uint8Array([
@@ -29,14 +29,15 @@ let instance = null;
 
 function readInto(target) {
   for (let at = 0; at < target.length;) {
-    const count = fs.readSync(0, target, at, target.length - at, null);
+    const count = fs.readSync(0, target, at, Math.min(target.length - at, kMostAtOnce), null);
     if (count === 0) process.exit(0);
     at += count;
   }
 }
 
 function writeAll(bytes) {
-  for (let at = 0; at < bytes.length;) at += fs.writeSync(1, bytes, at, bytes.length - at);
+  for (let at = 0; at < bytes.length;)
+    at += fs.writeSync(1, bytes, at, Math.min(bytes.length - at, kMostAtOnce));
 }
 
 function answer(status, bytes) {
