@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "backends/wasm/emit.h"
 #include "ir/support/diag_codes.h"
@@ -52,15 +51,15 @@ class Planner {
 
   Result<Layout> result() {
     if (layout_.num_bytes <= kMostBytes) return std::move(layout_);
-    constexpr double kMiB = 1 << 20;
-    auto mib = [&](int64_t bytes) { return static_cast<double>(bytes) / kMiB; };
-    return Diag{.code = code::kTooLarge,
-                .loc = Loc::unknown(),
-                .message = fmt::format(
-                    "program '{}' needs {:.0f} MiB of memory, and WebAssembly has 4096: {:.0f} of "
-                    "packed weights and constants, {:.0f} for a call, {:.0f} while packing",
-                    program_.name, std::ceil(mib(layout_.num_bytes)), mib(layout_.persistent_bytes),
-                    mib(calls_bytes_), mib(init_bytes_))};
+    auto mib = [](int64_t bytes) { return (bytes + (1 << 20) - 1) >> 20; };
+    return Diag{
+        .code = code::kTooLarge,
+        .loc = Loc::unknown(),
+        .message = fmt::format(
+            "program '{}' needs {} MiB of memory, and WebAssembly has 4096: {} of packed weights "
+            "and constants, {} for a call, {} while packing",
+            program_.name, mib(layout_.num_bytes), mib(layout_.persistent_bytes), mib(calls_bytes_),
+            mib(init_bytes_))};
   }
 
  private:

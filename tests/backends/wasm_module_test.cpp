@@ -191,7 +191,7 @@ TEST(Layout, MoreThanFourGigabytesAreAnError) {
   EXPECT_EQ(layout.error().code, "too-large");
   EXPECT_EQ(layout.error().message,
             "program 'test' needs 4097 MiB of memory, and WebAssembly has 4096: 2048 of packed "
-            "weights and constants, 2048 for a call, 1024 while packing");
+            "weights and constants, 2049 for a call, 1025 while packing");
 }
 
 TEST(Layout, TheHostReadsItAsJson) {
