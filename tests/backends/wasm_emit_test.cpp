@@ -1,5 +1,4 @@
 // The WebAssembly emitter against the evaluator of loop IR, in Node.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -166,6 +165,73 @@ TEST_P(WasmEmitTest, HalvesConvertExactly) {
       EXPECT_EQ(first_difference(DType::f32, expected[2], memory[2]), -1) << dtype_name(half);
       EXPECT_EQ(first_difference(half, expected[3], memory[3]), -1) << dtype_name(half);
     }
+}
+
+// Largest error in units of the last place, over `count` values from `low` to `high`.
+struct Accuracy {
+  const char* name;
+  loop::Expr (*f)(loop::Expr);
+  double (*exact)(double);
+  double low, high;
+  double most_relaxed, most_simd128;  // what is allowed
+};
+
+loop::Expr sine(loop::Expr x) { return loop::unary(loop::UnaryOp::sin, x); }
+loop::Expr cosine(loop::Expr x) { return loop::unary(loop::UnaryOp::cos, x); }
+loop::Expr power(loop::Expr x) {
+  return loop::binary(loop::BinaryOp::pow, loop::constant_like(x, 1.01), x);
+}
+double exact_power(double x) { return std::pow(static_cast<double>(1.01f), x); }
+
+constexpr Accuracy kAccuracies[] = {
+    {"exp", loop::exp, std::exp, -80, 80, 1, 1},
+    {"log", loop::log, std::log, 0.001, 50, 1, 1},
+    {"tanh", loop::tanh, std::tanh, -9, 9, 2.5, 2.5},
+    {"erf", loop::erf, std::erf, -3.5, 3.5, 1.2, 1.2},
+    {"sin", sine, std::sin, 0.1, 3, 1.6, 1.6},
+    {"cos", cosine, std::cos, 2, 4, 1.6, 2.2},
+    {"pow", power, exact_power, -8000, 8000, 1.1, 80},
+};
+
+TEST_P(WasmEmitTest, MathIsAsExactAsStated) {
+  using namespace loop;
+  constexpr int64_t kCount = 4096;
+  for (const Accuracy& row : kAccuracies) {
+    Kernel kernel;
+    kernel.name = "math";
+    kernel.pool = std::make_shared<Pool>();
+    Pool& pool = *kernel.pool;
+    BufferRef x = kernel.add_buffer({"x", DType::f32, kCount});
+    BufferRef y = kernel.add_buffer({"y", DType::f32, kCount, Space::global, true});
+    Var i = kernel.add_var({"i", VarKind::loop, DType::i64, 1, 0, kCount / 4 - 1});
+    Expr at = pool.var(i) * pool.integer(4);
+    Store store{y, at, row.f(pool.load(x, at, DType::f32, 4)), {}};
+    kernel.body = {
+        {For{i, pool.integer(0), pool.integer(kCount / 4), 1, LoopKind::parallel, {{store}}}}};
+    Memories memory = make_random_memory(kernel, 1);
+    auto put = [&](int64_t n, float v) {
+      std::memcpy(&memory[0][static_cast<size_t>(4 * n)], &v, 4);
+    };
+    auto value = [&](size_t buffer, int64_t n) {
+      float v;
+      std::memcpy(&v, &memory[buffer][static_cast<size_t>(4 * n)], 4);
+      return v;
+    };
+    for (int64_t n = 0; n < kCount; ++n)
+      put(n, static_cast<float>(row.low + (row.high - row.low) * static_cast<double>(n) / kCount));
+    Status ran = run(kernel, {GetParam(), true}, memory);
+    ASSERT_TRUE(ran.ok()) << describe(ran.error());
+    double worst = 0;
+    for (int64_t n = 0; n < kCount; ++n) {
+      double exact = row.exact(value(0, n));
+      float near = std::fabs(static_cast<float>(exact));
+      double unit =
+          static_cast<double>(std::nextafterf(near, INFINITY)) - static_cast<double>(near);
+      worst = std::max(worst, std::fabs(value(1, n) - exact) / unit);
+    }
+    bool is_relaxed = GetParam() == Isa::relaxed;
+    EXPECT_LE(worst, is_relaxed ? row.most_relaxed : row.most_simd128) << row.name;
+  }
 }
 
 // The mask's disabled lanes lie outside of the whole memory.
