@@ -22,7 +22,7 @@ int64_t room(int64_t num_bytes) {
 std::vector<bool> used_by(const Program& program, const std::vector<Launch>& launches) {
   std::vector<bool> used(program.buffers.size());
   for (const Launch& launch : launches)
-    for (BufferId id : buffers_of(launch)) used[static_cast<size_t>(id)] = true;
+    for (BufferId id : launch.buffers()) used[static_cast<size_t>(id)] = true;
   return used;
 }
 
@@ -98,7 +98,7 @@ class Planner {
     for (const Launch& launch : program_.init) {
       at_ = staging;
       std::vector<Placement> staged;
-      for (BufferId id : buffers_of(launch)) {
+      for (BufferId id : launch.buffers()) {
         auto index = static_cast<size_t>(id);
         bool is_known = std::any_of(staged.begin(), staged.end(),
                                     [&](const Placement& p) { return p.buffer == id; });
@@ -128,12 +128,6 @@ class Planner {
 };
 
 }  // namespace
-
-std::vector<BufferId> buffers_of(const Launch& launch) {
-  if (auto* kernel = std::get_if<KernelLaunch>(&launch.kind)) return kernel->buffers;
-  if (auto* copy = std::get_if<CopyLaunch>(&launch.kind)) return {copy->source, copy->destination};
-  return {};
-}
 
 Result<Layout> plan_layout(const Program& program, int64_t scratch_bytes) {
   return Planner(program, scratch_bytes).result();

@@ -32,9 +32,6 @@ struct Layout {
   int64_t arena_bytes = 0;  // of temporaries of calls
 };
 
-// Of a kernel or copy launch; empty for others.
-std::vector<BufferId> buffers_of(const Launch& launch);
-
 // `scratch_bytes`: the most that any kernel needs. More than 4 GiB are an error, which says what
 // needs them.
 Result<Layout> plan_layout(const Program& program, int64_t scratch_bytes);

@@ -10,6 +10,7 @@
 #include "frontend/driver/machine.h"
 #include "ir/op/all_ops.h"
 #include "ir/target/target.h"
+#include "passes/pipeline.h"
 
 namespace lathe {
 

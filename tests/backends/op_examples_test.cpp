@@ -1,6 +1,7 @@
 // Every example of every op row, compiled for each target and run, against the interpreter.
 #include <gtest/gtest.h>
 
+#include "frontend/driver/backends.h"
 #include "frontend/driver/build.h"
 #include "frontend/driver/check.h"
 #include "ir/graph/text.h"
