@@ -30,6 +30,7 @@ const page_test = (name, act, options) =>
     }
   });
 
+const fixtures = join(repository, "tests/fixtures");
 const passes = ".cell.passes";
 const at = (page, cell) => (typeof cell === "string" ? page.locator(cell) : cell);
 const status = (page, cell) => at(page, cell).locator(".head .status").innerText();
@@ -137,7 +138,7 @@ async function dropFile(page, name, bytes) {
 }
 
 page_test("a dropped .pt2 opens with its weights, and a reload finds it again", async (page) => {
-  const file = readFileSync(join(repository, "tests/fixtures/attention_block.pt2"));
+  const file = readFileSync(join(fixtures, "attention_block.pt2"));
   await dropFile(page, "mine.pt2", file);
   const cell = page.locator(".cell.model").nth(1);
   await cell.locator(".facts").waitFor();
@@ -150,7 +151,7 @@ page_test("a dropped .pt2 opens with its weights, and a reload finds it again", 
 });
 
 page_test("broken files are refused in words, and the page lives on", async (page) => {
-  const good = readFileSync(join(repository, "tests/fixtures/attention_block.pt2"));
+  const good = readFileSync(join(fixtures, "attention_block.pt2"));
   const files = {
     "cut.pt2": good.subarray(0, good.length / 2),
     "noise.json": Buffer.from("{]"),
@@ -364,6 +365,25 @@ page_test("a bench runs both pipelines, and their results agree", async (page) =
   const found = await page.evaluate(() => CSS.highlights.get("linked")?.size ?? 0);
   assert.ok(found >= 2, `${found} places of one name`);
 });
+
+page_test(
+  "a bench reads its weights from the file, and buffers that the model changes",
+  async (page) => {
+    await page.waitForTimeout(500);
+    if ((await page.locator('.add button:has-text("Bench")').count()) === 0) return;
+    let count = 0;
+    for (const name of ["vit_tiny", "mutated_buffers"]) {
+      await dropFile(page, `${name}.pt2`, readFileSync(join(fixtures, `${name}.pt2`)));
+      await page.locator(".cell.model .facts").nth(++count).waitFor();
+      await settled(page);
+      await page.locator('.add button:has-text("Bench")').click();
+      await page.keyboard.press("Escape");
+      const cell = page.locator(".cell.bench").last();
+      await typeSource(page, cell, `bench(${name}_fast, repeats=3)`);
+      assert.match(await cell.innerText(), /✓ agrees/);
+    }
+  },
+);
 
 for (const lesson of ["What is in this graph?", "What does fusion buy?"])
   page_test(`the lesson “${lesson}” runs`, async (page) => {

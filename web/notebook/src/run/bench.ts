@@ -23,7 +23,14 @@ async function emit(run: Run): Promise<{ layout: ModuleLayout; module: Uint8Arra
   return { layout: json.layout, module: bytes };
 }
 
-async function load(runner: Runner, tensors: Tensors, layout: ModuleLayout, code: Uint8Array) {
+// Returns the values of the model's own inputs.
+async function load(
+  runner: Runner,
+  program: ProgramInfo,
+  tensors: Tensors,
+  layout: ModuleLayout,
+  code: Uint8Array,
+): Promise<Uint8Array[]> {
   try {
     await runner.load(code, layout.pages);
   } catch (error) {
@@ -40,8 +47,13 @@ async function load(runner: Runner, tensors: Tensors, layout: ModuleLayout, code
   }
   const inputs: Uint8Array[] = [];
   for (const [i, { address }] of layout.inputs.entries()) {
-    const bytes = await tensors.input(i);
-    inputs.push(bytes);
+    // Behind the model's inputs stand the buffers that it changes, with their first values.
+    const isInput = i < tensors.numInputs;
+    const buffer = program.buffers[program.inputs[i] ?? -1];
+    const bytes = isInput
+      ? await tensors.input(i)
+      : await tensors.weight(buffer?.weight || buffer?.name || "");
+    if (isInput) inputs.push(bytes);
     await runner.write(address, bytes);
   }
   return inputs;
@@ -95,7 +107,7 @@ async function prepare(subject: Subject, runner: Runner, seed: number): Promise<
   const program = await run.ask("program", {});
   const { layout, module } = await emit(run);
   const tensors = await Tensors.of(run.model, seed);
-  const inputs = await load(runner, tensors, layout, module);
+  const inputs = await load(runner, program, tensors, layout, module);
   await runner.call("run");
   const outputs = await outputsOf(runner, layout);
   const judged = await check(run, tensors, inputs, outputs);

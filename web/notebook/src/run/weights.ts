@@ -67,6 +67,10 @@ export class Tensors {
     return this.seed;
   }
 
+  get numInputs(): number {
+    return this.model.info.inputs.length;
+  }
+
   get areSeeded(): boolean {
     return this.file === null;
   }

@@ -14,12 +14,12 @@ import { bytes, milliseconds, percent, plural } from "./quantities.ts";
 const spreadText = ({ low, high }: Spread) => `${milliseconds(low)} to ${milliseconds(high)}`;
 
 function CheckWord({ check }: { check: RunResult["check"] }) {
-  if ("skipped" in check) return <span title={check.skipped}>– not checked</span>;
+  if ("skipped" in check) return <span class="why">– not checked: {check.skipped}</span>;
   const error = check.max_abs_error;
   const size = error === null ? "" : `, largest error ${error.toExponential(1)}`;
   if (check.passed) return <span>✓ agrees{size}</span>;
   return (
-    <span class="bad">
+    <span class="bad why">
       ✗ differs{size}: {check.why}
     </span>
   );
