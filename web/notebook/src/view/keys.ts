@@ -103,6 +103,9 @@ export function listen(table: Key[]): () => void {
   let last = "";
   const handle = (event: KeyboardEvent) => {
     const name = nameOf(event);
+    // The editor's own Escape comes first; this one is for the time before it is there.
+    if (name === "Escape" && notebook.editing.value && !event.defaultPrevented)
+      return notebook.focus(notebook.focused.value);
     if (event.defaultPrevented || (isElsewhere(event.target, name) && name !== "Ctrl-s")) return;
     const doubled = `${last} ${name}`;
     last = name;
