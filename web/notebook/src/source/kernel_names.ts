@@ -1,5 +1,5 @@
-// The names that a kernel's loop IR and its WebAssembly share: buffers (%x and $x.3) and loops (%k, and
-// a comment behind `loop`). By them a place in one text is found in the other.
+// The names that a kernel's loop IR and its WebAssembly share: buffers (%x and $x.3) and loops (%k,
+// and a comment behind `loop`). By them a place in one text is found in the other.
 
 export interface Match {
   from: number;

@@ -1,5 +1,5 @@
-// Loop IR and WebAssembly side by side. A name that is chosen, in a list or by a click, stands out in
-// both, and both show its first place.
+// Loop IR and WebAssembly side by side. A name that is chosen, in a list or by a click, stands out
+// in both, and both show its first place.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { inLoops, inWat, nameAt, sharedNames, type Match } from "../source/kernel_names.ts";
 
