@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "frontend/driver/files.h"
 #include "frontend/driver/machine.h"
@@ -220,12 +221,36 @@ Result<std::vector<TensorType>> input_types(const Model& model) {
   return types;
 }
 
+// Views and casts of positions are positions.
+FillRule random_input_rule(const Model& model, size_t input, const TensorType& type) {
+  const Graph& graph = model.module.main();
+  IntegerRange range;
+  std::set<const Node*> positions = {graph.params[input].get()};
+  for (const auto& node : graph.nodes) {
+    const auto holds_positions = [&](size_t operand) {
+      return operand < node->operands.size() && positions.count(node->operands[operand].node) != 0;
+    };
+    const bool is_lookup = node->op->name == "embedding" || node->op->name == "index_select";
+    if (is_lookup && holds_positions(1)) {
+      const Shape& table = node->operand(0).type().shape;
+      const auto dim = static_cast<size_t>(node->int_attr("dim", 0));
+      if (dim < table.size() && table[dim].is_const())
+        range.high = std::min(range.high, std::max<int64_t>(1, table[dim].value()));
+    } else if (holds_positions(0) &&
+               (node->op->traits.op_class == OpClass::view || node->op->name == "cast")) {
+      positions.insert(node.get());
+    }
+  }
+  return input_rule(graph.params[input]->name, type, range);
+}
+
 Result<std::vector<Tensor>> random_inputs(const Model& model, uint64_t seed) {
   LATHE_TRY(std::vector<TensorType> types, input_types(model));
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < types.size(); ++i) {
     const std::string& name = model.module.main().params[i]->name;
-    LATHE_TRY(FileBytes bytes, random_tensor(name, types[i], input_rule(name, types[i]), seed));
+    LATHE_TRY(FileBytes bytes,
+              random_tensor(name, types[i], random_input_rule(model, i, types[i]), seed));
     TensorData data;
     data.type = types[i];
     data.strides = row_major_strides(types[i].static_shape());

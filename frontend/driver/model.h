@@ -11,6 +11,7 @@
 #include "backends/backend.h"
 #include "frontend/import/import.h"
 #include "frontend/pt2/file_bytes.h"
+#include "frontend/weights/random.h"
 #include "ir/graph/node.h"
 #include "ir/graph/tensor.h"
 #include "ir/support/result.h"
@@ -75,6 +76,8 @@ Result<Model> load_text(std::string_view text, const std::string& name, const Mo
 // The params' types with the model's dims put in.
 Result<std::vector<TensorType>> input_types(const Model& model);
 
+// How a seed fills one: integers that index a table (embedding, index_select) stay within it.
+FillRule random_input_rule(const Model& model, size_t input, const TensorType& type);
 // Inputs in the order of the graph's params, from a seed.
 Result<std::vector<Tensor>> random_inputs(const Model& model, uint64_t seed);
 // Inputs from an .npz with tensors named 0, 1, ...; dtypes and shapes are checked, and the shapes

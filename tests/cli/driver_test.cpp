@@ -3,9 +3,11 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "frontend/driver/check.h"
 #include "frontend/driver/measure.h"
+#include "frontend/driver/model.h"
 
 namespace lathe {
 namespace {
@@ -65,6 +67,24 @@ TEST(Check, IntegersMustBeEqual) {
   other.integers[1] = 6;
   EXPECT_TRUE(compare(exact, exact, exact).passed);
   EXPECT_FALSE(compare(other, exact, exact).passed);
+}
+
+TEST(RandomInputs, PositionsStayWithinTheirTable) {
+  LocTable locs;
+  const auto model = load_text(
+      "func @main(%ids: i64[8, 8]) -> f32[64, 2] {\n"
+      "  %w = constant() {name = \"w\", dtype = f32, shape = [5, 2]}\n"
+      "  %0 = reshape(%ids) {shape = [64]}\n"
+      "  %1 = embedding(%w, %0)\n"
+      "  return %1\n"
+      "}\n",
+      "m.lathe", {.allow_no_weights = true}, locs);
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  const auto inputs = random_inputs(*model, 0);
+  ASSERT_TRUE(inputs.ok()) << inputs.error().message;
+  std::set<double> seen;
+  for (int64_t i = 0; i < 64; ++i) seen.insert(inputs->front().get(i));
+  EXPECT_EQ(seen, (std::set<double>{0, 1, 2, 3, 4}));
 }
 
 TEST(Measure, TakesTurnsAndAtLeastTheRepeats) {

@@ -128,7 +128,7 @@ Result<Answer> handle_make_input(Session& session, const Request& request) {
     return request.bad("input", fmt::format("no input {}, the model has {}", index, types.size()));
   const size_t i = static_cast<size_t>(index);
   const std::string& name = open->model.module.main().params[i]->name;
-  return random_elements_of(request, name, types[i], input_rule(name, types[i]));
+  return random_elements_of(request, name, types[i], random_input_rule(open->model, i, types[i]));
 }
 
 }  // namespace lathe

@@ -241,7 +241,8 @@ page_test("everything can be done by keyboard", async (page) => {
   await page.locator(".cell.passes .cm-content").waitFor();
   await page.keyboard.press("Control+a");
   await page.keyboard.type('keys = passes(block, "min');
-  await page.locator(".cm-tooltip-autocomplete").waitFor();
+  await page.locator(".cm-tooltip-autocomplete li", { hasText: "minimal" }).waitFor();
+  await page.waitForTimeout(300); // the editor takes no choice in the list's first moments
   await page.keyboard.press("Enter");
   await page.keyboard.type('")');
   await page.keyboard.press("Control+Enter");
