@@ -69,5 +69,6 @@ def wasm_binary(name, module, exports, deps, visibility = ["//visibility:public"
         name = name,
         binary = ":%s_linked.wasm" % name,
         module = module,
+        tags = ["web"],  # one compiler, whatever the configuration: no need to build it in each
         visibility = visibility,
     )
