@@ -3,7 +3,7 @@ export const policy = [
   "default-src 'none'",
   "script-src 'self' 'wasm-unsafe-eval'",
   "style-src 'self'",
-  "img-src 'self'",
+  "img-src 'self' data:", // the editor's underlines lie in its style sheet
   "connect-src 'self'",
   "worker-src 'self'",
   "manifest-src 'self'",
