@@ -1,0 +1,60 @@
+// Strict runs: see strict_case.h.
+#include "tests/models/strict_case.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "experiments/runner/flags.h"
+#include "experiments/runner/study.h"
+
+namespace lathe {
+
+std::optional<std::vector<Tensor>> outputs_of(const std::string& path, const std::string& target,
+                                              const std::string& numerics) {
+  const size_t space = target.find(' ');
+  LocTable locs;
+  ExperimentConfig config;
+  const bool is_fixture = path.find("fixtures") != std::string::npos;
+  const std::string stem = path.substr(0, path.rfind('.'));
+  std::vector<Flag> flags = {{"model", path},
+                             {"inputs", is_fixture ? stem + ".inputs.npz" : "random:0"},
+                             {"weights", is_fixture ? "file" : "random:0"},
+                             {"targets", target.substr(0, space)},
+                             {"isa", target.substr(space + 1)},
+                             {"numerics", numerics},
+                             {"threads", "1"},
+                             {"check", "none"},
+                             {"measure", "warmup=0,repeats=1,min_ms=0"}};
+  Status status = apply_flags(flags, "", locs, config);
+  EXPECT_TRUE(status.ok()) << status.error().message;
+  BuildFailure failure;
+  Result<Study> study = run_study(config, {.keep_outputs = true}, locs, failure);
+  if (!study.ok() && study.error().code == "unavailable") return std::nullopt;
+  EXPECT_TRUE(study.ok()) << study.error().message;
+  if (!study.ok()) return std::nullopt;
+  return study->outputs;
+}
+
+int64_t count_different(const Tensor& a, const Tensor& b) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < a.num_elements(); ++i) {
+    const double x = a.get(i), y = b.get(i);
+    const bool is_same = (std::isnan(x) && std::isnan(y)) || std::memcmp(&x, &y, sizeof x) == 0;
+    count += !is_same;
+  }
+  return count;
+}
+
+void expect_bits_of_avx2(const std::string& path, const std::string& target) {
+  const auto expected = outputs_of(path, "cpu avx2", "strict");
+  ASSERT_TRUE(expected);
+  const auto got = outputs_of(path, target, "strict");
+  if (!got) GTEST_SKIP() << "this machine cannot run " << target;
+  ASSERT_EQ(got->size(), expected->size());
+  for (size_t i = 0; i < got->size(); ++i)
+    EXPECT_EQ(count_different((*expected)[i], (*got)[i]), 0) << "output " << i;
+}
+
+}  // namespace lathe
