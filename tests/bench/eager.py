@@ -67,14 +67,18 @@ def flatten_results(document):
             entry["signature"]["out_spec"] = _pytree.treespec_dumps(spec)
 
 
-def load(path, seed):
-    """A module over flat tensors that pays nothing but PyTorch's own dispatch."""
+def load_program(path, seed):
+    """What torch.export gave, over flat results, with weights from a seed."""
     document = read_graph(path)
     flatten_results(document)
     program = serialize._dict_to_dataclass(schema.ExportedProgram, document)
     state, constants = random_state(program, seed)
-    exported = serialize.ExportedProgramDeserializer().deserialize(program, state, constants, None)
-    module = exported.module(check_guards=False)
+    return serialize.ExportedProgramDeserializer().deserialize(program, state, constants, None)
+
+
+def load(path, seed):
+    """A module over flat tensors that pays nothing but PyTorch's own dispatch."""
+    module = load_program(path, seed).module(check_guards=False)
     module.graph.set_codegen(torch.fx.graph.CodeGen())  # no pytree work in the timed call
     module.recompile()
     module._forward_pre_hooks.clear()  # checks of the exported signature, in Python
