@@ -1,7 +1,10 @@
 // A Chromium, a server of the built page, and the words that tests of it are written in.
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
@@ -9,6 +12,7 @@ const web = fileURLToPath(new URL("../..", import.meta.url));
 const executablePath = "/usr/bin/chromium";
 
 export const repository = fileURLToPath(new URL("../../..", import.meta.url));
+export const fixtures = join(repository, "tests/fixtures");
 export const missing = existsSync(executablePath)
   ? existsSync(`${web}/notebook/dist/index.html`)
     ? false
@@ -52,4 +56,60 @@ export async function settled(page) {
     null,
     { timeout: 120_000 },
   );
+}
+
+// Gives a file of tests a server and a browser, and returns `test` for a fresh page:
+// page_test(name, async (page, {browser, context, problems}) => {...}, options), where options are
+// those of the browser's context, `skip` with a reason, and `timeout`.
+// What the page must not do fails the test.
+export function pageTests() {
+  let server;
+  let browser;
+  before(async () => {
+    if (missing) return;
+    [server, browser] = await Promise.all([serve(), launch()]);
+  });
+  after(async () => {
+    await browser?.close();
+    server?.stop();
+  });
+  return (name, act, { skip = missing, timeout = 180_000, ...options } = {}) =>
+    test(name, { skip: missing || skip, timeout }, async () => {
+      const opened = await openPage(browser, server.url, options);
+      try {
+        await act(opened.page, { ...opened, browser });
+        assert.deepEqual(opened.problems, []);
+      } finally {
+        await opened.context.close();
+      }
+    });
+}
+
+export const passes = ".cell.passes";
+export const at = (page, cell) => (typeof cell === "string" ? page.locator(cell) : cell);
+export const status = (page, cell) => at(page, cell).locator(".head .status").innerText();
+export const source = (page, cell) => at(page, cell).locator(".head .source").innerText();
+export const chip = (page, name) => page.locator(`.chip[aria-label^="${name},"]`).first();
+
+export async function typeSource(page, cell, text) {
+  await at(page, cell).locator(".head .source").click();
+  const editor = at(page, cell).locator(".cm-content");
+  await editor.waitFor();
+  await editor.fill(text);
+  await page.keyboard.press("Control+Enter");
+  await settled(page);
+}
+
+export async function dropFile(page, name, bytes) {
+  const data = await page.evaluateHandle(
+    ([file, text]) => {
+      const transfer = new DataTransfer();
+      const content = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+      transfer.items.add(new File([content], file));
+      return transfer;
+    },
+    [name, Buffer.from(bytes).toString("base64")],
+  );
+  for (const kind of ["dragover", "drop"])
+    await page.dispatchEvent(".page", kind, { dataTransfer: data });
 }

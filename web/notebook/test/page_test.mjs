@@ -1,50 +1,21 @@
 // The page in Chromium: what a person does, and what must then be there.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { launch, missing, openPage, repository, serve, settled } from "./browser.mjs";
+import {
+  chip,
+  dropFile,
+  fixtures,
+  openPage,
+  pageTests,
+  passes,
+  settled,
+  source,
+  status,
+  typeSource,
+} from "./browser.mjs";
 
-let server;
-let browser;
-
-before(async () => {
-  if (missing) return;
-  [server, browser] = await Promise.all([serve(), launch()]);
-});
-after(async () => {
-  await browser?.close();
-  server?.stop();
-});
-
-const page_test = (name, act, options) =>
-  test(name, { skip: missing, timeout: 180_000 }, async () => {
-    const opened = await openPage(browser, server.url, options);
-    try {
-      await act(opened.page, opened);
-      assert.deepEqual(opened.problems, []);
-    } finally {
-      await opened.context.close();
-    }
-  });
-
-const fixtures = join(repository, "tests/fixtures");
-const passes = ".cell.passes";
-const at = (page, cell) => (typeof cell === "string" ? page.locator(cell) : cell);
-const status = (page, cell) => at(page, cell).locator(".head .status").innerText();
-const source = (page, cell) => at(page, cell).locator(".head .source").innerText();
-const chip = (page, name) => page.locator(`.chip[aria-label^="${name},"]`).first();
-
-async function typeSource(page, cell, text) {
-  await at(page, cell).locator(".head .source").click();
-  const editor = at(page, cell).locator(".cm-content");
-  await editor.waitFor();
-  await editor.fill(text);
-  await page.keyboard.press("Control+Enter");
-  await settled(page);
-}
+const page_test = pageTests();
 
 async function graphOf(page, cell) {
   await page.locator(`${cell} .graph canvas`).waitFor();
@@ -123,20 +94,6 @@ page_test("errors are explained at their place", async (page) => {
   assert.match(await page.locator(passes).innerText(), /Error/);
 });
 
-async function dropFile(page, name, bytes) {
-  const data = await page.evaluateHandle(
-    ([file, text]) => {
-      const transfer = new DataTransfer();
-      const content = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-      transfer.items.add(new File([content], file));
-      return transfer;
-    },
-    [name, Buffer.from(bytes).toString("base64")],
-  );
-  for (const kind of ["dragover", "drop"])
-    await page.dispatchEvent(".page", kind, { dataTransfer: data });
-}
-
 page_test("a dropped .pt2 opens with its weights, and a reload finds it again", async (page) => {
   const file = readFileSync(join(fixtures, "attention_block.pt2"));
   await dropFile(page, "mine.pt2", file);
@@ -195,7 +152,7 @@ page_test("what is typed survives a reload, and a downloaded notebook reads back
   assert.equal(await source(page, passes), 'again = passes(block, "graph")');
 });
 
-page_test("a shared link opens elsewhere and takes nothing away", async (page) => {
+page_test("a shared link opens elsewhere and takes nothing away", async (page, { browser }) => {
   await typeSource(page, passes, 'fast = passes(block, "default,-cse")');
   await page.locator('header button:has-text("Share link")').click();
   await page.waitForFunction(() => location.hash.startsWith("#s="));
@@ -342,49 +299,6 @@ page_test("five thousand nodes stay fluid", async (page) => {
   assert.ok(slowest < 100, `half of the frames took more than ${slowest} ms`);
 });
 
-page_test("a bench runs both pipelines, and their results agree", async (page) => {
-  const button = page.locator('.add button:has-text("Bench")');
-  await page.waitForTimeout(500);
-  if ((await button.count()) === 0) return; // an engine without a WebAssembly target offers none
-  await page.locator('.add button:has-text("Passes")').click();
-  await page.keyboard.press("Escape");
-  await typeSource(page, page.locator(passes).nth(1), 'plain = passes(block, "minimal")');
-  await button.click();
-  await page.keyboard.press("Escape");
-  await typeSource(page, ".cell.bench", "bench(fast, plain, repeats=5)");
-  const totals = await page.locator(".bench .totals tbody tr").allInnerTexts();
-  assert.equal(totals.length, 2, await page.locator(".cell.bench").innerText());
-  for (const row of totals) assert.match(row, /(ms|µs).*✓ agrees/s);
-  const kernels = page.locator(".bench .kernels tbody tr");
-  assert.ok((await kernels.count()) > 3);
-  await kernels.first().locator("button").click();
-  await page.locator(".bench .long pre").nth(1).waitFor();
-  assert.match(await page.locator(".bench .long pre").first().innerText(), /kernel/);
-  assert.match(await page.locator(".bench .long pre").nth(1).innerText(), /v128|f32/);
-  assert.match(await page.locator(".bench .places").first().innerText(), /small_models\.py/);
-  await page.locator(".kernel-code select").selectOption({ index: 1 });
-  await page.waitForFunction(() => (CSS.highlights.get("linked")?.size ?? 0) >= 2);
-});
-
-page_test(
-  "a bench reads its weights from the file, and buffers that the model changes",
-  async (page) => {
-    await page.waitForTimeout(500);
-    if ((await page.locator('.add button:has-text("Bench")').count()) === 0) return;
-    let count = 0;
-    for (const name of ["vit_tiny", "mutated_buffers"]) {
-      await dropFile(page, `${name}.pt2`, readFileSync(join(fixtures, `${name}.pt2`)));
-      await page.locator(".cell.model .facts").nth(++count).waitFor();
-      await settled(page);
-      await page.locator('.add button:has-text("Bench")').click();
-      await page.keyboard.press("Escape");
-      const cell = page.locator(".cell.bench").last();
-      await typeSource(page, cell, `bench(${name}_fast, repeats=3)`);
-      assert.match(await cell.innerText(), /✓ agrees/);
-    }
-  },
-);
-
 for (const lesson of ["What is in this graph?", "What does fusion buy?"])
   page_test(`the lesson “${lesson}” runs`, async (page) => {
     await page.locator('header button:has-text("Open")').click();
@@ -398,32 +312,6 @@ for (const lesson of ["What is in this graph?", "What does fusion buy?"])
       assert.match(word, /nodes|passes|took/);
     assert.equal(await page.locator(".failure").count(), 0);
   });
-
-const program = process.env.LATHE_PROGRAM ?? join(repository, "bazel-bin/frontend/cli/lathe");
-const native_test = existsSync(program)
-  ? page_test
-  : (name) => test(name, { skip: "no ./lathe here" });
-
-native_test("the page agrees with the native compiler", async (page) => {
-  const folder = mkdtempSync(join(tmpdir(), "lathe-"));
-  const file = join(folder, "fast.txt");
-  const args = ["opt", "attention_block", "--weights", "random:0", "--passes=graph"];
-  const env = { ...process.env, LATHE_ROOT: repository };
-  writeFileSync(file, execFileSync(program, args, { cwd: repository, env }));
-  await typeSource(page, passes, 'fast = passes(block, "graph")');
-  const steps = await page.locator(".chip").count();
-  await page.locator('button:has-text("Next")').waitFor();
-  for (let i = 0; i < steps; ++i) {
-    const next = page.locator('button[aria-label="Next step"]');
-    if (await next.isDisabled()) break;
-    await next.click();
-  }
-  await page.locator('button[role="tab"]:has-text("Whole text")').click();
-  const text = page.locator(`${passes} .long pre`).first();
-  await text.waitFor();
-  const ops = (ir) => [...ir.matchAll(/= (\w+)\(/g)].map(([, op]) => op);
-  assert.deepEqual(ops(await text.innerText()), ops(readFileSync(file, "utf8")));
-});
 
 for (const [width, height] of [
   [1280, 900],
