@@ -10,6 +10,7 @@ import {
   passes,
   repository,
   settled,
+  status,
   typeSource,
 } from "./browser.mjs";
 
@@ -48,6 +49,40 @@ page_test("a bench runs both pipelines, and their results agree", async (page) =
   assert.match(await page.locator(".bench .places").first().innerText(), /small_models\.py/);
   await page.locator(".kernel-code select").selectOption({ index: 1 });
   await page.waitForFunction(() => (CSS.highlights.get("linked")?.size ?? 0) >= 2);
+});
+
+const whole = (page) => page.locator(".bench .totals tbody").innerText();
+
+page_test("figures survive a reload and a file, and say that they are older", async (page) => {
+  const cell = await addBench(page, "bench(fast, repeats=3)");
+  assert.match(await cell.innerText(), /Measured .* with Chrome \d+/);
+  assert.equal(await cell.locator(".earlier").count(), 0);
+  const measured = await whole(page);
+  await page.waitForTimeout(1500);
+  await page.reload();
+  await settled(page);
+  assert.equal(await whole(page), measured);
+  assert.match(await cell.locator(".earlier").innerText(), /Measured earlier, .* with Chrome \d+/);
+  assert.match(await status(page, cell), /measured earlier/);
+  await cell.locator(".kernels button").first().click();
+  await cell.locator(".long pre").first().waitFor();
+
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.locator('header button:has-text("Download")').click(),
+  ]);
+  const file = JSON.parse(readFileSync(await download.path(), "utf8"));
+  const { data } = file.cells[3].outputs[0];
+  data["application/vnd.lathe.bench+json"].runs[0].name = "<img src=x onerror=alert(1)>";
+  await dropFile(page, "evil.ipynb", Buffer.from(JSON.stringify(file)));
+  await page.waitForFunction(() => document.querySelector(".title").value === "evil");
+  await settled(page);
+  assert.match(await whole(page), /<img src=x/);
+  assert.equal(await page.locator(".bench img").count(), 0);
+  await cell.locator('button:has-text("Run")').click();
+  await settled(page);
+  assert.equal(await cell.locator(".earlier").count(), 0);
+  assert.match(await whole(page), /fast/);
 });
 
 page_test(

@@ -16,13 +16,13 @@ const shape = (list) => list.map(({ kind, source, id }) => [kind, source.value, 
 test("a notebook reads back as it was written", () => {
   const list = cells();
   list[1].folded.value = true;
-  const again = readNotebook(writeNotebook(list, false));
+  const again = readNotebook(writeNotebook(list, "figures"));
   assert.deepEqual(shape(again), shape(list));
   assert.equal(again[1].folded.value, true);
 });
 
 test("what is written is nbformat 4.5", () => {
-  const file = JSON.parse(writeNotebook(cells(), true));
+  const file = JSON.parse(writeNotebook(cells(), "all"));
   assert.deepEqual([file.nbformat, file.nbformat_minor], [4, 5]);
   for (const cell of file.cells) {
     assert.match(cell.id, /^[A-Za-z0-9_-]{1,64}$/);
@@ -44,12 +44,73 @@ test("outputs have fallbacks that other programs show", () => {
   list[1].outcome.value = { state: "done", value, milliseconds: 1, source };
   const failure = { message: "no pass named 'x'" };
   list[2].outcome.value = { state: "failed", failure, source: "" };
-  const [, model, passes] = JSON.parse(writeNotebook(list, true)).cells;
+  const [, model, passes] = JSON.parse(writeNotebook(list, "all")).cells;
   const { data, output_type } = model.outputs[0];
   assert.equal(output_type, "display_data");
   assert.match(data["text/plain"].join(""), /m: 3 nodes/);
   assert.ok(!data["text/html"].join("").includes("<script>"));
   assert.equal(passes.outputs[0].output_type, "error");
+});
+
+const time = { median: 2, low: 1, high: 3 };
+const figures = {
+  runs: [
+    {
+      name: "fast",
+      pipeline: "default",
+      total: time,
+      samples: [1, 2, 3],
+      settled: true,
+      steps: [{ label: "linear_gelu", kernel: 0, time, flops: 10, bytes: 20 }],
+      memory_bytes: 65536,
+      check: { passed: true, max_abs_error: 1e-6 },
+    },
+  ],
+  isa: "relaxed",
+  seed: 0,
+  when: "2026-11-21T10:00:00.000Z",
+  agent: "Chrome/156",
+};
+
+function benchNotebook(result) {
+  const bench = makeCell("bench", "bench(fast)", "bench");
+  const value = { kind: "bench", result };
+  bench.outcome.value = { state: "done", value, milliseconds: 1, source: "bench(fast)" };
+  return writeNotebook([...cells(), bench], "figures");
+}
+
+test("figures of a bench survive, marked as measured earlier", () => {
+  const text = benchNotebook(figures);
+  const [, model, , bench] = readNotebook(text);
+  assert.equal(model.outcome.value.state, "idle");
+  assert.equal(bench.outcome.value.state, "kept");
+  assert.deepEqual(bench.outcome.value.value.result, figures);
+  assert.equal(writeNotebook(readNotebook(text), "figures"), text);
+  const skipped = structuredClone(figures);
+  skipped.runs[0].check = { skipped: "too large" };
+  assert.deepEqual(readNotebook(benchNotebook(skipped))[3].outcome.value.value.result, skipped);
+});
+
+test("figures that no bench would write are not taken", () => {
+  const refuses = (what, change) => {
+    const file = JSON.parse(benchNotebook(figures));
+    change(file.cells[3].outputs[0].data["application/vnd.lathe.bench+json"]);
+    const read = readNotebook(JSON.stringify(file))[3];
+    assert.equal(read.outcome.value.state, "idle", what);
+    assert.equal(read.source.value, "bench(fast)");
+  };
+  const [first] = figures.runs;
+  refuses("no runs", (broken) => (broken.runs = []));
+  refuses("too many runs", (broken) => (broken.runs = new Array(65).fill(first)));
+  refuses("a text for a time", ({ runs }) => (runs[0].total.median = "<b>1</b>"));
+  refuses("no finite time", ({ runs }) => (runs[0].total.low = -1));
+  refuses("too many samples", ({ runs }) => (runs[0].samples = new Array(10_001).fill(1)));
+  refuses("too many steps", ({ runs }) => (runs[0].steps = new Array(10_001).fill(first.steps[0])));
+  refuses("an object for a name", ({ runs }) => (runs[0].name = { toString: 1 }));
+  refuses("an endless name", ({ runs }) => (runs[0].name = "a".repeat(20_000)));
+  refuses("half a kernel", ({ runs }) => (runs[0].steps[0].kernel = 0.5));
+  refuses("no verdict", ({ runs }) => (runs[0].check = {}));
+  refuses("no date", (broken) => (broken.when = "yesterday"));
 });
 
 test("cells of other programs are kept word for word", () => {
@@ -69,7 +130,7 @@ test("cells of other programs are kept word for word", () => {
     read.map(({ kind }) => kind),
     ["foreign", "markdown", "foreign"],
   );
-  const written = JSON.parse(writeNotebook(read, true)).cells;
+  const written = JSON.parse(writeNotebook(read, "all")).cells;
   assert.deepEqual(written[0], python);
   assert.deepEqual(written[1].metadata, { tags: ["a"] });
   assert.deepEqual(written[2], raw);

@@ -38,6 +38,15 @@ test("numbers have units", () => {
   assert.equal(quantities.plural(1, "node"), "1 node");
 });
 
+test("a browser is named as people name it", () => {
+  const chrome = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/156.0 Safari/537.36";
+  assert.equal(quantities.browserName(chrome), "Chrome 156");
+  assert.equal(quantities.browserName(`${chrome} Edg/157.0`), "Edge 157");
+  assert.equal(quantities.browserName("Gecko/20100101 Firefox/140.0"), "Firefox 140");
+  assert.equal(quantities.browserName("Version/19.1 Safari/605.1"), "Safari 19");
+  assert.equal(quantities.browserName("<b>Chrome</b>"), "an unknown browser");
+});
+
 const step = (changes) => ({
   pass: "cse",
   skipped: false,

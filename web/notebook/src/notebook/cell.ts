@@ -20,13 +20,20 @@ export type CellValue =
   // `graph` is a run of no passes: the graph as it was imported, to be drawn.
   | { kind: "model"; name: string; model: OpenModel; graph: Run }
   | { kind: "passes"; name: string; run: Run }
-  | { kind: "bench"; result: BenchResult };
+  | Measured;
+export interface Measured {
+  kind: "bench";
+  result: BenchResult;
+}
 
 export type Outcome =
   | { state: "idle" }
-  | { state: "waiting"; before: CellValue | null }
+  // `source`: the text that `before` came from.
+  | { state: "waiting"; before: CellValue | null; source: string }
   | { state: "running"; before: CellValue | null; since: number }
   | { state: "done"; value: CellValue; milliseconds: number; source: string }
+  // Figures that came with the notebook: from another visit, or another person's machine.
+  | { state: "kept"; value: Measured; source: string }
   | { state: "failed"; failure: CellFailure; source: string };
 
 export interface Cell {
@@ -58,7 +65,7 @@ export function makeCell(kind: Kind, source: string, id = newId()): Cell {
 
 export function valueOf(cell: Cell): CellValue | null {
   const { value } = cell.outcome;
-  return value.state === "done" ? value.value : null;
+  return value.state === "done" || value.state === "kept" ? value.value : null;
 }
 
 // What to show: the value, or the last one while the next is made.
@@ -71,7 +78,7 @@ export function shownValue(cell: Cell): CellValue | null {
 // Whether what is shown came from another text than the one that stands there.
 export function isEdited(cell: Cell): boolean {
   const { value } = cell.outcome;
-  if (value.state !== "done" && value.state !== "failed") return false;
+  if (value.state !== "done" && value.state !== "kept" && value.state !== "failed") return false;
   return value.source !== cell.source.value;
 }
 

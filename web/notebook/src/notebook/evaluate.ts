@@ -15,6 +15,7 @@ import {
   type Cell,
   type CellFailure,
   type CellValue,
+  type Outcome,
 } from "./cell.ts";
 import { canBench, usualTarget } from "./catalogue.ts";
 import { sourceOf } from "./models.ts";
@@ -135,13 +136,23 @@ function usedNames(cell: Cell): string[] {
 let queue: Promise<void> = Promise.resolve();
 let epoch = 0; // of the last cancelling: what was queued before it does not run
 
-// Its last value, if it has one, was closed with the engine that a person stopped.
+// Its last value, if it has one, was closed with the engine that a person stopped; figures stay.
 function unschedule(cell: Cell): void {
-  if (cell.outcome.value.state === "waiting") cell.outcome.value = { state: "idle" };
+  const { value: outcome } = cell.outcome;
+  if (outcome.state !== "waiting") return;
+  const { before, source } = outcome;
+  cell.outcome.value =
+    before?.kind === "bench" ? { state: "kept", value: before, source } : { state: "idle" };
+}
+
+function waiting(cell: Cell): Outcome {
+  const { value: outcome } = cell.outcome;
+  const source = "source" in outcome ? outcome.source : cell.source.value;
+  return { state: "waiting", before: shownValue(cell), source };
 }
 
 function schedule(list: readonly Cell[]): Promise<void> {
-  for (const cell of list) cell.outcome.value = { state: "waiting", before: shownValue(cell) };
+  for (const cell of list) cell.outcome.value = waiting(cell);
   const born = epoch;
   queue = queue.then(async () => {
     isRunning.value = true;

@@ -10,7 +10,7 @@ export const savedAt = signal<Date | null>(null);
 const delay = 1000; // milliseconds
 
 export function snapshot(): string {
-  return JSON.stringify({ title: title.value, notebook: writeNotebook(cells.value, false) });
+  return JSON.stringify({ title: title.value, notebook: writeNotebook(cells.value, "figures") });
 }
 
 // Another notebook is about to take the place of this one.
@@ -29,15 +29,14 @@ export function startAutosave(): void {
     await storeNotebook("current", text);
     savedAt.value = new Date();
   };
-  let isFirst = true;
+  let last: string | null = null; // at first, what was just loaded
   effect(() => {
     const text = snapshot();
     dropStaleLink(text);
     document.title = `${title.value} · Lathe`;
-    if (isFirst) {
-      isFirst = false; // what was just loaded
-      return;
-    }
+    const isNew = last !== null && text !== last;
+    last = text;
+    if (!isNew) return;
     waiting = text;
     clearTimeout(timer);
     timer = setTimeout(() => void saveNow(), delay);

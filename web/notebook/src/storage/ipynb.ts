@@ -1,7 +1,8 @@
 // Notebooks as .ipynb, nbformat 4.5: cell ids, kinds in metadata.lathe, outputs as MIME bundles
 // whose text and HTML other programs show. Cells that are not ours are kept as they stood.
-import { makeCell, newId, type Cell, type CodeKind } from "../notebook/cell.ts";
+import { makeCell, newId, shownValue, type Cell, type CodeKind } from "../notebook/cell.ts";
 import { outputsOf } from "./outputs.ts";
+import { readBench } from "./read_bench.ts";
 
 interface NotebookFile {
   nbformat: number;
@@ -53,6 +54,8 @@ function readCell(raw: unknown, place: number, taken: Set<string>): Cell {
   if (kind === null || kind === "markdown") cell.foreign = raw;
   const lathe = asObject(asObject(object["metadata"])?.["lathe"]);
   if (lathe?.["folded"] === true) cell.folded.value = true;
+  const result = cell.kind === "foreign" ? null : readBench(object["outputs"]);
+  if (result) cell.outcome.value = { state: "kept", value: { kind: "bench", result }, source };
   return cell;
 }
 
@@ -72,7 +75,10 @@ export function readNotebook(text: string): Cell[] {
   return file["cells"].map((cell, i) => readCell(cell, i + 1, taken));
 }
 
-function writeCell(cell: Cell, withOutputs: boolean): unknown {
+// Which outputs are written: figures are those that another run would not bring back.
+export type Outputs = "all" | "figures";
+
+function writeCell(cell: Cell, outputs: Outputs): unknown {
   if (cell.kind === "foreign") return { ...asObject(cell.foreign), id: cell.id };
   const source = linesOf(cell.source.value);
   const kept = asObject(asObject(cell.foreign)?.["metadata"]) ?? {};
@@ -85,19 +91,20 @@ function writeCell(cell: Cell, withOutputs: boolean): unknown {
     return { cell_type: "markdown", id: cell.id, metadata, ...extra, source };
   }
   const lathe = { kind: cell.kind, ...(cell.folded.value ? { folded: true } : {}) };
+  const isWritten = outputs === "all" || shownValue(cell)?.kind === "bench";
   return {
     cell_type: "code",
     execution_count: null,
     id: cell.id,
     metadata: { lathe },
-    outputs: withOutputs ? outputsOf(cell) : [],
+    outputs: isWritten ? outputsOf(cell) : [],
     source,
   };
 }
 
-export function writeNotebook(cells: readonly Cell[], withOutputs: boolean): string {
+export function writeNotebook(cells: readonly Cell[], outputs: Outputs): string {
   const file: NotebookFile = {
-    cells: cells.map((cell) => writeCell(cell, withOutputs)) as unknown[],
+    cells: cells.map((cell) => writeCell(cell, outputs)) as unknown[],
     metadata: {
       kernelspec: { display_name: "Lathe", language: "lathe", name: "lathe" },
       language_info: { file_extension: ".lathe", name: "lathe" },

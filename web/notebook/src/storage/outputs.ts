@@ -1,9 +1,10 @@
 // What came of a cell, for programs that cannot run it: text, HTML without scripts, pictures.
 import { pictureOf } from "../graph/drawn.ts";
-import { valueOf, type Cell, type CellValue } from "../notebook/cell.ts";
+import { shownValue, type Cell, type CellValue } from "../notebook/cell.ts";
 import type { BenchResult } from "../run/bench_result.ts";
 import { summary } from "../view/changes.ts";
 import { big, bytes, milliseconds } from "../view/quantities.ts";
+import { benchType } from "./read_bench.ts";
 
 type Row = string[];
 
@@ -55,7 +56,7 @@ function benchBundle(result: BenchResult) {
     ];
   });
   const head = ["passes", "median", "10th to 90th percentile", "launches", "agrees"];
-  const extra = { "application/vnd.lathe.bench+json": result };
+  const extra = { [benchType]: result };
   return bundle(head, rows, `Measured ${result.when} with ${result.agent}`, extra);
 }
 
@@ -89,7 +90,7 @@ export function outputsOf(cell: Cell): unknown[] {
         traceback: (outcome.failure.engine?.text ?? outcome.failure.message).split("\n"),
       },
     ];
-  const value = valueOf(cell);
+  const value = shownValue(cell);
   if (!value) return [];
   const made = bundleOf(value);
   const run = value.kind === "model" ? value.graph : value.kind === "passes" ? value.run : null;

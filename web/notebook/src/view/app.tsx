@@ -18,7 +18,7 @@ import { OpenMenu } from "./open_menu.tsx";
 
 export function download(): void {
   const name = `${notebook.title.value}.ipynb`;
-  save(name, "application/x-ipynb+json", writeNotebook(notebook.cells.value, true));
+  save(name, "application/x-ipynb+json", writeNotebook(notebook.cells.value, "all"));
   notebook.say(`${name} downloaded`);
 }
 

@@ -5,11 +5,11 @@ import type { Run } from "../engine/handle.ts";
 import type { Place, Placed, ProgramInfo } from "../engine/protocol.ts";
 import { valueOf, type Cell } from "../notebook/cell.ts";
 import { cells } from "../notebook/notebook.ts";
-import type { BenchResult, RunResult, Spread } from "../run/bench_result.ts";
+import type { BenchResult, RunResult, Spread, StepResult } from "../run/bench_result.ts";
 import { functionIn } from "../source/kernel_names.ts";
 import { LinkedCode } from "./linked_code.tsx";
 import { Places } from "./places.tsx";
-import { bytes, milliseconds, percent, plural } from "./quantities.ts";
+import { browserName, bytes, milliseconds, moment, percent, plural } from "./quantities.ts";
 
 const spreadText = ({ low, high }: Spread) => `${milliseconds(low)} to ${milliseconds(high)}`;
 
@@ -133,11 +133,15 @@ interface Code {
   table: Place[];
 }
 
-async function codeOf(run: Run, step: number): Promise<Code> {
+// The passes above may have been compiled again since `measured` was.
+async function codeOf(run: Run, step: number, measured: StepResult): Promise<Code> {
   const program: ProgramInfo = await run.ask("program", {});
   const launch = program.steps[step];
   const table = program.table;
-  if (!launch) return { loops: "", wat: "", placed: {}, table };
+  if (launch?.label !== measured.label)
+    throw new Error(
+      `the passes above no longer make ${measured.label} at this place; run this cell again`,
+    );
   if (launch.kernel === undefined)
     return { loops: `a ${launch.kind}: no loops`, wat: "", placed: launch, table };
   const { text } = await run.ask("kernel", { kernel: launch.kernel });
@@ -146,16 +150,16 @@ async function codeOf(run: Run, step: number): Promise<Code> {
   return { loops: text, wat: body || (wat.text ?? ""), placed: launch, table };
 }
 
-function KernelCode({ run, step }: { run: Run; step: number }) {
+function KernelCode({ run, step, measured }: { run: Run; step: number; measured: StepResult }) {
   const [code, setCode] = useState<Code | null>(null);
   const [failure, setFailure] = useState("");
   useEffect(() => {
     let isOld = false;
-    codeOf(run, step)
+    codeOf(run, step, measured)
       .then((next) => !isOld && (setCode(next), setFailure("")))
       .catch((error: unknown) => !isOld && setFailure((error as Error).message));
     return () => void (isOld = true);
-  }, [run, step]);
+  }, [run, step, measured]);
   if (failure)
     return (
       <p class="failure" role="alert">
@@ -174,17 +178,41 @@ function KernelCode({ run, step }: { run: Run; step: number }) {
   );
 }
 
-export function BenchView({ cell, result }: { cell: Cell; result: BenchResult }) {
+function When({ result }: { result: BenchResult }) {
+  return (
+    <>
+      <time dateTime={result.when}>{moment(new Date(result.when))}</time> with{" "}
+      <span title={result.agent}>{browserName(result.agent)}</span>
+    </>
+  );
+}
+
+export function BenchView({
+  cell,
+  result,
+  isEarlier,
+}: {
+  cell: Cell;
+  result: BenchResult;
+  isEarlier: boolean;
+}) {
   const [at, setAt] = useState(0);
   const step = cell.selected.value;
   const chosen = Math.min(at, result.runs.length - 1);
   const run = result.runs[chosen];
   if (!run) return null;
+  const measured = step === null ? undefined : run.steps[step];
   const subject = cells.value
     .map(valueOf)
     .find((value) => value?.kind === "passes" && value.name === run.name);
   return (
     <div class="bench">
+      {isEarlier && (
+        <p class="earlier">
+          <span aria-hidden="true">↺ </span>
+          <b>Measured earlier</b>, <When result={result} />. Run the cell to measure here and now.
+        </p>
+      )}
       <div class="table" role="region" aria-label="Whole runs" tabIndex={0}>
         <Totals
           result={result}
@@ -193,12 +221,24 @@ export function BenchView({ cell, result }: { cell: Cell; result: BenchResult })
         />
       </div>
       <p class="soft pad">
+        {!isEarlier && (
+          <>
+            Measured <When result={result} />.{" "}
+          </>
+        )}
         One thread, {result.isa}, weights and inputs from random:{result.seed}. A kernel's time is a
         mean, because a browser's clock is coarse. {plural(run.samples.length, "sample")} of{" "}
         {run.name}.
       </p>
       <Kernels run={run} chosen={step} choose={(i) => (cell.selected.value = i)} />
-      {step !== null && subject?.kind === "passes" && <KernelCode run={subject.run} step={step} />}
+      {step !== null && measured && subject?.kind === "passes" && (
+        <KernelCode run={subject.run} step={step} measured={measured} />
+      )}
+      {measured && subject?.kind !== "passes" && (
+        <p class="soft pad">
+          The code of {measured.label} is here once a passes cell above makes {run.name} again.
+        </p>
+      )}
     </div>
   );
 }

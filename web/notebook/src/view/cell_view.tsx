@@ -93,11 +93,13 @@ function status(cell: Cell): string {
   const value = shownValue(cell);
   const edited = isEdited(cell) ? "edited since; " : "";
   if (outcome.state === "running") return "running";
+  if (outcome.state === "kept") return `${edited}measured earlier`;
   if (!value || outcome.state !== "done") return isCode(cell) ? "not run" : "";
   const time = milliseconds(outcome.milliseconds);
   if (value.kind === "model")
     return `${edited}${plural(value.model.info.nodes, "node")} · read in ${time}`;
   if (value.kind === "passes") {
+    if (value.run.info.failed) return `${edited}stopped by an error`;
     const passes = plural(value.run.info.steps.length - 1, "pass").replace("passs", "passes");
     return `${edited}${passes} · ${milliseconds(value.run.info.milliseconds)}`;
   }
@@ -123,7 +125,10 @@ function Output({ cell }: { cell: Cell }) {
   const value = shownValue(cell);
   if (value?.kind === "model") return <ModelView model={value.model} graph={value.graph} />;
   if (value?.kind === "passes") return <PassesView cell={cell} run={value.run} />;
-  if (value?.kind === "bench") return <BenchView cell={cell} result={value.result} />;
+  if (value?.kind === "bench")
+    return (
+      <BenchView cell={cell} result={value.result} isEarlier={outcome.state !== "done"} />
+    );
   return null;
 }
 

@@ -26,6 +26,27 @@ export function milliseconds(value: number): string {
 
 export const percent = (share: number) => `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`;
 
+export const moment = (date: Date) =>
+  date.toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+
+// In the order in which their marks tell: most call themselves Chrome too.
+const browsers = [
+  ["Edg", "Edge"],
+  ["OPR", "Opera"],
+  ["Firefox", "Firefox"],
+  ["Chrome", "Chrome"],
+  ["Version", "Safari"],
+] as const;
+
+// "Chrome 156", from what a browser calls itself.
+export function browserName(agent: string): string {
+  for (const [mark, name] of browsers) {
+    const version = new RegExp(`${mark}/(\\d{1,6})`).exec(agent)?.[1];
+    if (version) return `${name} ${version}`;
+  }
+  return "an unknown browser";
+}
+
 export function plural(value: number, word: string): string {
   return `${count(value)} ${word}${value === 1 ? "" : "s"}`;
 }

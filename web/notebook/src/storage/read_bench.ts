@@ -1,0 +1,116 @@
+// A bench's figures as they stand in a notebook. Anyone may have written that file: what is not of
+// a bench's shape, or more than a bench would write, is not taken at all.
+import type { BenchResult, RunResult, Spread, StepResult } from "../run/bench_result.ts";
+
+export const benchType = "application/vnd.lathe.bench+json";
+
+const mostRuns = 64;
+const mostSteps = 10_000; // of one run
+const mostSamples = 10_000; // a bench repeats no more
+const mostLetters = 10_000; // of one text
+
+class Misshapen extends Error {}
+
+function fields(value: unknown): Record<string, unknown> {
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new Misshapen("expected an object");
+  return value as Record<string, unknown>;
+}
+
+function list<T>(value: unknown, most: number, read: (one: unknown) => T): T[] {
+  if (!Array.isArray(value) || value.length > most)
+    throw new Misshapen(`expected a list of at most ${most}`);
+  return value.map(read);
+}
+
+function text(value: unknown): string {
+  if (typeof value !== "string" || value.length > mostLetters)
+    throw new Misshapen(`expected a text of at most ${mostLetters} letters`);
+  return value;
+}
+
+function figure(value: unknown): number {
+  if (typeof value !== "number" || !Number.isFinite(value) || value < 0)
+    throw new Misshapen("expected a number from 0");
+  return value;
+}
+
+function whole(value: unknown): number {
+  if (!Number.isSafeInteger(value)) throw new Misshapen("expected a whole number");
+  return figure(value);
+}
+
+function flag(value: unknown): boolean {
+  if (typeof value !== "boolean") throw new Misshapen("expected true or false");
+  return value;
+}
+
+function spread(value: unknown): Spread {
+  const { median, low, high } = fields(value);
+  return { median: figure(median), low: figure(low), high: figure(high) };
+}
+
+function step(value: unknown): StepResult {
+  const { label, kernel, time, flops, bytes } = fields(value);
+  return {
+    label: text(label),
+    kernel: kernel === null ? null : whole(kernel),
+    time: spread(time),
+    flops: figure(flops),
+    bytes: figure(bytes),
+  };
+}
+
+function verdict(value: unknown): RunResult["check"] {
+  const { skipped, passed, max_abs_error: error, why } = fields(value);
+  if (skipped !== undefined) return { skipped: text(skipped) };
+  const max_abs_error = error === null ? null : figure(error);
+  return { passed: flag(passed), max_abs_error, ...(why === undefined ? {} : { why: text(why) }) };
+}
+
+function run(value: unknown): RunResult {
+  const { name, pipeline, total, samples, settled, steps, memory_bytes, check } = fields(value);
+  return {
+    name: text(name),
+    pipeline: text(pipeline),
+    total: spread(total),
+    samples: list(samples, mostSamples, figure),
+    settled: flag(settled),
+    steps: list(steps, mostSteps, step),
+    memory_bytes: figure(memory_bytes),
+    check: verdict(check),
+  };
+}
+
+function moment(value: unknown): string {
+  const time = Date.parse(text(value));
+  if (Number.isNaN(time)) throw new Misshapen("expected a date");
+  return new Date(time).toISOString();
+}
+
+function result(value: unknown): BenchResult {
+  const { runs, isa, seed, when, agent } = fields(value);
+  const read = list(runs, mostRuns, run);
+  if (read.length === 0) throw new Misshapen("expected a run");
+  return {
+    runs: read,
+    isa: text(isa),
+    seed: whole(seed),
+    when: moment(when),
+    agent: text(agent),
+  };
+}
+
+// From the outputs of a cell; null when there are none of a bench.
+export function readBench(outputs: unknown): BenchResult | null {
+  if (!Array.isArray(outputs)) return null;
+  for (const output of outputs as unknown[]) {
+    try {
+      const written = fields(fields(output)["data"])[benchType];
+      if (written !== undefined) return result(written);
+    } catch (error) {
+      if (!(error instanceof Misshapen)) throw error;
+    }
+  }
+  return null;
+}
