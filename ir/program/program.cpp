@@ -6,27 +6,10 @@
 #include <set>
 
 #include "ir/loop/text.h"
+#include "ir/program/buffer_kind.h"
 
 namespace lathe {
 namespace {
-
-std::string_view kind_name(BufferKind kind) {
-  switch (kind) {
-    case BufferKind::input:
-      return "input";
-    case BufferKind::output:
-      return "output";
-    case BufferKind::weight:
-      return "weight";
-    case BufferKind::constant:
-      return "constant";
-    case BufferKind::persistent:
-      return "persistent";
-    case BufferKind::temporary:
-      return "temporary";
-  }
-  return "";
-}
 
 std::string buffer_list(const std::vector<BufferId>& buffers) {
   std::string text;

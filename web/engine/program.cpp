@@ -2,30 +2,13 @@
 #include <fmt/format.h>
 
 #include "ir/loop/text.h"
+#include "ir/program/buffer_kind.h"
 #include "ir/support/diag_codes.h"
 #include "web/engine/places.h"
 #include "web/engine/session.h"
 
 namespace lathe {
 namespace {
-
-const char* kind_name(BufferKind kind) {
-  switch (kind) {
-    case BufferKind::input:
-      return "input";
-    case BufferKind::output:
-      return "output";
-    case BufferKind::weight:
-      return "weight";
-    case BufferKind::constant:
-      return "constant";
-    case BufferKind::persistent:
-      return "persistent";
-    case BufferKind::temporary:
-      return "temporary";
-  }
-  return "temporary";
-}
 
 struct LaunchWriter {
   Json& json;
