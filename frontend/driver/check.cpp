@@ -100,6 +100,13 @@ Agreement compare_floats(const Tensor& result, const Tensor& exact, const Tensor
   return agreement;
 }
 
+// Where its node came from: the table of the module before any pass has that place too.
+Diag at_origin(Diag diag, const LocTable& locs) {
+  diag.loc = locs.origin(diag.loc);
+  for (Note& note : diag.notes) note.loc = locs.origin(note.loc);
+  return diag;
+}
+
 }  // namespace
 
 Result<Reference> evaluate_reference(const Module& module, const std::vector<Tensor>& inputs,
@@ -116,10 +123,11 @@ Result<Reference> evaluate_reference(const Module& module, const std::vector<Ten
         return progress((share + (round ? 1 : 0)) / 2);
       };
     auto start = std::chrono::steady_clock::now();
-    LATHE_TRY(EvalResult result, evaluate(module, module.main(), inputs, options));
+    Result<EvalResult> result = evaluate(module, module.main(), inputs, options);
+    if (!result.ok()) return at_origin(std::move(result).error(), module.locs);
     std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
     reference.rounded_ms = elapsed.count();
-    (round ? reference.rounded : reference.exact) = results_of(module.main(), std::move(result));
+    (round ? reference.rounded : reference.exact) = results_of(module.main(), *std::move(result));
   }
   return reference;
 }

@@ -21,7 +21,7 @@ struct Reference {
 };
 
 // Evaluates a functional graph twice, with these values of its symbols. `progress` gets a share
-// from 0 to 1; false stops with an error.
+// from 0 to 1; false stops with an error. Errors are told at places of the imported graph.
 Result<Reference> evaluate_reference(const Module& module, const std::vector<Tensor>& inputs,
                                      const std::map<std::string, int64_t>& dims,
                                      const std::function<bool(double share)>& progress = {});

@@ -191,6 +191,29 @@ TEST(Engine, ChecksResultsThatAreGiven) {
             std::string::npos);
 }
 
+TEST(Engine, ACheckThatCannotBeMadeSaysWhichLineOfTheModelIsWrong) {
+  // Ids beyond the table: kernels stay inside it, the interpreter has no value to compare with.
+  constexpr const char* kLookup = R"(func @main(%table: f32[5, 8], %ids: i64[4]) -> f32[4, 8] {
+  %seven = constant() {value = [7], dtype = i64, shape = [1]}
+  %far = add(%ids, %seven)
+  %rows = embedding(%table, %far)
+  return %rows
+}
+)";
+  Json model = ask({{"do", "open"}, {"name", "lookup.lathe"}}, kLookup);
+  Json run = ask({{"do", "compile"}, {"model", model["model"]}, {"target", "simd128"}});
+  ask({{"do", "emit"}, {"run", run["run"]}, {"what", "wasm"}});
+  for (bool has_results : {false, true}) {
+    Json check{{"do", "check"}, {"run", run["run"]}, {"inputs", "random:0"}};
+    check["results"] = has_results;
+    std::string results(has_results ? 4 * 8 * 4 : 0, '\0');
+    Json error = request(check.dump(), results).json["error"];
+    EXPECT_EQ(error["code"], "bad-value");
+    EXPECT_NE(error["message"].get<std::string>().find("for a dim of size 5"), std::string::npos);
+    EXPECT_EQ(error["table"][error["places"][0].get<size_t>()]["line"], 4);
+  }
+}
+
 TEST(Engine, ClosedThingsAreGone) {
   Json model = open_text();
   Json run = ask({{"do", "compile"}, {"model", model["model"]}, {"passes", "cse"}});

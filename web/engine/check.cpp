@@ -10,6 +10,7 @@
 #include "frontend/driver/build.h"
 #include "frontend/driver/check.h"
 #include "ir/support/diag_codes.h"
+#include "web/engine/places.h"
 #include "web/engine/session.h"
 
 namespace lathe {
@@ -98,6 +99,14 @@ Result<std::vector<Tensor>> run_loops(const Program& program, const Model& model
   return call.outputs();
 }
 
+// Diags have locations in the model's table.
+Result<Agreement> judge(const Model& model, const std::vector<Tensor>& inputs,
+                        const std::vector<Tensor>& results) {
+  LATHE_TRY(Module graph, reference_module(model));
+  LATHE_TRY(Reference reference, evaluate_reference(graph, inputs, model.dims));
+  return compare(results, reference);
+}
+
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 }  // namespace
@@ -140,20 +149,22 @@ Result<Answer> handle_check(Session& session, const Request& request) {
       LATHE_TRY(Tensor result, dense_tensor(buffer.type, bytes));
       results.push_back(std::move(result));
     }
-  } else {
-    LATHE_TRY(results, run_loops(program, model, inputs));
   }
   if (!pieces.is_used_up()) return request.bad("results", "more bytes came than tensors need");
 
-  LATHE_TRY(Module reference_graph, reference_module(model));
-  LATHE_TRY(Reference reference, evaluate_reference(reference_graph, inputs, model.dims));
-  const Agreement agreement = compare(results, reference);
+  if (!has_results) {
+    Result<std::vector<Tensor>> computed = run_loops(program, model, inputs);
+    if (!computed.ok()) return refused(computed.error(), run->locs);
+    results = *std::move(computed);
+  }
+  Result<Agreement> agreement = judge(model, inputs, results);
+  if (!agreement.ok()) return refused(agreement.error(), model.module.locs);
   Answer answer;
-  answer.json["passed"] = agreement.passed;
-  answer.json["max_abs_error"] = number(agreement.max_abs_error);
-  answer.json["rmse"] = number(agreement.rmse);
-  answer.json["rounded_rmse"] = number(agreement.rounded_rmse);
-  if (!agreement.why.empty()) answer.json["why"] = agreement.why;
+  answer.json["passed"] = agreement->passed;
+  answer.json["max_abs_error"] = number(agreement->max_abs_error);
+  answer.json["rmse"] = number(agreement->rmse);
+  answer.json["rounded_rmse"] = number(agreement->rounded_rmse);
+  if (!agreement->why.empty()) answer.json["why"] = agreement->why;
   return answer;
 }
 

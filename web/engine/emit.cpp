@@ -3,43 +3,47 @@
 #include <fmt/ranges.h>
 
 #include "backends/wasm/emit_program.h"
+#include "ir/support/diag_codes.h"
+#include "web/engine/places.h"
 #include "web/engine/session.h"
 
 namespace lathe {
 namespace {
 
+// Diags have locations in the run's table.
 struct Emitter {
   const char* what;
-  Result<Answer> (*emit)(const PipelineRun& run, const Request& request);
+  Result<Answer> (*emit)(const PipelineRun& run);
 };
 
-Result<Answer> emit_loops(const PipelineRun& run, const Request&) {
+Result<Answer> emit_loops(const PipelineRun& run) {
   Answer answer;
   answer.json["text"] = print(*run.program());
   return answer;
 }
 
 // For the instruction set that the run's target has.
-Result<wasm::CompiledProgram> compile_wasm(const PipelineRun& run, const Request& request) {
+Result<wasm::CompiledProgram> compile_wasm(const PipelineRun& run) {
   if (run.target->name != "wasm" || run.form != Form::planned)
-    return request.bad("run", fmt::format("the run ends in the form '{}' for '{}', expected a "
-                                          "planned program for simd128 or relaxed",
-                                          form_name(run.form), run.target->isa));
+    return Diag{code::kBadValue, Loc::unknown(),
+                fmt::format("the run ends in the form '{}' for '{}', expected a planned program "
+                            "for simd128 or relaxed",
+                            form_name(run.form), run.target->isa)};
   const bool is_relaxed = run.target->isa == "relaxed";
   return wasm::emit_program(*run.program(), is_relaxed ? wasm::Isa::relaxed : wasm::Isa::simd128);
 }
 
 // {"layout": where everything lies in memory, and how to call it}; bytes: the module.
-Result<Answer> emit_wasm(const PipelineRun& run, const Request& request) {
-  LATHE_TRY(wasm::CompiledProgram compiled, compile_wasm(run, request));
+Result<Answer> emit_wasm(const PipelineRun& run) {
+  LATHE_TRY(wasm::CompiledProgram compiled, compile_wasm(run));
   Answer answer;
   answer.json["layout"] = Json::parse(wasm::layout_json(*run.program(), compiled), nullptr, false);
   answer.bytes = own_bytes(wasm::encode(compiled.module));
   return answer;
 }
 
-Result<Answer> emit_wat(const PipelineRun& run, const Request& request) {
-  LATHE_TRY(wasm::CompiledProgram compiled, compile_wasm(run, request));
+Result<Answer> emit_wat(const PipelineRun& run) {
+  LATHE_TRY(wasm::CompiledProgram compiled, compile_wasm(run));
   Answer answer;
   answer.json["text"] = wasm::to_wat(compiled.module);
   return answer;
@@ -61,7 +65,10 @@ Result<Answer> handle_emit(Session& session, const Request& request) {
   LATHE_TRY(std::string what, request.text("what"));
   std::vector<std::string> choices;
   for (const Emitter& emitter : kEmitters) {
-    if (what == emitter.what) return emitter.emit(*run, request);
+    if (what == emitter.what) {
+      Result<Answer> answer = emitter.emit(*run);
+      return answer.ok() ? *std::move(answer) : refused(answer.error(), run->locs);
+    }
     choices.push_back(emitter.what);
   }
   return request.bad(

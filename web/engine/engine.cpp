@@ -60,9 +60,7 @@ Answer handle(Session& session, std::string_view text, FileBytes bytes) {
     return dispatch(session, Request(*document, std::move(bytes), locs));
   }();
   if (result.ok()) return *std::move(result);
-  Answer answer;
-  answer.json["error"] = error_json(result.error(), locs);
-  return answer;
+  return refused(result.error(), locs);
 }
 
 // What the caller reads until its next request.

@@ -128,4 +128,10 @@ Json error_json(const Diag& diag, const LocTable& locs) {
   return json;
 }
 
+Answer refused(const Diag& diag, const LocTable& locs) {
+  Answer answer;
+  answer.json["error"] = error_json(diag, locs);
+  return answer;
+}
+
 }  // namespace lathe

@@ -38,4 +38,7 @@ std::string module_of(const LocTable& locs, Loc loc);
 // "table"}
 Json error_json(const Diag& diag, const LocTable& locs);
 
+// {"error"}: for a handler's diags whose locations are in another table than the request's.
+Answer refused(const Diag& diag, const LocTable& locs);
+
 }  // namespace lathe

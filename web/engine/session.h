@@ -68,7 +68,8 @@ Result<PipelineRun*> run_of(Session& session, const Request& request);
 // The member "step": 0 (the import) to the last one, which is the default.
 Result<size_t> step_of(const PipelineRun& run, const Request& request);
 
-// What "do" can be. Diags of a handler have locations in Request::locs().
+// What "do" can be. Diags of a handler have locations in Request::locs(); for those of a model or a
+// run it answers `refused` with their own table.
 struct Handler {
   const char* name;
   Result<Answer> (*handle)(Session& session, const Request& request);

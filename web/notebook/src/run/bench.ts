@@ -1,6 +1,6 @@
 // A bench: each program is emitted, put into a memory of its own, run, and its results are checked
 // against the interpreter; then all are warmed up and timed by turns.
-import { engine } from "../engine/engine.ts";
+import { engine, EngineRefusal } from "../engine/engine.ts";
 import type { Run } from "../engine/handle.ts";
 import type { LaunchInfo, ModuleLayout, PlacedTensor, ProgramInfo } from "../engine/protocol.ts";
 import type { BenchCode } from "../source/cell_code.ts";
@@ -65,6 +65,15 @@ async function outputsOf(runner: Runner, layout: ModuleLayout): Promise<Uint8Arr
   return outputs;
 }
 
+// With the line of the model that it is about.
+function reasonOf(error: unknown): string {
+  const { message } = error as Error;
+  if (!(error instanceof EngineRefusal)) return message;
+  const { places = [], table = [] } = error.error;
+  const place = table[places[0] ?? -1];
+  return place?.file ? `${message}, in ${place.file}:${place.line ?? "?"}` : message;
+}
+
 async function check(
   run: Run,
   tensors: Tensors,
@@ -79,7 +88,7 @@ async function check(
     const weights = tensors.areSeeded ? { weights: tensors.seedText } : {};
     return await run.ask("check", { ...weights, results: true }, joined(parts));
   } catch (error) {
-    return { skipped: (error as Error).message };
+    return { skipped: reasonOf(error) };
   }
 }
 
