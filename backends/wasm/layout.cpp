@@ -39,6 +39,7 @@ class Planner {
     layout_.persistent_bytes = start - kLeastAddress;
     layout_.scratch = take(scratch_bytes);  // both need it
     int64_t shared = at_;
+    scratch_bytes_ = shared - start;
     place_init();
     int64_t init_end = at_;
     at_ = shared;
@@ -51,18 +52,28 @@ class Planner {
 
   Result<Layout> result() {
     if (layout_.num_bytes <= kMostBytes) return std::move(layout_);
-    auto mib = [](int64_t bytes) { return (bytes + (1 << 20) - 1) >> 20; };
     return Diag{
         .code = code::kTooLarge,
         .loc = Loc::unknown(),
-        .message = fmt::format(
-            "program '{}' needs {} MiB of memory, and WebAssembly has 4096: {} of packed weights "
-            "and constants, {} for a call, {} while packing",
-            program_.name, mib(layout_.num_bytes), mib(layout_.persistent_bytes), mib(calls_bytes_),
-            mib(init_bytes_))};
+        .message = fmt::format("program '{}' needs {} MiB of memory, and WebAssembly has 4096: {}",
+                               program_.name, mib(layout_.num_bytes), sum())};
   }
 
  private:
+  static int64_t mib(int64_t bytes) { return (bytes + (1 << 20) - 1) >> 20; }
+
+  std::string sum() const {
+    std::string kept =
+        fmt::format("weights {}, packed weights and constants {}", mib(weight_bytes_),
+                    mib(layout_.persistent_bytes - weight_bytes_));
+    int64_t arena_bytes = calls_bytes_ - port_bytes_ + scratch_bytes_;
+    std::string call = fmt::format("inputs and outputs {}, arena and scratch {}", mib(port_bytes_),
+                                   mib(arena_bytes));
+    if (init_bytes_ <= calls_bytes_) return kept + ", " + call;
+    return fmt::format("{}, packing {} (later, in its place: {})", kept,
+                       mib(init_bytes_ + scratch_bytes_), call);
+  }
+
   const ProgramBuffer& buffer(size_t id) const { return program_.buffers[id]; }
 
   int64_t take(int64_t num_bytes) {
@@ -78,7 +89,9 @@ class Planner {
       if (b.kind != BufferKind::constant && b.kind != BufferKind::persistent && !is_weight)
         continue;
       layout_.address[id] = take(b.num_bytes);
-      if (is_weight) layout_.weights.push_back({static_cast<BufferId>(id), layout_.address[id]});
+      if (!is_weight) continue;
+      layout_.weights.push_back({static_cast<BufferId>(id), layout_.address[id]});
+      weight_bytes_ += room(b.num_bytes);
     }
   }
 
@@ -112,10 +125,12 @@ class Planner {
   }
 
   void place_calls() {
+    int64_t shared = at_;
     for (size_t id = 0; id < program_.buffers.size(); ++id)
       if (buffer(id).kind == BufferKind::input || buffer(id).kind == BufferKind::output)
         layout_.address[id] = take(buffer(id).num_bytes);
     int64_t arena = at_;
+    port_bytes_ = arena - shared;
     place_temporaries(false, program_.arena_bytes);
     layout_.arena_bytes = at_ - arena;
   }
@@ -124,6 +139,8 @@ class Planner {
   std::vector<bool> in_init_, in_steps_;
   Layout layout_;
   int64_t at_ = kLeastAddress;
+  // What an error adds up; ports are inputs and outputs.
+  int64_t weight_bytes_ = 0, port_bytes_ = 0, scratch_bytes_ = 0;
   int64_t calls_bytes_ = 0, init_bytes_ = 0;
 };
 

@@ -190,8 +190,16 @@ TEST(Layout, MoreThanFourGigabytesAreAnError) {
   ASSERT_FALSE(layout.ok());
   EXPECT_EQ(layout.error().code, "too-large");
   EXPECT_EQ(layout.error().message,
-            "program 'test' needs 4097 MiB of memory, and WebAssembly has 4096: 2048 of packed "
-            "weights and constants, 2049 for a call, 1025 while packing");
+            "program 'test' needs 4097 MiB of memory, and WebAssembly has 4096: weights 1024, "
+            "packed weights and constants 1024, inputs and outputs 2048, arena and scratch 1");
+  Program packing = make_program(int64_t{1} << 29);
+  packing.buffers[0].num_bytes = packing.buffers[2].num_bytes = int64_t{1800} << 20;
+  layout = plan_layout(packing, 0);
+  ASSERT_FALSE(layout.ok());
+  EXPECT_EQ(layout.error().message,
+            "program 'test' needs 4113 MiB of memory, and WebAssembly has 4096: weights 512, "
+            "packed weights and constants 1800, packing 1801 (later, in its place: inputs and "
+            "outputs 1024, arena and scratch 1)");
 }
 
 TEST(Layout, TheHostReadsItAsJson) {
