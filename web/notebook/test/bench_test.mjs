@@ -1,26 +1,19 @@
 // Benches in Chromium: they run, their results are right, and are those of the native compiler.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   dropFile,
   fixtures,
   pageTests,
   passes,
-  repository,
   settled,
   status,
   typeSource,
 } from "./browser.mjs";
-
-const program = process.env.LATHE_PROGRAM ?? join(repository, "bazel-bin/frontend/cli/lathe");
-const options = existsSync(program) ? {} : { skip: "the command line is not built" };
-
-function native(args) {
-  const env = { ...process.env, LATHE_ROOT: repository };
-  return execFileSync(program, args, { cwd: repository, env, encoding: "utf8" });
-}
+import { floatsOf, orders, resultsOf, watchKernels } from "./kernel_results.mjs";
+import { lathe, options, runNatively } from "./native.mjs";
+import { distance } from "./npz.mjs";
 
 const page_test = pageTests();
 
@@ -99,9 +92,92 @@ page_test(
   },
 );
 
+page_test(
+  "a bench computes what ./lathe run computes, in Node and on the processor",
+  async (page) => {
+    await watchKernels(page);
+    const models = { small_ffnn: 3, small_cnn: 0, attention_block: 7 };
+    for (const [model, seed] of Object.entries(models)) {
+      await page.evaluate(() => (window.kernels.results = []));
+      await typeSource(page, ".cell.model", `block = import("${model}")`);
+      const cell = await addBench(page, `bench(fast, repeats=1, seed=${seed})`);
+      assert.match(await cell.innerText(), /✓ agrees/);
+      const results = (await resultsOf(page)).map(floatsOf);
+      for (const target of ["wasm", "cpu"]) {
+        const expected = runNatively(model, target, seed);
+        assert.equal(results.length, expected.length);
+        for (const [i, { values }] of expected.entries()) {
+          const far = distance(results[i], values);
+          assert.ok(far <= 1, `${model}, output ${i} on ${target}: ${far} times the tolerance`);
+          assert.ok(values.some((value) => value !== 0));
+        }
+      }
+      assert.ok(distance(results[0], runNatively(model, "cpu", seed + 1)[0].values) > 1);
+    }
+  },
+  options,
+);
+
+page_test("what does not fit is refused with its sum before any memory is taken", async (page) => {
+  const text = `func @main(%x: f32[8, 30000]) -> f32[8, 30000] {
+  %w0 = constant() {name = "w0", dtype = f32, shape = [30000, 30000]}
+  %w1 = constant() {name = "w1", dtype = f32, shape = [30000, 30000]}
+  %a = matmul(%x, %w0)
+  %b = matmul(%a, %w1)
+  return %b
+}`;
+  await dropFile(page, "huge.lathe", Buffer.from(text));
+  await page.locator(".cell.model .facts").nth(1).waitFor();
+  await settled(page);
+  await watchKernels(page);
+  const cell = await addBench(page, "bench(huge_fast, repeats=1)");
+  const failure = await cell.locator(".failure").innerText();
+  assert.match(failure, /too-large/);
+  assert.match(failure, /needs \d+ MiB of memory, and WebAssembly has 4096/);
+  for (const part of ["weights", "packed weights and constants", "inputs and outputs", "arena"])
+    assert.match(failure, new RegExp(`${part}[a-z ]* \\d+`));
+  const asked = await orders(page);
+  assert.ok(asked.includes("emit"), asked.join());
+  for (const order of ["load", "write", "make_weight", "make_input"])
+    assert.ok(!asked.includes(order), `${order} was asked for`);
+});
+
+page_test("a check that cannot be made says why, and the engine lives on", async (page) => {
+  const text = `func @main(%table: f32[5, 8], %ids: i64[4]) -> f32[4, 8] {
+  %seven = constant() {value = [7], dtype = i64, shape = [1]}
+  %far = add(%ids, %seven)
+  %rows = embedding(%table, %far)
+  return %rows
+}`;
+  await dropFile(page, "lookup.lathe", Buffer.from(text));
+  await page.locator(".cell.model .facts").nth(1).waitFor();
+  await settled(page);
+  const cell = await addBench(page, "bench(lookup_fast, repeats=1)");
+  const shown = await cell.innerText();
+  assert.match(shown, /not checked: 'embedding' got position \d+ for a dim of size 5/);
+  assert.match(shown, /lookup\.lathe:4/);
+  await cell.locator(".kernels button").first().click(); // asks the same engine for its loops
+  await cell.locator(".long pre").first().waitFor();
+  assert.equal(await cell.locator(".failure").count(), 0);
+});
+
+page_test("the browser validates what the engine emits, for both levels", async (page) => {
+  await watchKernels(page);
+  for (const [i, target] of ["simd128", "relaxed"].entries()) {
+    await typeSource(page, passes, `fast = passes(block, "default", target="${target}")`);
+    const cell = await addBench(page, "bench(fast, repeats=1)");
+    assert.match(await cell.innerText(), new RegExp(`✓ agrees.*One thread, ${target}`, "s"));
+    const verdicts = await page.evaluate(async (which) => {
+      const bytes = window.kernels.modules[which];
+      return [WebAssembly.validate(bytes), WebAssembly.validate(bytes.slice(0, -1))];
+    }, i);
+    assert.deepEqual(verdicts, [true, false]);
+  }
+});
+
 page_test("the page agrees with the native compiler", async (page) => {
   const args = ["opt", "attention_block", "--weights", "random:0", "--passes=graph"];
-  const printed = native(args);
+  const printed = lathe(args);
   await typeSource(page, passes, 'fast = passes(block, "graph")');
   const steps = await page.locator(".chip").count();
   await page.locator('button:has-text("Next")').waitFor();
