@@ -13,13 +13,10 @@ export class EngineRefusal extends Error {
 }
 
 // The worker is gone, and with it every request that waited for it.
+type Reason = "cancelled" | "died" | "too slow";
 export class EngineStopped extends Error {
-  constructor(
-    readonly reason: "cancelled" | "died" | "too slow",
-    readonly doing: string,
-    detail: string,
-  ) {
-    super(detail);
+  constructor(reason: Reason, doing: string, detail: string) {
+    super(`${reason === "died" ? "the engine died" : "stopped"} while ${doing}: ${detail}`);
   }
 }
 
@@ -113,7 +110,7 @@ class Engine {
     );
   }
 
-  private end(reason: EngineStopped["reason"], detail: string): void {
+  private end(reason: Reason, detail: string): void {
     const pending = [...this.pending.values()];
     this.pending.clear();
     this.worker?.terminate();

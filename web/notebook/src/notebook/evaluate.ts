@@ -85,11 +85,9 @@ function failureOf(error: unknown): CellFailure {
   if (error instanceof Failed) return error.failure;
   if (error instanceof EngineRefusal) return { message: error.message, engine: error.error };
   if (error instanceof EngineStopped) {
-    const what = error.reason === "died" ? "the engine died" : "stopped";
-    return {
-      message: `${what} while ${error.doing}: ${error.message}`,
-      hint: "A fresh engine is ready, what you typed is here. Run the cell again, or change it.",
-    };
+    const hint =
+      "A fresh engine is ready, what you typed is here. Run the cell again, or change it.";
+    return { message: error.message, hint };
   }
   return { message: error instanceof Error ? error.message : String(error) };
 }
