@@ -28,9 +28,10 @@ export const isModelFile = (name: string) => fileEndings.some((ending) => name.e
 // By name; kept in the browser, so that a reload finds them.
 export const files = signal<ReadonlyMap<string, Blob>>(new Map());
 
-export async function addFile(file: File): Promise<void> {
+// The browser writes a copy of its own, which takes longer than to read the graph.
+export function addFile(file: File): void {
   files.value = new Map([...files.value, [file.name, file]]);
-  await storeFile(file.name, file);
+  void storeFile(file.name, file);
 }
 
 export class NoSuchModel extends Error {}

@@ -61,7 +61,7 @@ export async function openFiles(files: FileList): Promise<void> {
         if (file.size > mostNotebook) throw new BadNotebook("the notebook has more than 64 MB");
         await openNotebook(await file.text(), file.name.replace(/\.ipynb$/, ""));
       } else if (isModelFile(file.name)) {
-        await addFile(file);
+        addFile(file);
         await openModel(file.name);
       } else {
         throw new BadNotebook("expected .pt2, .json, .json.gz, .lathe or .ipynb");
