@@ -1,6 +1,7 @@
 // The graph as a list, in execution order: what the canvas shows, for a screen reader or for
 // reading.
 import { useState } from "preact/hooks";
+import { plural } from "../view/quantities.ts";
 import { families } from "./families.ts";
 import type { Scene, SceneNode } from "./scene.ts";
 
@@ -29,11 +30,11 @@ export function GraphList({ scene, chosen, choose, fold }: Props) {
   return (
     <div class="graph-list">
       {folded.length > 0 && (
-        <p>
-          Folded:{" "}
-          {folded.map(({ key, label, nodes: count }) => (
-            <button key={key} onClick={() => fold(key)}>
-              unfold {label} ({count} nodes)
+        <p class="bar">
+          Folded:
+          {folded.map(({ key, nodes: count }) => (
+            <button key={key} onClick={() => fold(key)} title="Unfold">
+              {key} ({plural(count, "node")})
             </button>
           ))}
         </p>

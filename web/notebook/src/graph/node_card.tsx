@@ -16,13 +16,15 @@ export function NodeCard({ node, scene, choose }: Props) {
     const target = at.get(index);
     const other = scene.info.nodes[index];
     const text = other?.name ? `%${other.name}` : (other?.op ?? "?");
-    if (target === undefined) return <code key={index}>{text} </code>;
+    if (target === undefined) return <code key={index}>{text}</code>;
     return (
       <button key={index} class="link" onClick={() => choose(target)}>
         {text}
       </button>
     );
   };
+  const links = (indices: number[]) =>
+    [...new Set(indices)].flatMap((index, i) => (i > 0 ? [", ", link(index)] : [link(index)]));
   const before = scene.info.edges.filter(([, , to]) => to === node.index).map(([from]) => from);
   const after = scene.info.edges.filter(([from]) => from === node.index).map(([, , to]) => to);
   return (
@@ -44,8 +46,8 @@ export function NodeCard({ node, scene, choose }: Props) {
         </p>
       )}
       <p>
-        reads {before.length > 0 ? [...new Set(before)].map(link) : "nothing"}; read by{" "}
-        {after.length > 0 ? [...new Set(after)].map(link) : "nothing"}
+        reads {before.length > 0 ? links(before) : "nothing"}; read by{" "}
+        {after.length > 0 ? links(after) : "nothing"}
       </p>
       <Places placed={info} table={scene.info.table} />
     </div>

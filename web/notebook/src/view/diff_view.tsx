@@ -27,7 +27,6 @@ const words = { "−": "removed", "+": "added", "~": "changed" };
 export function DiffView({ diff }: { diff: DiffInfo }) {
   const [isAll, setIsAll] = useState(false);
   const lines = linesOf(diff);
-  if (diff.lowered) return <p class="soft pad">This pass works on the program: see its text.</p>;
   if (lines.length === 0) return <p class="soft pad">This pass changed nothing.</p>;
   const shown = isAll ? lines : lines.slice(0, most);
   return (

@@ -11,16 +11,29 @@ const graphKeys: [string, string][] = [
   ["Delete", "on a chip: take the pass out"],
 ];
 
+// As they stand on a keyboard.
+const signs: Record<string, string> = { ArrowUp: "↑", ArrowDown: "↓" };
+const printed = (keys: string) =>
+  keys
+    .replace(/Arrow\w+/, (name) => signs[name] ?? name)
+    .replace(/\b[a-z]\b/g, (letter) => letter.toUpperCase());
+
 export function Help({ table, close }: { table: Key[]; close(): void }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    dialog.current?.showModal();
+    heading.current?.focus(); // the button at the end would scroll there
+  }, []);
   const rows = [
-    ...table.filter(({ does }) => does).map(({ keys, does }) => [keys, does] as const),
+    ...table.filter(({ does }) => does).map(({ keys, does }) => [printed(keys), does] as const),
     ...graphKeys,
   ];
   return (
     <dialog ref={dialog} onClose={close} aria-label="Keys">
-      <h2>Keys</h2>
+      <h2 ref={heading} tabIndex={-1}>
+        Keys
+      </h2>
       <p class="soft">While a cell has the focus and its text is not open.</p>
       <table>
         <tbody>

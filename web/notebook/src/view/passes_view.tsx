@@ -132,27 +132,26 @@ export function PassesView({ cell, run }: { cell: Cell; run: Run }) {
           )}
         </div>
       )}
-      {step && (
+      {step && step.hash === undefined && (
+        <div class="pane program">
+          <h3>Program after {step.pass}</h3>
+          <TextView run={run} step={selected} />
+        </div>
+      )}
+      {step && step.hash !== undefined && (
         <div class="split">
-          {step.hash !== undefined ? (
-            <div class="pane">
-              <h3>
-                Graph after {step.pass || "import"}, {plural(step.nodes_after, "node")}
-                {marks.size > 0 && `; ${marks.size} touched`}
-              </h3>
-              <GraphView
-                run={run}
-                step={selected}
-                marks={marks}
-                title={`graph after ${step.pass || "import"}`}
-              />
-            </div>
-          ) : (
-            <div class="pane">
-              <h3>Program after {step.pass}</h3>
-              <TextView run={run} step={selected} />
-            </div>
-          )}
+          <div class="pane">
+            <h3>
+              Graph after {step.pass || "import"}, {plural(step.nodes_after, "node")}
+              {marks.size > 0 && `; ${marks.size} touched`}
+            </h3>
+            <GraphView
+              run={run}
+              step={selected}
+              marks={marks}
+              title={`graph after ${step.pass || "import"}`}
+            />
+          </div>
           <div class="pane">
             <div class="tabs" role="tablist">
               <button
@@ -162,28 +161,21 @@ export function PassesView({ cell, run }: { cell: Cell; run: Run }) {
               >
                 What it changed
               </button>
-              {step.hash !== undefined && (
-                <button
-                  role="tab"
-                  aria-selected={tab.value === "text"}
-                  onClick={() => (tab.value = "text")}
-                >
-                  Whole text
-                </button>
-              )}
+              <button
+                role="tab"
+                aria-selected={tab.value === "text"}
+                onClick={() => (tab.value = "text")}
+              >
+                Whole text
+              </button>
             </div>
-            {tab.value === "text" && step.hash !== undefined ? (
-              <TextView run={run} step={selected} />
-            ) : (
-              diff &&
-              (selected > 0 ? (
-                <DiffView diff={diff} />
-              ) : (
-                <p class="soft pad">
-                  This is the graph as it was imported. Select a pass to see what it changed.
-                </p>
-              ))
+            {tab.value === "text" && <TextView run={run} step={selected} />}
+            {tab.value === "diff" && selected === 0 && (
+              <p class="soft pad">
+                This is the graph as it was imported. Select a pass to see what it changed.
+              </p>
             )}
+            {tab.value === "diff" && selected > 0 && diff && <DiffView diff={diff} />}
           </div>
         </div>
       )}
