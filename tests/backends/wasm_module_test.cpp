@@ -7,7 +7,7 @@
 
 #include "backends/wasm/emit_program.h"
 #include "backends/wasm/function_builder.h"
-#include "backends/wasm/node/process.h"
+#include "backends/wasm/node/shared_process.h"
 #include "ir/loop/pool.h"
 
 namespace lathe::wasm {
@@ -272,6 +272,59 @@ TEST_F(Node, TrapsAndBrokenModulesAreErrorsAndNotTheEnd) {
   std::string text = "x";
   EXPECT_FALSE(process_->write(1 << 20, std::as_bytes(std::span(text))).ok());
   EXPECT_TRUE(process_->write(100, std::as_bytes(std::span(text))).ok());
+}
+
+// (module (func (export "f") body))
+std::string module_of(std::vector<Instr> body) {
+  Module module;
+  module.num_pages = 1;
+  module.functions.push_back({.name = "f", .body = std::move(body)});
+  return encode(module);
+}
+
+TEST_F(Node, WhatNeverEndsIsEnded) {
+  // (loop (br_if 0 (i32.const 1)))
+  std::string endless =
+      module_of({{.op = Op::loop}, i32_const(1), {.op = Op::br_if}, {.op = Op::end}});
+  ASSERT_TRUE(process_->load(endless, 1).ok());
+  ASSERT_TRUE(process_->set_limit(std::chrono::milliseconds(200)).ok());
+  auto called = process_->call("f");
+  ASSERT_FALSE(called.ok());
+  EXPECT_EQ(called.error().message, "node gave no answer within 0.2 s");
+  EXPECT_FALSE(process_->is_sound());
+  EXPECT_FALSE(process_->call("f").ok());
+}
+
+BorrowedProcess borrow() {
+  auto process = borrow_process(*node_info());
+  EXPECT_TRUE(process.ok()) << process.error().message;
+  return process.ok() ? *std::move(process) : nullptr;
+}
+
+TEST_F(Node, AProcessServesOneProgramAfterTheOther) {
+  BorrowedProcess one = borrow(), two = borrow();
+  const int first = one->pid();
+  EXPECT_NE(two->pid(), first);  // both are in use
+  std::string text = "left behind";
+  ASSERT_TRUE(one->load(module_of({}), 1).ok());
+  ASSERT_TRUE(one->write(0, std::as_bytes(std::span(text))).ok());
+  one.reset();
+  two.reset();  // one is kept already
+  one = borrow();
+  EXPECT_EQ(one->pid(), first);
+  ASSERT_TRUE(one->load(module_of({}), 1).ok());
+  ASSERT_TRUE(one->read(0, std::as_writable_bytes(std::span(text))).ok());
+  EXPECT_EQ(text, std::string(text.size(), '\0'));
+}
+
+TEST_F(Node, AProcessThatFailedOrHasMuchMemoryIsNotUsedAgain) {
+  for (bool has_failed : {false, true}) {
+    BorrowedProcess process = borrow();
+    const int used = process->pid();
+    EXPECT_EQ(process->load(has_failed ? "no module" : module_of({}), 4096).ok(), !has_failed);
+    process.reset();
+    EXPECT_NE(borrow()->pid(), used);
+  }
 }
 
 TEST_F(Node, OptionsThatItRefusesAreQuoted) {

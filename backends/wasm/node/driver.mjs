@@ -1,4 +1,4 @@
-// Runs one WebAssembly module for Lathe. Standard input and output carry frames, little-endian:
+// Runs WebAssembly modules for Lathe, one at a time. Standard input and output carry frames, little-endian:
 //
 //   request   u32 kind, u32 bytes, then that many bytes
 //   answer    u32 status (0: done, 1: the bytes are an error's text), u32 bytes, the bytes
@@ -73,6 +73,8 @@ const requests = {
     const [pages] = readWords(1);
     const bytes = readRest(size - 4);
     return () => {
+      memory = null; // the last module's, which may be collected now
+      instance = null;
       memory = new WebAssembly.Memory({ initial: pages });
       instance = new WebAssembly.Instance(new WebAssembly.Module(bytes), { env: { memory } });
       return nothing;
@@ -81,7 +83,7 @@ const requests = {
   2: (size) => {
     const [address] = readWords(1);
     const length = size - 4;
-    if (address + length > memory.buffer.byteLength) {
+    if (!memory || address + length > memory.buffer.byteLength) {
       readRest(length);
       return () => { throw new RangeError(`no memory at ${address}`); };
     }

@@ -45,7 +45,7 @@ Result<std::unique_ptr<Executable>> NodeExecutable::create(const Program& progra
   };
   ports(program.inputs, executable->inputs_);
   ports(program.outputs, executable->outputs_);
-  LATHE_TRY(executable->process_, NodeProcess::start(node.options));
+  LATHE_TRY(executable->process_, borrow_process(node));
   LATHE_DO(executable->process_->load(bytes, compiled.module.num_pages));
   start = Clock::now();
   LATHE_DO(executable->run_init(program, layout, options));

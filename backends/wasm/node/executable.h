@@ -1,4 +1,4 @@
-// A program in a Node process of its own.
+// A program in a Node process, which is its own as long as it lives.
 #pragma once
 #include <memory>
 #include <string>
@@ -6,13 +6,13 @@
 
 #include "backends/backend.h"
 #include "backends/wasm/emit_program.h"
-#include "backends/wasm/node/process.h"
+#include "backends/wasm/node/shared_process.h"
 
 namespace lathe::wasm {
 
 class NodeExecutable final : public Executable {
  public:
-  // Emits, starts Node, and runs init with one launch's weights in memory at a time. One thread
+  // Emits, gets a process, and runs init with one launch's weights in memory at a time. One thread
   // runs it, whatever the options ask for.
   static Result<std::unique_ptr<Executable>> create(const Program& program,
                                                     const CompileOptions& options, Isa isa,
@@ -38,7 +38,7 @@ class NodeExecutable final : public Executable {
                      const char* what) const;
 
   std::string name_;
-  std::unique_ptr<NodeProcess> process_;
+  BorrowedProcess process_;
   std::vector<Port> inputs_, outputs_;
   size_t num_steps_ = 0;
   ExecutableStats stats_;

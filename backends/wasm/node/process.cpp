@@ -25,6 +25,7 @@ namespace {
 enum Kind : uint32_t { kLoad = 1, kWrite, kCall, kRead, kSteps };
 constexpr int kLeastVersion = 18;
 constexpr uint32_t kMostText = 1 << 20;
+constexpr std::chrono::minutes kLongestAnswer{5};
 
 Diag unavailable(std::string message) {
   return Diag{.code = code::kUnavailable, .loc = Loc::unknown(), .message = std::move(message)};
@@ -44,11 +45,15 @@ std::span<const std::byte> bytes_of(const T& value) {
 NodeProcess::~NodeProcess() {
   if (socket_ >= 0) close(socket_);
   if (errors_ >= 0) close(errors_);
-  if (pid_ > 0) {
-    kill(pid_, SIGKILL);  // it holds nothing that wants to be put away
-    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+  stop();
+}
+
+void NodeProcess::stop() {
+  if (pid_ <= 0) return;
+  kill(pid_, SIGKILL);  // it holds nothing that wants to be put away
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
+  pid_ = -1;
 }
 
 Result<std::unique_ptr<NodeProcess>> NodeProcess::start(const std::vector<std::string>& options) {
@@ -57,6 +62,7 @@ Result<std::unique_ptr<NodeProcess>> NodeProcess::start(const std::vector<std::s
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     return system_error("socketpair");
   process->socket_ = ends[0];
+  LATHE_DO(process->set_limit(kLongestAnswer));
   process->errors_ = memfd_create("node-stderr", MFD_CLOEXEC);
 
   std::vector<std::string> words = {"node"};
@@ -100,7 +106,21 @@ Status NodeProcess::greet() {
   return Ok{};
 }
 
+Status NodeProcess::set_limit(std::chrono::milliseconds limit) {
+  limit_ = limit;
+  timeval time = {.tv_sec = limit.count() / 1000, .tv_usec = limit.count() % 1000 * 1000};
+  if (setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time) != 0)
+    return system_error("setsockopt");
+  return Ok{};
+}
+
 Diag NodeProcess::gone() {
+  const bool is_late = errno == EAGAIN || errno == EWOULDBLOCK;
+  is_sound_ = false;
+  if (is_late) {
+    stop();
+    return unavailable(fmt::format("node gave no answer within {} s", limit_.count() / 1e3));
+  }
   std::string said(4096, ' ');
   ssize_t count = errors_ >= 0 ? pread(errors_, said.data(), said.size(), 0) : 0;
   said.resize(static_cast<size_t>(std::max<ssize_t>(count, 0)));
@@ -120,6 +140,7 @@ Status NodeProcess::send(Bytes bytes) {
 
 Status NodeProcess::receive(std::span<std::byte> bytes) {
   while (!bytes.empty()) {
+    errno = 0;  // the end of the stream sets none
     ssize_t count = recv(socket_, bytes.data(), bytes.size(), 0);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return gone();
@@ -145,16 +166,19 @@ Result<uint32_t> NodeProcess::answer_size() {
   if (frame[0] == 0) return frame[1];
   std::string text(std::min(frame[1], kMostText), ' ');
   LATHE_DO(receive(std::as_writable_bytes(std::span(text))));
+  is_sound_ = false;
   return internal_error("node says: " + text, __FILE__, __LINE__);
 }
 
 Status NodeProcess::answer(std::span<std::byte> bytes) {
   LATHE_TRY(uint32_t size, answer_size());
+  is_sound_ = is_sound_ && size == bytes.size();
   LATHE_CHECK(size == bytes.size(), "node answered with a wrong number of bytes");
   return receive(bytes);
 }
 
 Status NodeProcess::load(const std::string& module, uint32_t num_pages) {
+  num_pages_ = num_pages;
   LATHE_DO(request(kLoad, bytes_of(num_pages), std::as_bytes(std::span(module))));
   return answer({});
 }

@@ -1,5 +1,6 @@
-// A Node process that runs one module: requests and answers as driver.mjs describes them.
+// A Node process that runs modules, one at a time, by the requests that driver.mjs describes.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -23,6 +24,15 @@ class NodeProcess {
   const std::string& version() const { return version_; }
   bool has_relaxed_simd() const { return has_relaxed_simd_; }
 
+  int pid() const { return pid_; }
+  // Whether every request was answered, and with what it asked for.
+  bool is_sound() const { return is_sound_; }
+  uint32_t num_pages() const { return num_pages_; }  // of memory
+
+  // The longest time that an answer may take: five minutes unless it is set. Then the process ends.
+  Status set_limit(std::chrono::milliseconds limit);
+
+  // In place of the module before it, whose memory is gone.
   Status load(const std::string& module, uint32_t num_pages);
   Status write(uint32_t address, std::span<const std::byte> bytes);
   // Milliseconds it took. A trap is an error.
@@ -39,11 +49,15 @@ class NodeProcess {
   Status answer(std::span<std::byte> bytes);
   Result<uint32_t> answer_size();
   Status greet();
-  Diag gone();  // with what it wrote to standard error
+  Diag gone();  // with what it wrote to standard error, or that it took too long
+  void stop();
 
   int socket_ = -1;
   int errors_ = -1;  // a file in memory that takes its standard error
   int pid_ = -1;
+  bool is_sound_ = true;
+  uint32_t num_pages_ = 0;
+  std::chrono::milliseconds limit_{};
   std::string version_;
   bool has_relaxed_simd_ = false;
 };
