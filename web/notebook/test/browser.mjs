@@ -54,7 +54,7 @@ export async function settled(page) {
   await page.waitForFunction(
     () => document.querySelectorAll('.cell[aria-busy="true"]').length === 0,
     null,
-    { timeout: 120_000 },
+    { timeout: 300_000 },
   );
 }
 

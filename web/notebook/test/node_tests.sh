@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs tests of the page under Bazel, in the source tree, where npm's packages and the built page
-# are: node_tests.sh unit|page. What is missing makes a skip that says so.
+# are: node_tests.sh unit|page|models. What is missing makes a skip that says so.
 set -u
 tree=$(dirname "$(readlink -f WORKSPACE)")
 here=$tree/web/notebook
@@ -23,6 +23,7 @@ command -v node >/dev/null || skip "no node on the path"
 [ -e "$here/node_modules" ] || skip "the page's packages are not installed; ./lathe web does it"
 cd "$here" || exit 1
 files="test/page_test.mjs test/bench_test.mjs"
+[ "$what" != models ] || files=test/models_test.mjs
 if [ "$what" = unit ]; then
   node node_modules/typescript/bin/tsc --noEmit || exit 1
   node node_modules/typescript/bin/tsc -p tsconfig.unit.json || exit 1
