@@ -78,6 +78,30 @@ page_test("figures survive a reload and a file, and say that they are older", as
   assert.match(await whole(page), /fast/);
 });
 
+page_test("figures outlive a cancelled run and passes that changed", async (page) => {
+  const cell = await addBench(page, "bench(fast, repeats=3)");
+  const measured = await whole(page);
+  await page.evaluate(() => {
+    const { postMessage } = Worker.prototype;
+    Worker.prototype.postMessage = function (message, ...rest) {
+      if (message?.name !== "compile" || !window.holdBack) postMessage.call(this, message, ...rest);
+    };
+    window.holdBack = true; // an engine that never answers
+  });
+  await page.locator('header button:has-text("Run all")').click();
+  await page.locator('header button:has-text("Cancel")').click();
+  await settled(page);
+  assert.equal(await whole(page), measured);
+  assert.match(await status(page, cell), /measured earlier/);
+  await page.evaluate(() => (window.holdBack = false));
+  await typeSource(page, passes, 'fast = passes(block, "minimal")');
+  await page.locator('.cell.model button:has-text("Run")').click();
+  await settled(page);
+  await cell.locator('.kernels button:has-text("gelu")').click();
+  await cell.locator(".failure").waitFor();
+  assert.match(await cell.locator(".failure").innerText(), /passes above no longer make matmul/);
+});
+
 page_test(
   "a bench reads its weights from the file, and buffers that the model changes",
   async (page) => {
