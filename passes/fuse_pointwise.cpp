@@ -21,6 +21,8 @@ namespace {
 
 // A producer this dear is not computed again at every visit: about one transcendental function.
 constexpr int kCheap = 4;
+// Beyond this the values of a group no longer fit in registers, and its code grows for nothing.
+constexpr size_t kMaxMembers = 64;
 
 // Rough operations per element of an elementwise op, from the shape of its decomposition: an op
 // that has one is made of others.
@@ -36,8 +38,7 @@ int cost(const Node& node) {
 
 class Fuser {
  public:
-  Fuser(Graph& graph, PassContext& context)
-      : graph_(graph), context_(context), constants_(graph) {
+  Fuser(Graph& graph, PassContext& context) : graph_(graph), context_(context), constants_(graph) {
     for (const auto& node : graph.nodes) {
       for (Value operand : node->operands) {
         if (operand) readers_[operand.node].push_back(node.get());
@@ -48,22 +49,19 @@ class Fuser {
   }
 
   std::vector<FusionGroup> run() {
-    std::vector<std::vector<Node*>> groups;
-
     for (size_t i = graph_.nodes.size(); i-- > 0;) {
       Node* node = graph_.nodes[i].get();
       const int joined = group_to_join(*node);
       if (joined >= 0) {
-        groups[static_cast<size_t>(joined)].push_back(node);
+        groups_[static_cast<size_t>(joined)].push_back(node);
         group_of_[node] = joined;
       } else if (can_lead(*node)) {
-        group_of_[node] = static_cast<int>(groups.size());
-        groups.push_back({node});
-        roots_.push_back(node);
+        group_of_[node] = static_cast<int>(groups_.size());
+        groups_.push_back({node});
       }
     }
     std::vector<FusionGroup> result;
-    for (std::vector<Node*>& members : groups) {
+    for (std::vector<Node*>& members : groups_) {
       std::reverse(members.begin(), members.end());
       // Views at the edge compute nothing: without another computation there is nothing to fuse.
       const auto computes = std::count_if(members.begin(), members.end(), [](const Node* node) {
@@ -105,8 +103,10 @@ class Fuser {
       }
       group = found->second;
     }
-    if (op_class == OpClass::elementwise &&
-        !is_worth_repeating(node, *roots_[static_cast<size_t>(group)])) {
+    const std::vector<Node*>& members = groups_[static_cast<size_t>(group)];
+    if (op_class == OpClass::elementwise && !is_worth_repeating(node, *members.front())) return -1;
+    if (members.size() >= kMaxMembers) {
+      refuse_large(node, *members.front());
       return -1;
     }
     return group;
@@ -128,6 +128,12 @@ class Fuser {
     return false;
   }
 
+  void refuse_large(const Node& node, const Node& root) {
+    context_.refusals.push_back({node.loc, "'" + node.name + "' keeps its own loop: that of '" +
+                                               root.name + "' has " + std::to_string(kMaxMembers) +
+                                               " ops already"});
+  }
+
   // Nobody waits for what weights alone decide: it runs once, before the first call.
   void refuse_shared(Node& node, const std::vector<Node*>& readers) {
     if (constants_.contains(node.result())) return;
@@ -143,7 +149,7 @@ class Fuser {
   std::unordered_map<const Node*, bool> kept_;
   ConstantValues constants_;  // computed from weights alone
   std::unordered_map<const Node*, int> group_of_;
-  std::vector<Node*> roots_;
+  std::vector<std::vector<Node*>> groups_;  // each from its root, which reads, upwards
 };
 
 Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {

@@ -15,6 +15,8 @@ namespace {
 
 using loop::Expr;
 
+// Values made on demand ask for others, each one deeper.
+constexpr int kMaxDemandDepth = 64;
 constexpr int kStrictLanes = 16;  // of f32 and everything else: the widest target's registers
 
 // "matmul_add_gelu": the ops of a launch that compute something.
@@ -87,16 +89,43 @@ Result<Program> Lowering::run() {
     }
   }
   program_.name = graph_.name;
+  break_chains();
   LATHE_DO(bind_params());
   LATHE_DO(bind_outputs());
   for (const auto& node : graph_.nodes) {
     if (node->types.empty() || node->op->name == "constant") continue;
-    if (constants_.contains(node->result()) || is_inlined(node->result(), Phase::step)) continue;
-    LATHE_DO(lower_node(*node, Phase::step));
+    const bool is_constant = constants_.contains(node->result());
+    if (is_constant ? chain_breaks_.count(node.get()) == 0
+                    : is_inlined(node->result(), Phase::step)) {
+      continue;
+    }
+    LATHE_DO(lower_node(*node, is_constant ? Phase::init : Phase::step));
   }
   LATHE_DO(copy_outputs());
   settle_persistent();
   return std::move(program_);
+}
+
+// Chains of views and of constants are made when somebody reads their end, by recursion. In long
+// ones a value is made in memory now and then, in graph order, so that nobody has to go further up.
+void Lowering::break_chains() {
+  std::unordered_map<const Node*, int> depths;
+  for (const auto& node : graph_.nodes) {
+    if (node->types.empty() || node->op->name == "constant") continue;
+    const bool is_view = is_inlined(node->result(), Phase::step);
+    if (!is_view && !constants_.contains(node->result())) continue;
+    int above = 0;
+    for (Value operand : node->operands) {
+      if (operand) above = std::max(above, depths[operand.node]);
+    }
+    int depth =
+        above + (node->bodies.empty() ? 1 : static_cast<int>(node->bodies[0]->nodes.size()));
+    if (depth > kMaxDemandDepth) {
+      chain_breaks_.insert(node.get());
+      depth = 0;
+    }
+    depths[node.get()] = depth;
+  }
 }
 
 BufferId Lowering::add_buffer(ProgramBuffer buffer) {
@@ -159,6 +188,7 @@ Status Lowering::bind_outputs() {
 bool Lowering::is_inlined(Value value, Phase phase) const {
   const Node& node = *value.node;
   if (node.op->name == "constant") return splat_value(value).has_value();
+  if (chain_breaks_.count(&node) != 0) return false;
   switch (node.op->traits.op_class) {
     case OpClass::view:
       return !is_copied_view(node);

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "ir/graph/node.h"
@@ -65,6 +66,7 @@ class Lowering {
 
  private:
   BufferId add_buffer(ProgramBuffer buffer);
+  void break_chains();
   Status bind_params();
   Status bind_outputs();
   Status lower_node(Node& node, Phase phase);
@@ -78,6 +80,7 @@ class Lowering {
   PassContext& context_;
   Target target_;  // the context's, as its numerics want it
   ConstantValues constants_;
+  std::unordered_set<const Node*> chain_breaks_;
   Program program_;
   std::map<Value, BufferId> places_;         // values that have a buffer
   std::map<Value, BufferId> outputs_;        // values that are made in an output buffer
