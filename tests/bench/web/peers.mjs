@@ -12,6 +12,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { launch, openPage, repository, serve, settled } from "../../../web/notebook/test/browser.mjs";
+import { floatsOf, resultsOf, watchKernels } from "../../../web/notebook/test/kernel_results.mjs";
 import { median, served } from "./served.mjs";
 
 const tolerance = 1e-4; // relative, and absolute times the results' root mean square
@@ -107,28 +108,11 @@ function notebook(name) {
   return JSON.stringify({ cells, metadata: {}, nbformat: 4, nbformat_minor: 5 });
 }
 
-// Keeps what the page reads out of a program's memory: its results.
-function keepResults() {
-  window.results = [];
-  const { Worker } = window;
-  window.Worker = class extends Worker {
-    constructor(...args) {
-      super(...args);
-      this.addEventListener("message", ({ data }) => {
-        if (data.ok && data.result instanceof Uint8Array)
-          window.results.push(new Float32Array(data.result.slice().buffer));
-      });
-    }
-  };
-}
-
 async function latheSample(url, name) {
   const browser = await launch();
   try {
     const { page, problems } = await openPage(browser, url);
-    await page.addInitScript(keepResults);
-    await page.reload();
-    await settled(page);
+    await watchKernels(page);
     await page.evaluate((text) => {
       const transfer = new DataTransfer();
       transfer.items.add(new File([text], "bench.ipynb"));
@@ -152,7 +136,7 @@ async function latheSample(url, name) {
     if (problems.length) throw new Error(problems.join("\n"));
     const result = output.data["application/vnd.lathe.bench+json"];
     const [run] = result.runs;
-    const results = await page.evaluate(() => window.results.map((one) => Array.from(one)));
+    const results = (await resultsOf(page)).map(floatsOf);
     return { samples: run.samples, results, isa: result.isa, agent: result.agent };
   } finally {
     await browser.close();

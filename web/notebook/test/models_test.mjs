@@ -1,5 +1,5 @@
-// The eight models of DESIGN in Chromium, against the interpreter. Most are larger than what a page
-// checks by itself, so nothing else says that their results are right there.
+// The models that Lathe answers for, in Chromium, against the interpreter. Most are larger than what
+// a page checks by itself, so nothing else says that their results are right there.
 import assert from "node:assert/strict";
 import { pageTests, typeSource } from "./browser.mjs";
 import { floatsOf, resultsOf, watchKernels } from "./kernel_results.mjs";
