@@ -15,7 +15,7 @@ namespace lathe::loop {
 namespace {
 
 constexpr int kMaxDepth = 600;
-constexpr int kMaxLanes = 64;
+constexpr int kMaxLanes = 2048;  // threads of a GPU's block, each with a few lanes
 
 const Infix* find_infix(const Token& token) {
   if (token.kind != TokenKind::mark) return nullptr;

@@ -36,7 +36,7 @@
 namespace lathe::loop {
 namespace {
 
-constexpr int kMaxLanes = 64;
+constexpr int kMaxLanes = 2048;  // threads of a GPU's block, each with a few lanes
 constexpr int64_t kMaxRegElements = 1 << 16;
 constexpr int kMaxDepth = 200;
 constexpr size_t kMaxQuoted = 160;

@@ -1,6 +1,7 @@
 // The built-in targets.
 #include "ir/target/target.h"
 
+#include <algorithm>
 #include <array>
 
 namespace lathe {
@@ -54,13 +55,38 @@ Target wasm(const char* isa) {
   return target;
 }
 
-const std::array<Target, 4>& targets() {
-  static const std::array<Target, 4> kTargets = {avx512(), avx2(), wasm("relaxed"),
-                                                 wasm("simd128")};
+// Hopper. A thread's widest access is 16 bytes; the caches are those of a multiprocessor and the
+// device.
+Target sm_90() {
+  Target target;
+  target.name = "cuda";
+  target.isa = "sm_90";
+  target.vector_bytes = 16;
+  target.num_vector_registers = 255;
+  target.gemm_tiles = {{4, 1}};
+  target.l1_bytes = 256 << 10;
+  target.l2_bytes = 50 << 20;
+  target.max_threads = 256;
+  target.libraries = {"attention", "matmul"};
+  return target;
+}
+
+const std::array<Target, 5>& targets() {
+  static const std::array<Target, 5> kTargets = {avx512(), avx2(), wasm("relaxed"), wasm("simd128"),
+                                                 sm_90()};
   return kTargets;
 }
 
 }  // namespace
+
+bool Target::has_library(std::string_view routine) const {
+  return std::find(libraries.begin(), libraries.end(), routine) != libraries.end();
+}
+
+int Target::lanes_per_thread(int64_t narrowest_bytes) const {
+  constexpr int64_t kMost = 8;
+  return static_cast<int>(std::clamp<int64_t>(vector_bytes / narrowest_bytes, 1, kMost));
+}
 
 const Target* find_target(std::string_view isa) {
   for (const Target& target : targets())

@@ -14,8 +14,8 @@ struct RegisterTile {
 };
 
 struct Target {
-  std::string name;       // "cpu", "wasm"
-  std::string isa;        // "avx512", "avx2"; "relaxed", "simd128"
+  std::string name;       // "cpu", "wasm", "cuda"
+  std::string isa;        // "avx512", "avx2"; "relaxed", "simd128"; "sm_90"
   int vector_bytes = 64;  // 16 f32 lanes at 64
   int num_vector_registers = 32;
   std::vector<RegisterTile>
@@ -28,6 +28,15 @@ struct Target {
   // Lanes of the vectors that sums run over; 0: those of a register. Fixing them makes a sum the
   // same bits on every target.
   int sum_lanes = 0;
+  // Threads that may share one vector, each with a few neighbouring lanes; 0: a vector is a register.
+  int max_threads = 0;
+  // What libraries of the target do better than loops: "matmul", "convolution". What one of them
+  // does not take becomes loops all the same.
+  std::vector<std::string> libraries;
+  bool has_library(std::string_view routine) const;
+  // Neighbouring lanes of a thread, when the narrowest buffer of a kernel has such elements: an
+  // access of vector_bytes, and no more than 8 lanes.
+  int lanes_per_thread(int64_t narrowest_bytes) const;
   int lanes(int64_t element_bytes) const { return static_cast<int>(vector_bytes / element_bytes); }
   int row_lanes(int64_t element_bytes) const {
     return sum_lanes > 0 ? sum_lanes : lanes(element_bytes);

@@ -22,6 +22,11 @@ using loop::Var;
 
 constexpr int64_t kTaskOperations = 20000;  // about 10 us of scalar-equivalent work
 constexpr int64_t kMinBlockVectors = 64;    // vectors of the innermost loop in one parallel task
+// Where vectors are spread over threads (Target::max_threads):
+constexpr int64_t kWarp = 32;             // threads that reduce without waiting for others
+constexpr int64_t kWarpVectors = 16;      // a row of so many vectors of a warp is one warp's
+constexpr int64_t kManyTasks = 1024;      // enough to fill the machine
+constexpr int64_t kMostTaskVectors = 4;   // loads that a thread has under way at once
 
 // Whether the reductions that move with `inner` read memory along their own last variable instead.
 bool prefers_reduction_axis(Expr value, Var inner) {
@@ -52,10 +57,10 @@ class Scheduler {
     nest_.extents = loops.extents;
     nest_.value = values[0];
     nest_.index = indices[0];
-    const int64_t bytes = widest_element();
-    lanes_ = target_.row_lanes(std::max<int64_t>(bytes, 4));
     const bool vectorize_inner =
         !nest_.vars.empty() && !prefers_reduction_axis(nest_.value, nest_.vars.back());
+    lanes_ = target_.max_threads > 0 ? group_lanes(vectorize_inner)
+                                     : target_.row_lanes(std::max<int64_t>(widest_element(), 4));
     if (vectorize_inner) {
       inner_ = nest_.vars.back();
       inner_extent_ = nest_.extents.back();
@@ -78,6 +83,43 @@ class Scheduler {
 
  private:
   loop::Pool& pool() { return *nest_.kernel.pool; }
+
+  // Lanes of vectors that are spread over threads: enough for a row, so that short rows share a
+  // block. Rows with sums of their own go to one warp each when there are many of them.
+  int group_lanes(bool vectorize_inner) {
+    int64_t narrowest = 8, rows = 1, extent = vectorize_inner ? nest_.extents.back() : 1;
+    for (const loop::Buffer& buffer : nest_.kernel.buffers)
+      narrowest = std::min(narrowest, dtype_bytes(buffer.dtype));
+    for (int64_t own : nest_.extents) rows *= own;
+    if (vectorize_inner) rows /= std::max<int64_t>(extent, 1);
+    const int64_t own = target_.lanes_per_thread(narrowest);
+    const bool sums_rows =
+        contains_reduction(nest_.value) &&
+        !(vectorize_inner && reductions_depend_on(nest_.value, nest_.vars.back()));
+    if (!vectorize_inner) extent = longest_reduction();
+    int64_t most = target_.max_threads;
+    if (sums_rows && rows >= kManyTasks && extent <= kWarp * own * kWarpVectors) most = kWarp;
+    int64_t threads = 1;
+    while (threads < most && threads * own < extent) threads *= 2;
+    // No idle lanes, if whole vectors of at least a warp do.
+    if (!sums_rows && extent < kMostTaskVectors * most * own)
+      for (int64_t fewer = threads; fewer >= kWarp; fewer /= 2)
+        if (extent % (fewer * own) == 0) return static_cast<int>(fewer * own);
+    return static_cast<int>(threads * own);
+  }
+
+  int64_t longest_reduction() {
+    int64_t longest = 1;
+    loop::for_each(nest_.value, [&](Expr e) {
+      auto* reduce = std::get_if<loop::Reduce>(&e->kind);
+      if (!reduce) return;
+      int64_t trips = 1;
+      for (Expr extent : reduce->extents)
+        trips *= loop::as_int(extent) ? loop::as_int(extent)->value : 1;
+      longest = std::max(longest, trips);
+    });
+    return longest;
+  }
 
   int64_t widest_element() {
     int64_t bytes = dtype_bytes(nest_.value->dtype);
@@ -123,7 +165,12 @@ class Scheduler {
     for (int64_t extent : nest_.extents) rows *= extent;
     const bool has_reduction = contains_reduction(nest_.value);
     block_extent_ = inner_extent_;
-    if (inner_extent_ > 0 && !has_reduction && inner_extent_ >= 2 * kMinBlockVectors * lanes_) {
+    if (target_.max_threads > 0 && inner_extent_ > 0 && !has_reduction) {
+      const int64_t vectors = std::clamp<int64_t>(rows * inner_extent_ / (lanes_ * kManyTasks), 1,
+                                                  kMostTaskVectors);
+      block_extent_ = std::min(inner_extent_, vectors * lanes_);
+    } else if (inner_extent_ > 0 && !has_reduction &&
+               inner_extent_ >= 2 * kMinBlockVectors * lanes_) {
       const int64_t work = std::max<int64_t>(1, count_operations(nest_.value));
       const int64_t vectors = std::max(kMinBlockVectors, kTaskOperations / work);
       block_extent_ = std::min(inner_extent_, vectors * lanes_);
@@ -168,7 +215,9 @@ class Scheduler {
     Expr lo =
         let(body, "lo", block_ * pool().integer(block_extent_), (blocks_ - 1) * block_extent_);
     const int64_t whole = inner_extent_ / lanes_ * lanes_;
-    Expr hi = loop::min(lo + pool().integer(block_extent_), pool().integer(whole));
+    Expr hi = lo + pool().integer(block_extent_);
+    const bool is_even = whole % block_extent_ == 0;  // then a block's length is a constant
+    if (target_.max_threads == 0 || !is_even) hi = loop::min(hi, pool().integer(whole));
     emit_vector_loop(body, value, lo, hi);
     if (whole == inner_extent_) return;
     Block tail;

@@ -57,7 +57,7 @@ TEST_F(VerifyTest, Tables) {
   EXPECT_EQ(error({}), "buffer 'x' cannot have 4611686018427387903 elements");
   kernel.buffers[0].size = 64;
   kernel.add_regs({"r", DType::f32, 3, {2}});
-  EXPECT_EQ(error({}), "registers 'r' cannot have 3 lanes: expected a power of two up to 64");
+  EXPECT_EQ(error({}), "registers 'r' cannot have 3 lanes: expected a power of two up to 2048");
   kernel.regs[0] = {"r", DType::f32, 4, {1 << 10, 1 << 10}};
   EXPECT_EQ(error({}),
             "registers 'r' of shape [1024, 1024] must have positive extents and at most 65536 "
