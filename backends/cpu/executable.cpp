@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "ir/loop/text.h"
+#include "ir/program/overlap.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe::cpu {
@@ -30,27 +31,6 @@ Diag bad_value(std::string message) {
 bool overlap(const std::byte* a, size_t a_bytes, const std::byte* b, size_t b_bytes) {
   auto x = reinterpret_cast<uintptr_t>(a), y = reinterpret_cast<uintptr_t>(b);
   return a_bytes > 0 && b_bytes > 0 && x < y + b_bytes && y < x + a_bytes;
-}
-
-// Whether two buffers of a launch can be the same memory.
-bool may_overlap(const Program& program, BufferId a, BufferId b) {
-  if (a == b) return true;
-  const ProgramBuffer& x = program.buffers[static_cast<size_t>(a)];
-  const ProgramBuffer& y = program.buffers[static_cast<size_t>(b)];
-  return x.kind == BufferKind::temporary && y.kind == BufferKind::temporary && x.offset >= 0 &&
-         y.offset >= 0 && x.offset < y.offset + y.num_bytes && y.offset < x.offset + x.num_bytes;
-}
-
-bool is_noalias(const Program& program, const loop::Kernel& kernel, const KernelLaunch& launch) {
-  std::vector<bool> is_written;
-  for (const loop::Buffer& buffer : kernel.buffers)
-    if (buffer.space == loop::Space::global) is_written.push_back(buffer.is_written);
-  for (size_t i = 0; i < launch.buffers.size(); ++i)
-    for (size_t j = i + 1; j < launch.buffers.size(); ++j)
-      if ((is_written[i] || is_written[j]) &&
-          may_overlap(program, launch.buffers[i], launch.buffers[j]))
-        return false;
-  return true;
 }
 
 template <class F>
@@ -82,13 +62,11 @@ Result<std::unique_ptr<Executable>> CpuExecutable::create(const Program& program
 
 Status CpuExecutable::make_steps(const Program& program, const CompileOptions& options, Isa isa,
                                  ObjectCache& cache) {
-  std::vector<bool> is_used(program.kernels.size()), noalias(program.kernels.size(), true);
+  std::vector<bool> is_used(program.kernels.size());
+  const std::vector<bool> noalias = noalias_kernels(program);
   for_each_launch(program, [&](const Launch& launch) {
     auto* kernel = std::get_if<KernelLaunch>(&launch.kind);
-    if (!kernel) return;
-    auto index = static_cast<size_t>(kernel->kernel);
-    is_used[index] = true;
-    if (!is_noalias(program, program.kernels[index], *kernel)) noalias[index] = false;
+    if (kernel) is_used[static_cast<size_t>(kernel->kernel)] = true;
   });
   std::vector<KernelSource> sources;
   function_of_.assign(program.kernels.size(), -1);

@@ -7,31 +7,11 @@
 
 #include "ir/loop/expand_math.h"
 #include "ir/loop/text.h"
+#include "ir/program/overlap.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe::wasm {
 namespace {
-
-// Whether two buffers of a launch can be the same memory.
-bool may_overlap(const Program& program, BufferId a, BufferId b) {
-  if (a == b) return true;
-  const ProgramBuffer& x = program.buffers[static_cast<size_t>(a)];
-  const ProgramBuffer& y = program.buffers[static_cast<size_t>(b)];
-  return x.kind == BufferKind::temporary && y.kind == BufferKind::temporary && x.offset >= 0 &&
-         y.offset >= 0 && x.offset < y.offset + y.num_bytes && y.offset < x.offset + x.num_bytes;
-}
-
-bool is_noalias(const Program& program, const loop::Kernel& kernel, const KernelLaunch& launch) {
-  std::vector<bool> is_written;
-  for (const loop::Buffer& buffer : kernel.buffers)
-    if (buffer.space == loop::Space::global) is_written.push_back(buffer.is_written);
-  for (size_t i = 0; i < launch.buffers.size(); ++i)
-    for (size_t j = i + 1; j < launch.buffers.size(); ++j)
-      if ((is_written[i] || is_written[j]) &&
-          may_overlap(program, launch.buffers[i], launch.buffers[j]))
-        return false;
-  return true;
-}
 
 Instr constant(int64_t value) { return {.op = Op::i32_const, .low = static_cast<uint64_t>(value)}; }
 
@@ -64,14 +44,12 @@ class ProgramEmitter {
 
  private:
   Status emit_kernels() {
-    std::vector<bool> is_used(program_.kernels.size()), noalias(program_.kernels.size(), true);
+    std::vector<bool> is_used(program_.kernels.size());
+    const std::vector<bool> noalias = noalias_kernels(program_);
     for (const auto* launches : {&program_.init, &program_.steps})
       for (const Launch& launch : *launches) {
         auto* kernel = std::get_if<KernelLaunch>(&launch.kind);
-        if (!kernel) continue;
-        auto index = static_cast<size_t>(kernel->kernel);
-        is_used[index] = true;
-        if (!is_noalias(program_, program_.kernels[index], *kernel)) noalias[index] = false;
+        if (kernel) is_used[static_cast<size_t>(kernel->kernel)] = true;
       }
     for (size_t i = 0; i < program_.kernels.size(); ++i) {
       if (!is_used[i]) continue;
