@@ -13,7 +13,8 @@
 
 namespace lathe {
 
-// Where a buffer of a call lies. Owned by the caller.
+// Where a buffer of a call lies: memory of the host or, on targets that have their own, of the
+// device. Owned by the caller.
 struct BufferView {
   std::byte* bytes = nullptr;
   size_t num_bytes = 0;
@@ -32,6 +33,9 @@ class Executable {
   // One view per program input and output, in order; sizes are checked. Not reentrant.
   virtual Status run(std::span<const BufferView> inputs, std::span<const BufferView> outputs) = 0;
   virtual const ExecutableStats& stats() const = 0;
+  // A queue of the device (a CUstream) that later runs are put into without waiting for them; null:
+  // one of the executable's own, and run waits. Targets without queues ignore it.
+  virtual void set_stream(void* stream) { (void)stream; }
   // Seconds of each step of the last run with timing on, in the order of program.steps; empty when
   // off.
   virtual std::vector<double> step_seconds() const { return {}; }
@@ -40,6 +44,10 @@ class Executable {
 
 struct CompileOptions {
   int threads = 1;
+  // torch.compile's mode "reduce-overhead": launches are recorded once and replayed as one, for
+  // which inputs and outputs are copied to and from buffers of the executable. Not every target has
+  // such launches.
+  bool reduce_overhead = false;
   // The bytes of a weight by name, asked for during compile; those of weights that steps read in
   // place must stay valid while the executable lives. `release_weight` is called for each other one
   // when it is packed.

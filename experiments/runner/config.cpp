@@ -189,7 +189,7 @@ Status read_passes(Reader& r, const Member& member) {
 }
 
 Status read_targets(Reader& r, const Member& member) {
-  static const std::vector<std::string> kTargets = {"cpu", "wasm", "interp"};
+  static const std::vector<std::string> kTargets = {"cpu", "cuda", "wasm", "interp"};
   std::vector<std::string>& targets = r.config.targets;
   targets.clear();
   LATHE_TRY(std::vector<Value> values, one_or_more(r, member));

@@ -132,7 +132,7 @@ const std::vector<FlagHelp>& config_flags() {
       {"passes", "pipeline text, or NAME=PIPELINE, given several times to compare"},
       {"targets", "cpu, wasm, interp"},
       {"threads", "numbers of threads, such as 1,2"},
-      {"isa", "avx2, avx512, simd128, relaxed; the best there is unless given"},
+      {"isa", "avx2, avx512, sm_90, simd128, relaxed; the best there is unless given"},
       {"dtype", "f32, f64, f16, bf16; the model's own unless given"},
       {"numerics", "default, or strict: the same bits on every target"},
       {"mode", "torch.compile's word"},

@@ -58,10 +58,10 @@ LATHE_EXPORT int32_t lathe_abi_version(void);
 /* Loads and compiles. `path`: .pt2, model JSON (.gz) or .lathe text. `options`: a JSON object, or
  * null, with any of
  *   "weights": "file" (default) or "random:SEED"
- *   "target":  "cpu" (default), "wasm" (in Node)
+ *   "target":  "cpu" (default), "cuda", "wasm" (in Node)
  *   "threads": a number (default: every core)
  *   "numerics": "default", or "strict": the same bits on every target
- *   "isa":     "avx512", "avx2", "relaxed", "simd128" (default: the best of this machine)
+ *   "isa":     "avx512", "avx2", "sm_90", "relaxed", "simd128" (default: the best of this machine)
  *   "passes":  pipeline text (default: "default")
  *   "dims":    {"s0": 8}: sizes of symbolic dims (default: the exporter's example)
  * Never null but when memory is out; ask lathe_error whether it worked. Weights are read from the

@@ -82,7 +82,8 @@ int run(const CompileArguments& arguments, const std::string& command_line) {
   BuildFailure failure;
   Result<std::string> bytes = emit(*loaded, arguments.emit, failure);
   if (!bytes.ok()) return report(bytes.error(), failure.locs, failure.reproducer);
-  bool is_binary = arguments.emit == "object" || arguments.emit == "wasm";
+  bool is_binary = arguments.emit == "object" || arguments.emit == "wasm" ||
+                   arguments.emit == "cubin";
   if (arguments.output.empty() && is_binary && isatty(STDOUT_FILENO) != 0)
     return report(
         {code::kBadValue, Loc::unknown(), "machine code is not for a terminal; give -o FILE"},
@@ -104,7 +105,8 @@ void add_compile(CLI::App& app, Session& session) {
   auto arguments = std::make_shared<CompileArguments>();
   arguments->model.add_to(*command);
   command->add_option("--emit", arguments->emit,
-                      "graph, loops; cpu: llvm, asm, object; wasm: wasm, wat, layout");
+                      "graph, loops; cpu: llvm, asm, object; cuda: cuda, ptx, cubin, sass; "
+                      "wasm: wasm, wat, layout");
   command->add_option("-o,--output", arguments->output, "a file; standard output unless given");
   command->callback([arguments, &session] {
     session.action = [arguments, &session] { return run(*arguments, session.command_line); };

@@ -1,6 +1,7 @@
 // lathe doctor: what this machine offers, and what is missing.
 #include <fmt/format.h>
 
+#include "backends/cuda/device/backend.h"
 #include "backends/wasm/node/backend.h"
 #include "frontend/cli/command.h"
 #include "frontend/cli/format.h"
@@ -19,7 +20,7 @@ namespace {
 // "ok" or the reason why a target cannot be used.
 std::string state_of(const std::string& target, const std::string& isa, bool color) {
   Result<std::unique_ptr<Backend>> backend = make_backend(target, isa);
-  Status runs = target == "wasm" ? check_wasm(isa) : Status(Ok{});
+  Status runs = target == "wasm" ? check_wasm(isa) : target == "cuda" ? check_cuda() : Status(Ok{});
   if (backend.ok() && runs.ok()) return styled("ok", Style::good, color);
   const Diag& why = backend.ok() ? runs.error() : backend.error();
   return styled("no", Style::bad, color) + "  " + why.message;
@@ -39,6 +40,10 @@ int run() {
     const std::string& target = find_target(isa)->name;
     table.add({target + ", " + isa, state_of(target, isa, color)});
   }
+  for (const CudaPart& part : cuda_parts())
+    table.add({"  " + part.name, part.found.ok() ? *part.found
+                                                 : styled("no", Style::bad, color) + "  " +
+                                                       part.found.error().message});
   table.add({"interp", styled("ok", Style::good, color) + "  slow and exact, the check's word"});
   table.add({"ops", format_count(static_cast<int64_t>(builtin_registry().rows().size()))});
   table.add({"passes", format_count(static_cast<int64_t>(builtin_passes().size()))});

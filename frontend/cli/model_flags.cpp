@@ -16,7 +16,7 @@ void ModelFlags::add_to(CLI::App& command) {
   command.add_option("--dims", dims, "sizes of symbolic dims, such as s0=8");
   command.add_option("--target", target, "cpu or wasm");
   command.add_option("--isa", isa,
-                     "avx2, avx512, simd128, relaxed; the best there is unless given");
+                     "avx2, avx512, sm_90, simd128, relaxed; the best there is unless given");
   command.add_option("--threads", threads, "every core unless given")->check(CLI::Range(1, 1024));
   command.add_option("--numerics", numerics, "default, or strict: the same bits on every target");
   command.add_option("--passes", passes, "pipeline text; `lathe list passes` shows the words");

@@ -4,15 +4,17 @@
 #include <fmt/format.h>
 
 #include "backends/cpu/backend.h"
+#include "backends/cuda/device/backend.h"
 #include "backends/wasm/node/backend.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
 
-std::vector<std::string> backend_names() { return {"cpu", "wasm"}; }
+std::vector<std::string> backend_names() { return {"cpu", "cuda", "wasm"}; }
 
 Result<std::unique_ptr<Backend>> make_backend(const std::string& target, const std::string& isa) {
   if (target == "cpu") return make_cpu_backend(isa);
+  if (target == "cuda") return make_cuda_backend(isa);
   if (target == "wasm") return make_wasm_backend(isa);
   std::string near = nearest(target, backend_names());
   return Diag{

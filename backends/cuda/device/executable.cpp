@@ -1,0 +1,394 @@
+// Binding and running of programs on a GPU.
+//
+// Everything goes through one stream in order. A call allocates nothing once the memory that its
+// host inputs and outputs pass through is there.
+#include "backends/cuda/device/executable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <cstring>
+
+#include "backends/cuda/device/libraries.h"
+#include "backends/cuda/device/nvrtc.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe::cuda {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kAlignment = 256;
+constexpr size_t kPortAlignment = 16;  // what the widest access of a thread needs
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+size_t align_up(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+CUdeviceptr as_device(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
+
+Diag bad_value(std::string message) {
+  return Diag{code::kBadValue, Loc::unknown(), std::move(message)};
+}
+
+bool overlap(CUdeviceptr a, size_t a_bytes, CUdeviceptr b, size_t b_bytes) {
+  return a_bytes > 0 && b_bytes > 0 && a < b + b_bytes && b < a + a_bytes;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Executable>> CudaExecutable::create(const Program& program,
+                                                           const CompileOptions& options,
+                                                           const Target& target) {
+  LATHE_DO(verify(program));
+  LATHE_TRY(const Device* device, Device::open());
+  LATHE_DO(device->use());
+  std::unique_ptr<CudaExecutable> executable(new CudaExecutable(*device));
+  executable->name_ = program.name;
+  executable->is_captured_ = options.reduce_overhead;
+  Clock::time_point start = Clock::now();
+  LATHE_DO(device->check(device->api().create_stream(&executable->own_stream_, 0),
+                         "making a stream"));
+  LATHE_DO(executable->load_code(program, target));
+  executable->stats_.codegen_ms = 1e3 * seconds_since(start);
+  start = Clock::now();
+  LATHE_DO(executable->place_buffers(program));
+  LATHE_DO(executable->run_init(program, options));
+  executable->stats_.init_ms = 1e3 * seconds_since(start);
+  return std::unique_ptr<Executable>(std::move(executable));
+}
+
+CudaExecutable::~CudaExecutable() {
+  const DriverApi& api = device_.api();
+  if (!device_.use().ok()) return;
+  if (own_stream_) api.synchronize(own_stream_);
+  if (graph_) api.destroy_exec(graph_);
+  if (module_) api.unload_module(module_);
+  if (own_stream_) api.destroy_stream(own_stream_);
+}
+
+// ---- compilation --------------------------------------------------------------------------------
+
+Status CudaExecutable::load_code(const Program& program, const Target& target) {
+  LATHE_TRY(ProgramSource source, emit_program(program, target));
+  // Machine code of the target runs on later devices of its generation; others compile PTX.
+  bool is_own = fmt::format("sm_{}", device_.capability() / 10 * 10) == target.isa;
+  bool has_kernels = std::any_of(source.symbols.begin(), source.symbols.end(),
+                                 [](const std::string& symbol) { return !symbol.empty(); });
+  if (has_kernels) {
+    LATHE_TRY(std::string code, compile_cuda(source.text, target.isa,
+                                             is_own ? CodeKind::cubin : CodeKind::ptx));
+    LATHE_DO(device_.check(device_.api().load_module(&module_, code.c_str()),
+                           "loading the kernels of '" + name_ + "'"));
+  }
+  for (const Launch& launch : program.init) {
+    LATHE_TRY(Step step, make_step(program, source, launch));
+    init_.push_back(std::move(step));
+  }
+  for (const Launch& launch : program.steps) {
+    LATHE_TRY(Step step, make_step(program, source, launch));
+    steps_.push_back(std::move(step));
+  }
+  return Ok{};
+}
+
+Result<CudaExecutable::Step> CudaExecutable::make_step(const Program& program,
+                                                       const ProgramSource& source,
+                                                       const Launch& launch) {
+  Step step;
+  step.label = launch.label;
+  step.buffers = launch.buffers();
+  if (auto* kernel = std::get_if<KernelLaunch>(&launch.kind)) {
+    auto index = static_cast<size_t>(kernel->kernel);
+    step.shape = source.shapes[index];
+    LATHE_DO(device_.check(
+        device_.api().function(&step.function, module_, source.symbols[index].c_str()),
+        "finding kernel '" + source.symbols[index] + "'"));
+  } else if (auto* library = std::get_if<LibraryLaunch>(&launch.kind)) {
+    LATHE_TRY(step.library, plan_library(program, *library, device_));
+  } else if (auto* copy = std::get_if<CopyLaunch>(&launch.kind)) {
+    step.copy_bytes =
+        static_cast<size_t>(program.buffers[static_cast<size_t>(copy->source)].num_bytes);
+  } else {
+    return Diag{code::kUnavailable,
+                launch.origins.empty() ? Loc::unknown() : launch.origins.front(),
+                fmt::format("the cuda target runs kernel, library and copy launches, '{}' in "
+                            "program '{}' is another kind",
+                            launch.label, program.name)};
+  }
+  return step;
+}
+
+// ---- memory -------------------------------------------------------------------------------------
+
+Status CudaExecutable::place_buffers(const Program& program) {
+  addresses_.assign(program.buffers.size(), 0);
+  weights_.resize(program.buffers.size());
+  std::vector<bool> in_init(program.buffers.size());
+  for (const Step& step : init_)
+    for (BufferId id : step.buffers) in_init[static_cast<size_t>(id)] = true;
+
+  auto arena_bytes = align_up(static_cast<size_t>(program.arena_bytes));
+  auto init_bytes = align_up(static_cast<size_t>(program.init_arena_bytes));
+  size_t persistent_bytes = 0;
+  std::vector<size_t> offsets(program.buffers.size());
+  for (size_t i = 0; i < program.buffers.size(); ++i) {
+    const ProgramBuffer& b = program.buffers[i];
+    if (b.kind == BufferKind::temporary && b.offset >= 0) {
+      offsets[i] = static_cast<size_t>(b.offset);
+      continue;
+    }
+    bool is_kept = b.kind == BufferKind::persistent || b.kind == BufferKind::constant;
+    if (!is_kept && b.kind != BufferKind::temporary) continue;
+    size_t& total = is_kept ? persistent_bytes : in_init[i] ? init_bytes : arena_bytes;
+    offsets[i] = total;
+    total += align_up(static_cast<size_t>(b.num_bytes));
+  }
+  LATHE_TRY(arena_, DeviceMemory::allocate(device_, arena_bytes, "the arena"));
+  LATHE_TRY(init_arena_, DeviceMemory::allocate(device_, init_bytes, "the arena of init"));
+  LATHE_TRY(persistent_, DeviceMemory::allocate(device_, persistent_bytes, "packed weights"));
+  for (size_t i = 0; i < program.buffers.size(); ++i) {
+    const ProgramBuffer& b = program.buffers[i];
+    if (b.kind == BufferKind::temporary)
+      addresses_[i] = (in_init[i] ? init_arena_ : arena_).address() + offsets[i];
+    if (b.kind == BufferKind::persistent || b.kind == BufferKind::constant)
+      addresses_[i] = persistent_.address() + offsets[i];
+    if (!b.bytes.empty())
+      LATHE_DO(copy(addresses_[i], as_device(b.bytes.data()), b.bytes.size(), "a constant"));
+  }
+  stats_.persistent_bytes = static_cast<int64_t>(persistent_bytes);
+  stats_.arena_bytes = static_cast<int64_t>(arena_bytes);
+
+  auto port = [&](BufferId id) {
+    const ProgramBuffer& b = program.buffers[static_cast<size_t>(id)];
+    return Port{id, b.name, static_cast<size_t>(b.num_bytes), true, {}};
+  };
+  for (BufferId id : program.inputs) inputs_.push_back(port(id));
+  for (BufferId id : program.outputs) {
+    bool is_repeat = std::any_of(outputs_.begin(), outputs_.end(),
+                                 [&](const Port& earlier) { return earlier.id == id; });
+    outputs_.push_back(port(id));
+    outputs_.back().is_made_in_place =
+        !is_repeat && program.buffers[static_cast<size_t>(id)].kind == BufferKind::output;
+  }
+  return Ok{};
+}
+
+Status CudaExecutable::copy(CUdeviceptr to, CUdeviceptr from, size_t num_bytes,
+                            const std::string& what) {
+  if (num_bytes == 0 || to == from) return Ok{};
+  CUstream stream = stream_ ? stream_ : own_stream_;
+  return device_.check(device_.api().copy(to, from, num_bytes, stream), "copying " + what);
+}
+
+Status CudaExecutable::upload(const ProgramBuffer& buffer, BufferId id,
+                              const CompileOptions& options) {
+  if (!options.weight)
+    return Diag{code::kMissingWeight, Loc::unknown(),
+                fmt::format("weight '{}' has no source", buffer.weight)};
+  LATHE_TRY(BufferView view, options.weight(buffer.weight));
+  auto num_bytes = static_cast<size_t>(buffer.num_bytes);
+  if (view.num_bytes != num_bytes || (!view.bytes && num_bytes > 0))
+    return bad_value(fmt::format("weight '{}' has {} bytes, expected {}", buffer.weight,
+                                 view.num_bytes, num_bytes));
+  DeviceMemory& memory = weights_[static_cast<size_t>(id)];
+  LATHE_TRY(memory, DeviceMemory::allocate(device_, num_bytes, "a weight"));
+  address(id) = memory.address();
+  LATHE_DO(copy(memory.address(), as_device(view.bytes), num_bytes, "a weight"));
+  // The bytes may go away now.
+  LATHE_DO(device_.check(device_.api().synchronize(own_stream_), "copying a weight"));
+  if (options.release_weight) options.release_weight(buffer.weight);
+  return Ok{};
+}
+
+// Weights that only init reads are on the device from their first to their last launch.
+Status CudaExecutable::run_init(const Program& program, const CompileOptions& options) {
+  constexpr int kAlways = INT_MAX;
+  std::vector<int> last_use(program.buffers.size(), -1);
+  for (size_t i = 0; i < init_.size(); ++i)
+    for (BufferId id : init_[i].buffers) last_use[static_cast<size_t>(id)] = static_cast<int>(i);
+  for (const Step& step : steps_)
+    for (BufferId id : step.buffers) last_use[static_cast<size_t>(id)] = kAlways;
+  for (BufferId id : program.outputs) last_use[static_cast<size_t>(id)] = kAlways;
+  auto is_weight = [&](BufferId id) {
+    return program.buffers[static_cast<size_t>(id)].kind == BufferKind::weight;
+  };
+  for (size_t id = 0; id < program.buffers.size(); ++id)
+    if (is_weight(static_cast<BufferId>(id)) && last_use[id] == kAlways)
+      LATHE_DO(upload(program.buffers[id], static_cast<BufferId>(id), options));
+  for (size_t i = 0; i < init_.size(); ++i) {
+    for (BufferId id : init_[i].buffers)
+      if (is_weight(id) && address(id) == 0)
+        LATHE_DO(upload(program.buffers[static_cast<size_t>(id)], id, options));
+    LATHE_DO(execute(init_[i], own_stream_));
+    for (BufferId id : init_[i].buffers) {
+      if (!is_weight(id) || last_use[static_cast<size_t>(id)] != static_cast<int>(i)) continue;
+      LATHE_DO(device_.check(device_.api().synchronize(own_stream_),
+                             "preparing weights with " + init_[i].label));
+      address(id) = 0;
+      weights_[static_cast<size_t>(id)] = DeviceMemory();
+    }
+  }
+  LATHE_DO(device_.check(device_.api().synchronize(own_stream_), "preparing weights"));
+  init_arena_ = DeviceMemory();
+  init_.clear();
+  return Ok{};
+}
+
+// ---- calls --------------------------------------------------------------------------------------
+
+Status CudaExecutable::check_ports(std::span<const BufferView> views,
+                                   const std::vector<Port>& ports, const char* what) const {
+  if (views.size() != ports.size())
+    return bad_value(fmt::format("program '{}' has {} {}s, got {}", name_, ports.size(), what,
+                                 views.size()));
+  for (size_t i = 0; i < views.size(); ++i) {
+    if (views[i].num_bytes == ports[i].num_bytes && (views[i].bytes || ports[i].num_bytes == 0))
+      continue;
+    return bad_value(fmt::format("{} {} '{}' has {} bytes, expected {}", what, i, ports[i].name,
+                                 views[i].num_bytes, ports[i].num_bytes));
+  }
+  return Ok{};
+}
+
+bool CudaExecutable::is_usable(const BufferView& view) const {
+  if (reinterpret_cast<uintptr_t>(view.bytes) % kPortAlignment != 0) return false;
+  unsigned type = 0;
+  CUresult known = device_.api().pointer_attribute(&type, kPointerMemoryType,
+                                                   as_device(view.bytes));
+  return known == kCudaSuccess && type == kMemoryDevice;
+}
+
+Status CudaExecutable::stage(Port& port) {
+  if (port.staging.num_bytes() == 0) {
+    LATHE_TRY(port.staging, DeviceMemory::allocate(device_, port.num_bytes, "'" + port.name + "'"));
+  }
+  address(port.id) = port.staging.address();
+  return Ok{};
+}
+
+// A graph has the addresses of its first run: then all goes through memory of our own.
+Status CudaExecutable::bind_ports(std::span<const BufferView> inputs,
+                                  std::span<const BufferView> outputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    Port& port = inputs_[i];
+    address(port.id) = as_device(inputs[i].bytes);
+    if (port.num_bytes == 0 || (!is_captured_ && is_usable(inputs[i]))) continue;
+    LATHE_DO(stage(port));
+    LATHE_DO(copy(address(port.id), as_device(inputs[i].bytes), port.num_bytes,
+                  "input '" + port.name + "'"));
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Port& port = outputs_[i];
+    if (!port.is_made_in_place) continue;
+    address(port.id) = as_device(outputs[i].bytes);
+    bool is_apart = !is_captured_ && is_usable(outputs[i]);
+    for (const BufferView& input : inputs)
+      is_apart = is_apart && !overlap(address(port.id), port.num_bytes, as_device(input.bytes),
+                                      input.num_bytes);
+    if (port.num_bytes > 0 && !is_apart) LATHE_DO(stage(port));
+  }
+  return Ok{};
+}
+
+Status CudaExecutable::run(std::span<const BufferView> inputs,
+                           std::span<const BufferView> outputs) {
+  LATHE_DO(check_ports(inputs, inputs_, "input"));
+  LATHE_DO(check_ports(outputs, outputs_, "output"));
+  LATHE_DO(device_.use());
+  stream_ = caller_stream_ ? caller_stream_ : own_stream_;
+  LATHE_DO(bind_ports(inputs, outputs));
+  step_seconds_.clear();
+  LATHE_DO(is_timing_ ? time_all(stream_) : is_captured_ ? replay() : execute_all(stream_));
+  for (size_t i = 0; i < outputs.size(); ++i)
+    LATHE_DO(copy(as_device(outputs[i].bytes), address(outputs_[i].id), outputs[i].num_bytes,
+                  "output '" + outputs_[i].name + "'"));
+  if (caller_stream_) return Ok{};
+  return device_.check(device_.api().synchronize(stream_), "running '" + name_ + "'");
+}
+
+Status CudaExecutable::execute(const Step& step, CUstream stream) {
+  if (step.library) {
+    std::vector<CUdeviceptr> buffers;
+    for (BufferId id : step.buffers) buffers.push_back(address(id));
+    return step.library(stream, buffers);
+  }
+  if (!step.function)
+    return device_.check(
+        step.copy_bytes == 0
+            ? kCudaSuccess
+            : device_.api().copy(address(step.buffers[1]), address(step.buffers[0]),
+                                 step.copy_bytes, stream),
+        step.label);
+  if (step.shape.tasks == 0) return Ok{};
+  constexpr size_t kInline = 32;
+  void* inline_params[kInline];
+  std::vector<void*> more;
+  void** params = inline_params;
+  if (step.buffers.size() > kInline) {
+    more.resize(step.buffers.size());
+    params = more.data();
+  }
+  for (size_t i = 0; i < step.buffers.size(); ++i) params[i] = &address(step.buffers[i]);
+  return device_.check(
+      device_.api().launch(step.function, static_cast<unsigned>(step.shape.blocks()), 1, 1,
+                           static_cast<unsigned>(step.shape.threads),
+                           static_cast<unsigned>(step.shape.groups), 1, 0, stream, params, nullptr),
+      "launching " + step.label);
+}
+
+Status CudaExecutable::execute_all(CUstream stream) {
+  for (const Step& step : steps_) LATHE_DO(execute(step, stream));
+  return Ok{};
+}
+
+Status CudaExecutable::time_all(CUstream stream) {
+  const DriverApi& api = device_.api();
+  std::vector<CUevent> events(steps_.size() + 1, nullptr);
+  auto measure = [&]() -> Status {
+    for (CUevent& event : events) LATHE_DO(device_.check(api.create_event(&event, 0), "timing"));
+    LATHE_DO(device_.check(api.record_event(events[0], stream), "timing"));
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      LATHE_DO(execute(steps_[i], stream));
+      LATHE_DO(device_.check(api.record_event(events[i + 1], stream), "timing"));
+    }
+    LATHE_DO(device_.check(api.synchronize(stream), "running '" + name_ + "'"));
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      float milliseconds = 0;
+      LATHE_DO(device_.check(api.elapsed(&milliseconds, events[i], events[i + 1]), "timing"));
+      step_seconds_.push_back(1e-3 * static_cast<double>(milliseconds));
+    }
+    return Ok{};
+  };
+  Status status = measure();
+  for (CUevent event : events)
+    if (event) api.destroy_event(event);
+  return status;
+}
+
+// Records the launches when there is no recording yet.
+Status CudaExecutable::replay() {
+  const DriverApi& api = device_.api();
+  if (!graph_ && !steps_.empty()) {
+    LATHE_DO(device_.check(api.synchronize(stream_), "running '" + name_ + "'"));
+    LATHE_DO(execute_all(own_stream_));  // what libraries do once is done before the recording
+    LATHE_DO(device_.check(api.synchronize(own_stream_), "running '" + name_ + "'"));
+    LATHE_DO(device_.check(api.begin_capture(own_stream_, kCaptureThreadLocal), "recording"));
+    Status recorded = execute_all(own_stream_);
+    CUgraph graph = nullptr;
+    Status ended = device_.check(api.end_capture(own_stream_, &graph), "recording");
+    LATHE_DO(recorded);
+    LATHE_DO(ended);
+    Status made = device_.check(api.instantiate(&graph_, graph, 0), "making a graph");
+    api.destroy_graph(graph);
+    LATHE_DO(made);
+  }
+  if (!graph_) return Ok{};
+  return device_.check(api.launch_graph(graph_, stream_), "replaying '" + name_ + "'");
+}
+
+}  // namespace lathe::cuda

@@ -1,0 +1,317 @@
+// Matrix products through cuBLASLt.
+//
+// cuBLASLt thinks in columns: a row-major product D = A B is asked for as its transpose, B' A',
+// whose columns are D's rows. A bias over D's columns is then one over its rows, which is what the
+// library's epilogue adds.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+
+#include "backends/cuda/device/cublas_lt_api.h"
+#include "backends/cuda/device/libraries.h"
+#include "backends/cuda/device/library.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe::cuda {
+namespace {
+
+constexpr size_t kWorkspaceBytes = 64 << 20;
+constexpr int64_t kMostAlignment = 16;  // what a caller's memory has at least
+
+struct CublasLt {
+  CublasLtApi api;
+  CublasHandle handle = nullptr;
+  DeviceMemory workspace;  // of all products: they follow each other in one stream
+};
+
+Diag failed(int status, const std::string& what) {
+  return Diag{code::kUnavailable, Loc::unknown(),
+              fmt::format("cuBLASLt failed to {} (status {})", what, status)};
+}
+
+Status check(int status, const std::string& what) {
+  if (status == 0) return Ok{};
+  return failed(status, what);
+}
+
+Status find_all(const Library& library, CublasLtApi& api) {
+  LATHE_DO(library.find(api.create, "cublasLtCreate"));
+  LATHE_DO(library.find(api.create_desc, "cublasLtMatmulDescCreate"));
+  LATHE_DO(library.find(api.destroy_desc, "cublasLtMatmulDescDestroy"));
+  LATHE_DO(library.find(api.set_desc, "cublasLtMatmulDescSetAttribute"));
+  LATHE_DO(library.find(api.create_layout, "cublasLtMatrixLayoutCreate"));
+  LATHE_DO(library.find(api.destroy_layout, "cublasLtMatrixLayoutDestroy"));
+  LATHE_DO(library.find(api.set_layout, "cublasLtMatrixLayoutSetAttribute"));
+  LATHE_DO(library.find(api.create_preference, "cublasLtMatmulPreferenceCreate"));
+  LATHE_DO(library.find(api.destroy_preference, "cublasLtMatmulPreferenceDestroy"));
+  LATHE_DO(library.find(api.set_preference, "cublasLtMatmulPreferenceSetAttribute"));
+  LATHE_DO(library.find(api.heuristic, "cublasLtMatmulAlgoGetHeuristic"));
+  return library.find(api.matmul, "cublasLtMatmul");
+}
+
+// Opened once for each process.
+Result<const CublasLt*> open_cublas_lt(const Device& device) {
+  static std::mutex mutex;
+  static std::unique_ptr<CublasLt> opened;
+  std::lock_guard lock(mutex);
+  if (opened) return opened.get();
+  LATHE_TRY(const Library* library,
+            Library::open({"libcublasLt.so.13", "libcublasLt.so.12"}, "cuBLASLt"));
+  auto made = std::make_unique<CublasLt>();
+  LATHE_DO(find_all(*library, made->api));
+  LATHE_DO(check(made->api.create(&made->handle), "start"));
+  LATHE_TRY(made->workspace,
+            DeviceMemory::allocate(device, kWorkspaceBytes, "cuBLASLt's workspace"));
+  opened = std::move(made);
+  return opened.get();
+}
+
+Result<int> cublas_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return static_cast<int>(kReal32F);
+    case DType::f64:
+      return static_cast<int>(kReal64F);
+    case DType::f16:
+      return static_cast<int>(kReal16F);
+    case DType::bf16:
+      return static_cast<int>(kReal16Bf);
+    default:
+      return Diag{code::kUnavailable, Loc::unknown(),
+                  fmt::format("cuBLASLt has no products of {}", dtype_name(dtype))};
+  }
+}
+
+// An operand of the launch: element (batch, row, column) lies at offset + batch strides + row *
+// row_stride + column * column_stride.
+struct Operand {
+  size_t position = 0;  // in the launch's buffers
+  DType dtype = DType::f32;
+  int64_t offset = 0, row_stride = 0, column_stride = 0;
+  std::vector<int64_t> batch;
+};
+
+struct Sizes {
+  const LibraryLaunch& launch;
+  const std::vector<int64_t>* find(const std::string& name) const {
+    for (const auto& [key, values] : launch.sizes)
+      if (key == name) return &values;
+    return nullptr;
+  }
+  int64_t one(const std::string& name) const {
+    const std::vector<int64_t>* values = find(name);
+    return values && !values->empty() ? values->front() : 0;
+  }
+};
+
+// One library call for each element of the outer batch dims; the innermost is the library's.
+class Matmul {
+ public:
+  Matmul(const CublasLt& library) : library_(library) {}
+  ~Matmul() {
+    const CublasLtApi& api = library_.api;
+    for (MatrixLayout layout : {a_, b_, c_, d_})
+      if (layout) api.destroy_layout(layout);
+    if (desc_) api.destroy_desc(desc_);
+  }
+  Matmul(const Matmul&) = delete;
+
+  Status plan(const Program& program, const LibraryLaunch& launch);
+  Status run(CUstream stream, std::span<const CUdeviceptr> buffers);
+
+ private:
+  Result<Operand> operand(const Program& program, const LibraryLaunch& launch,
+                          const std::string& name, size_t position);
+  Status make_desc(const LibraryLaunch& launch, bool swaps_left, bool swaps_right);
+  // The transpose of rows x columns; `is_transposed`: its rows lie side by side, not its columns.
+  Status make_layout(MatrixLayout& layout, const Operand& from, int64_t rows, int64_t columns,
+                     bool& is_transposed);
+  Status choose();
+  int64_t alignment(const Operand& operand) const;
+
+  const CublasLt& library_;
+  MatmulDesc desc_ = nullptr;
+  MatrixLayout a_ = nullptr, b_ = nullptr, c_ = nullptr, d_ = nullptr;
+  Operand left_, right_, result_, residual_;  // A, B, D and what is added
+  std::vector<int64_t> extents_;              // of the batch
+  bool has_residual_ = false, has_bias_ = false;
+  size_t bias_position_ = 0;
+  int64_t bias_offset_ = 0;
+  DType dtype_ = DType::f32;
+  MatmulHeuristic algorithm_{};
+};
+
+Result<Operand> Matmul::operand(const Program& program, const LibraryLaunch& launch,
+                                const std::string& name, size_t position) {
+  const std::vector<int64_t>* sizes = Sizes{launch}.find(name);
+  LATHE_CHECK(sizes && sizes->size() == extents_.size() + 3 && position < launch.buffers.size(),
+              "a product without operand " + name);
+  Operand result;
+  result.position = position;
+  result.dtype = program.buffers[static_cast<size_t>(launch.buffers[position])].type.dtype;
+  result.offset = sizes->front();
+  result.batch.assign(sizes->begin() + 1, sizes->end() - 2);
+  result.row_stride = (*sizes)[sizes->size() - 2];
+  result.column_stride = sizes->back();
+  return result;
+}
+
+Status Matmul::make_layout(MatrixLayout& layout, const Operand& from, int64_t rows,
+                           int64_t columns, bool& is_transposed) {
+  LATHE_TRY(int dtype, cublas_dtype(from.dtype));
+  // Rows that lie side by side are the columns of the transpose.
+  const bool has_rows = (columns == 1 || from.column_stride == 1) &&
+                        (rows == 1 || from.row_stride >= columns);
+  is_transposed = !has_rows;
+  const int64_t inner = has_rows ? columns : rows, outer = has_rows ? rows : columns;
+  const int64_t stride = has_rows ? from.row_stride : from.column_stride;
+  const int64_t leading = outer == 1 ? inner : stride;
+  LATHE_DO(check(library_.api.create_layout(&layout, dtype, static_cast<uint64_t>(inner),
+                                            static_cast<uint64_t>(outer), leading),
+                 "describe a matrix"));
+  if (extents_.empty()) return Ok{};
+  const auto count = static_cast<int32_t>(extents_.back());
+  const int64_t distance = from.batch.back();
+  LATHE_DO(check(library_.api.set_layout(layout, kLayoutBatch, &count, sizeof count),
+                 "describe a batch"));
+  return check(library_.api.set_layout(layout, kLayoutBatchStride, &distance, sizeof distance),
+               "describe a batch");
+}
+
+Status Matmul::make_desc(const LibraryLaunch& launch, bool swaps_left, bool swaps_right) {
+  const bool is_double = dtype_ == DType::f64;
+  const CublasLtApi& api = library_.api;
+  LATHE_DO(check(api.create_desc(&desc_, is_double ? kCompute64F : kCompute32F,
+                                 is_double ? kReal64F : kReal32F),
+                 "describe a product"));
+  const int32_t left = swaps_left ? kTransposed : kNotTransposed;
+  const int32_t right = swaps_right ? kTransposed : kNotTransposed;
+  LATHE_DO(check(api.set_desc(desc_, kDescTransA, &left, sizeof left), "describe a product"));
+  LATHE_DO(check(api.set_desc(desc_, kDescTransB, &right, sizeof right), "describe a product"));
+  uint32_t epilogue = 0;
+  for (const std::string& op : launch.epilogue) {
+    if (op == "bias") epilogue |= kBias;
+    if (op == "relu") epilogue |= kRelu;
+    if (op == "gelu_tanh") epilogue |= kGelu;
+  }
+  if (epilogue == 0) epilogue = kPlain;
+  return check(api.set_desc(desc_, kDescEpilogue, &epilogue, sizeof epilogue),
+               "describe an epilogue");
+}
+
+int64_t Matmul::alignment(const Operand& operand) const {
+  int64_t bits = operand.offset;
+  for (int64_t stride : operand.batch) bits |= stride;
+  if (bits == 0) return kMostAlignment;
+  return std::min(kMostAlignment, (bits & -bits) * dtype_bytes(operand.dtype));
+}
+
+Status Matmul::choose() {
+  const CublasLtApi& api = library_.api;
+  MatmulPreference preference = nullptr;
+  LATHE_DO(check(api.create_preference(&preference), "state a preference"));
+  auto ask = [&]() -> Status {
+    const uint64_t workspace = kWorkspaceBytes;
+    LATHE_DO(check(api.set_preference(preference, kPreferWorkspace, &workspace, sizeof workspace),
+                   "state a preference"));
+    const Operand& added = has_residual_ ? residual_ : result_;
+    const std::pair<int, const Operand*> operands[] = {{kPreferAlignA, &right_},
+                                                       {kPreferAlignB, &left_},
+                                                       {kPreferAlignC, &added},
+                                                       {kPreferAlignD, &result_}};
+    for (const auto& [attribute, operand] : operands) {
+      const auto bytes = static_cast<uint32_t>(alignment(*operand));
+      LATHE_DO(check(api.set_preference(preference, attribute, &bytes, sizeof bytes),
+                     "state a preference"));
+    }
+    int found = 0;
+    LATHE_DO(check(api.heuristic(library_.handle, desc_, a_, b_, c_, d_, preference, 1, &algorithm_,
+                                 &found),
+                   "find an algorithm"));
+    if (found == 0) return failed(0, "find an algorithm");
+    return Ok{};
+  };
+  Status status = ask();
+  api.destroy_preference(preference);
+  return status;
+}
+
+Status Matmul::plan(const Program& program, const LibraryLaunch& launch) {
+  const Sizes sizes{launch};
+  const int64_t m = sizes.one("m"), n = sizes.one("n"), k = sizes.one("k");
+  const std::vector<int64_t>* batch = sizes.find("batch");
+  LATHE_CHECK(batch && m > 0 && n > 0 && k > 0, "a product without sizes");
+  extents_ = *batch;
+  size_t position = 2;
+  has_bias_ = sizes.find("bias") != nullptr;
+  has_residual_ = sizes.find("residual") != nullptr;
+  LATHE_TRY(left_, operand(program, launch, "a", 0));
+  LATHE_TRY(right_, operand(program, launch, "b", 1));
+  if (has_bias_) {
+    bias_position_ = position++;
+    bias_offset_ = sizes.one("bias");
+  }
+  if (has_residual_) {
+    LATHE_TRY(residual_, operand(program, launch, "residual", position++));
+  }
+  LATHE_TRY(result_, operand(program, launch, "d", position));
+  dtype_ = result_.dtype;
+  bool swaps_a = false, swaps_b = false, swaps_c = false, swaps_d = false;
+  // The library's A is our B, and the other way round.
+  LATHE_DO(make_layout(a_, right_, k, n, swaps_a));
+  LATHE_DO(make_layout(b_, left_, m, k, swaps_b));
+  LATHE_DO(make_layout(c_, has_residual_ ? residual_ : result_, m, n, swaps_c));
+  LATHE_DO(make_layout(d_, result_, m, n, swaps_d));
+  LATHE_CHECK(!swaps_c && !swaps_d, "a product whose result is column-major");
+  LATHE_DO(make_desc(launch, swaps_a, swaps_b));
+  return choose();
+}
+
+Status Matmul::run(CUstream stream, std::span<const CUdeviceptr> buffers) {
+  const double one = 1, zero = 0;
+  const float one_f32 = 1, zero_f32 = 0;
+  const bool is_double = dtype_ == DType::f64;
+  const void* alpha = is_double ? static_cast<const void*>(&one) : &one_f32;
+  const void* none = is_double ? static_cast<const void*>(&zero) : &zero_f32;
+  if (has_bias_) {
+    const CUdeviceptr bias = buffers[bias_position_] +
+                             static_cast<CUdeviceptr>(bias_offset_ * dtype_bytes(dtype_));
+    LATHE_DO(check(library_.api.set_desc(desc_, kDescBias, &bias, sizeof bias), "set the bias"));
+  }
+  int64_t outer = 1;
+  for (size_t i = 0; i + 1 < extents_.size(); ++i) outer *= extents_[i];
+  for (int64_t i = 0; i < outer; ++i) {
+    auto at = [&](const Operand& operand) {
+      int64_t element = operand.offset, rest = i;
+      for (size_t dim = extents_.size(); dim-- > 1;) {
+        element += rest % extents_[dim - 1] * operand.batch[dim - 1];
+        rest /= extents_[dim - 1];
+      }
+      return buffers[operand.position] +
+             static_cast<CUdeviceptr>(element * dtype_bytes(operand.dtype));
+    };
+    LATHE_DO(check(library_.api.matmul(library_.handle, desc_, alpha, at(right_), a_, at(left_),
+                                       b_, has_residual_ ? alpha : none,
+                                       at(has_residual_ ? residual_ : result_), c_, at(result_),
+                                       d_, &algorithm_.algorithm, library_.workspace.address(),
+                                       kWorkspaceBytes, stream),
+                   "multiply matrices"));
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<LibraryRun> plan_matmul(const Program& program, const LibraryLaunch& launch,
+                               const Device& device) {
+  LATHE_TRY(const CublasLt* library, open_cublas_lt(device));
+  auto matmul = std::make_shared<Matmul>(*library);
+  LATHE_DO(matmul->plan(program, launch));
+  return LibraryRun([matmul](CUstream stream, std::span<const CUdeviceptr> buffers) {
+    return matmul->run(stream, buffers);
+  });
+}
+
+}  // namespace lathe::cuda

@@ -1,0 +1,245 @@
+// The function around a kernel: how it is launched, its signature, what is known of its accesses.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backends/cuda/kernel_emitter.h"
+#include "ir/loop/text.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe::cuda {
+namespace {
+
+constexpr int kBlockThreads = 256;
+constexpr int kWarp = 32;
+constexpr int kMaxGroupThreads = 1024;
+constexpr int64_t kMaxBlocks = INT32_MAX;
+
+Diag unsupported(const loop::Kernel& kernel, const std::string& message) {
+  return Diag{.code = code::kUnsupported,
+              .loc = kernel.origins.empty() ? Loc::unknown() : kernel.origins.front(),
+              .message = fmt::format("the cuda target cannot compile kernel '{}': {}", kernel.name,
+                                     message)};
+}
+
+// The lanes of a kernel's vectors, all of one number; 1 without vectors.
+struct VectorLanes {
+  int lanes = 1;
+  bool is_uniform = true;
+  void visit(Expr root) {
+    if (!root) return;
+    loop::for_each(root, [&](Expr e) { add(e->lanes); });
+  }
+  void add(int other) {
+    if (other == 1 || other == lanes) return;
+    is_uniform = is_uniform && lanes == 1;
+    lanes = std::max(lanes, other);
+  }
+  void visit(const loop::Block& block) {
+    for (const loop::Stmt& stmt : block) {
+      if (auto* loop = std::get_if<loop::For>(&stmt.kind)) visit(loop->body);
+      if (auto* branch = std::get_if<loop::If>(&stmt.kind)) {
+        visit(branch->then_body);
+        visit(branch->else_body);
+      }
+      if (auto* let = std::get_if<loop::Let>(&stmt.kind)) visit(let->value);
+      if (auto* set = std::get_if<loop::SetReg>(&stmt.kind)) visit(set->value);
+      if (auto* store = std::get_if<loop::Store>(&stmt.kind)) {
+        visit(store->value);
+        visit(store->index);
+        visit(store->mask);
+      }
+    }
+  }
+};
+
+int64_t shared_bytes(const loop::Kernel& kernel) {
+  int64_t bytes = 0;
+  for (const loop::Buffer& buffer : kernel.buffers)
+    if (buffer.space != loop::Space::global) bytes += buffer.size * dtype_bytes(buffer.dtype) + 16;
+  return bytes;
+}
+
+bool is_power_of_two(int64_t x) { return x > 0 && (x & (x - 1)) == 0; }
+
+}  // namespace
+
+Result<LaunchShape> launch_shape(const loop::Kernel& kernel, const Target& target) {
+  const loop::For* loop =
+      kernel.body.size() == 1 ? std::get_if<loop::For>(&kernel.body.front().kind) : nullptr;
+  if (!loop || loop->kind != loop::LoopKind::parallel)
+    return unsupported(kernel, "its body is not one parallel loop");
+  const loop::IntConst* lo = loop::as_int(loop->lo);
+  const loop::IntConst* hi = loop::as_int(loop->hi);
+  if (!lo || !hi || loop->step < 1)
+    return unsupported(kernel, "the bounds of its parallel loop are not constant");
+  VectorLanes vectors;
+  for (const loop::RegInfo& reg : kernel.regs) vectors.add(reg.lanes);
+  vectors.visit(kernel.body);
+  LaunchShape shape;
+  shape.lo = lo->value;
+  shape.step = loop->step;
+  shape.tasks =
+      std::max<int64_t>(0, (hi->value - lo->value + loop->step - 1) / loop->step);
+  shape.lanes = vectors.lanes;
+  if (!vectors.is_uniform || !is_power_of_two(shape.lanes))
+    return unsupported(kernel, "its vectors have lanes of different numbers");
+  int64_t narrowest = 8;
+  for (const loop::Buffer& buffer : kernel.buffers)
+    if (buffer.space == loop::Space::global)
+      narrowest = std::min(narrowest, dtype_bytes(buffer.dtype));
+  shape.lanes_a_thread = std::min(shape.lanes, target.lanes_per_thread(narrowest));
+  shape.threads = shape.lanes / shape.lanes_a_thread;
+  if (shape.threads > kMaxGroupThreads)
+    return unsupported(kernel, fmt::format("a vector of {} lanes needs more than {} threads",
+                                           shape.lanes, kMaxGroupThreads));
+  if (shape.threads <= kWarp) {
+    shape.groups = kBlockThreads / shape.threads;
+    while (shape.groups > 1 && (shape.groups / 2 >= shape.tasks ||
+                                shape.groups * shared_bytes(kernel) > kMaxSharedBytes))
+      shape.groups /= 2;
+  }
+  if (shape.groups * shared_bytes(kernel) > kMaxSharedBytes)
+    return unsupported(kernel, fmt::format("its scratch memory is {} bytes, expected at most {}",
+                                           shared_bytes(kernel), kMaxSharedBytes));
+  if (shape.blocks() > kMaxBlocks)
+    return unsupported(kernel, fmt::format("it has {} blocks, expected at most {}", shape.blocks(),
+                                           kMaxBlocks));
+  return shape;
+}
+
+Result<std::string> emit_kernel(const loop::Kernel& kernel, const std::string& symbol,
+                                const Target& target, const EmitOptions& options) {
+  LATHE_TRY(LaunchShape shape, launch_shape(kernel, target));
+  return KernelEmitter(kernel, shape, options).run(symbol);
+}
+
+KernelEmitter::KernelEmitter(const loop::Kernel& kernel, const LaunchShape& shape,
+                             const EmitOptions& options)
+    : kernel_(kernel),
+      shape_(shape),
+      options_(options),
+      ranges_(kernel_),
+      vars_(kernel.vars.size()),
+      regs_(kernel.regs.size()),
+      var_alignment_(kernel.vars.size(), 1),
+      is_read_(kernel.buffers.size()) {}
+
+Result<std::string> KernelEmitter::run(const std::string& symbol) {
+  const auto& loop = std::get<loop::For>(kernel_.body.front().kind);
+  for (const loop::Buffer& buffer : kernel_.buffers) buffers_.push_back(names_.make(buffer.name));
+  var_alignment_[loop.var.id] = loop.step & -loop.step;
+  scan(loop.body);
+  out_ = signature(symbol);
+  depth_ = 1;
+  emit_shared();
+  vars_[loop.var.id] = names_.make(kernel_.vars[loop.var.id].name);
+  std::string task = shape_.groups > 1
+                         ? fmt::format("blockIdx.x * {} + threadIdx.y", shape_.groups)
+                         : "blockIdx.x";
+  bool is_long = shape_.lo + shape_.tasks * shape_.step > INT32_MAX;
+  const char* type = is_long ? "i64" : "int";
+  if (is_long) task = fmt::format("i64(blockIdx.x){}", task.substr(10));
+  if (shape_.step != 1) task = fmt::format("({}) * {}", task, shape_.step);
+  if (shape_.lo != 0) task = fmt::format("{} + {}", shape_.lo, task);
+  line(fmt::format("const {} {} = {};", type, vars_[loop.var.id], task));
+  if (shape_.groups > 1 && shape_.tasks % shape_.groups != 0)
+    line(fmt::format("if ({} >= {}) return;", vars_[loop.var.id],
+                     shape_.lo + shape_.tasks * shape_.step));
+  if (shape_.threads > 1) {
+    line("const int thread = threadIdx.x;");
+    bool is_wide = is_blocked_ && shape_.lanes_a_thread > 1;
+    line(is_wide ? fmt::format("const int first = thread * {};", shape_.lanes_a_thread)
+                 : "const int first = thread;");
+  }
+  emit_block(loop.body);
+  out_ += "}\n";
+  if (error_) return *std::move(error_);
+  return std::move(out_);
+}
+
+std::string KernelEmitter::signature(const std::string& symbol) {
+  std::string params;
+  for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
+    const loop::Buffer& buffer = kernel_.buffers[i];
+    if (buffer.space != loop::Space::global) continue;
+    params += fmt::format("{}\n    {}{}*{} {}", params.empty() ? "" : ",",
+                          buffer.is_written ? "" : "const ", type_name(buffer.dtype),
+                          options_.is_noalias ? " __restrict__" : "", buffers_[i]);
+  }
+  return fmt::format("extern \"C\" __global__ void __launch_bounds__({})\n{}({}) {{\n",
+                     shape_.threads * shape_.groups, symbol, params);
+}
+
+void KernelEmitter::emit_shared() {
+  for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
+    const loop::Buffer& buffer = kernel_.buffers[i];
+    if (buffer.space == loop::Space::global) continue;
+    int64_t size = std::max<int64_t>(buffer.size, 1);
+    if (shape_.groups == 1) {
+      line(fmt::format("__shared__ alignas(16) {} {}[{}];", type_name(buffer.dtype), buffers_[i],
+                       size));
+      continue;
+    }
+    int64_t per_16 = 16 / dtype_bytes(buffer.dtype);
+    size = (size + per_16 - 1) / per_16 * per_16;
+    line(fmt::format("__shared__ alignas(16) {0} {1}_of_group[{2}][{3}];\n  {0}* {1} = "
+                     "{1}_of_group[threadIdx.y];",
+                     type_name(buffer.dtype), buffers_[i], shape_.groups, size));
+  }
+}
+
+// ---- what is known before the first line --------------------------------------------------------
+
+void KernelEmitter::scan(const loop::Block& block) {
+  for (const loop::Stmt& stmt : block) {
+    if (auto* loop = std::get_if<loop::For>(&stmt.kind)) {
+      int64_t start = alignment(loop->lo);
+      var_alignment_[loop->var.id] = std::min(start, loop->step & -loop->step);
+      scan_accesses(loop->lo);
+      scan_accesses(loop->hi);
+      scan(loop->body);
+    } else if (auto* branch = std::get_if<loop::If>(&stmt.kind)) {
+      scan_accesses(branch->condition);
+      scan(branch->then_body);
+      scan(branch->else_body);
+    } else if (auto* let = std::get_if<loop::Let>(&stmt.kind)) {
+      scan_accesses(let->value);
+      if (let->value->dtype != DType::i64) continue;
+      loop::VarInfo& info = kernel_.vars[let->var.id];
+      const loop::Interval range = ranges_.of(let->value);
+      info.min = range.min;
+      info.max = range.max;
+      info.kind = loop::VarKind::loop;  // its range may be relied upon
+      if (let->value->lanes == 1) var_alignment_[let->var.id] = alignment(let->value);
+    } else if (auto* set = std::get_if<loop::SetReg>(&stmt.kind)) {
+      scan_accesses(set->value);
+    } else if (auto* store = std::get_if<loop::Store>(&stmt.kind)) {
+      scan_accesses(store->index);
+      scan_accesses(store->value);
+      if (store->mask) scan_accesses(store->mask);
+      int lanes = std::max(store->value->lanes, store->mask ? store->mask->lanes : 1);
+      note_access(store->buffer, store->index, store->value->dtype, lanes);
+    }
+  }
+}
+
+void KernelEmitter::scan_accesses(Expr root) {
+  loop::for_each(root, [&](Expr e) {
+    auto* load = std::get_if<loop::Load>(&e->kind);
+    if (!load) return;
+    is_read_[load->buffer.id] = true;
+    note_access(load->buffer, load->index, e->dtype, e->lanes);
+  });
+}
+
+void KernelEmitter::note_access(loop::BufferRef, Expr index, DType, int lanes) {
+  if (lanes == 1 || index->lanes > 1) return;
+  if (alignment(index) < shape_.lanes_a_thread) is_blocked_ = false;
+}
+
+void KernelEmitter::fail(const std::string& message) {
+  if (!error_) error_ = unsupported(kernel_, message);
+}
+
+}  // namespace lathe::cuda

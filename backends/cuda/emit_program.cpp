@@ -1,0 +1,38 @@
+// Program to text.
+#include "backends/cuda/emit_program.h"
+
+#include <fmt/format.h>
+
+#include "backends/cuda/spelling.h"
+#include "ir/loop/text.h"
+#include "ir/program/overlap.h"
+
+namespace lathe::cuda {
+
+Result<ProgramSource> emit_program(const Program& program, const Target& target) {
+  ProgramSource source;
+  source.text = kPrelude;
+  source.symbols.resize(program.kernels.size());
+  source.shapes.resize(program.kernels.size());
+  for (const auto* launches : {&program.init, &program.steps})
+    for (const Launch& launch : *launches)
+      if (auto* kernel = std::get_if<KernelLaunch>(&launch.kind)) {
+        auto index = static_cast<size_t>(kernel->kernel);
+        const std::string& name = program.kernels[index].name;
+        source.symbols[index] = fmt::format("k{}_{}", index, identifier(name));
+      }
+  const std::vector<bool> noalias = noalias_kernels(program);
+  for (size_t i = 0; i < program.kernels.size(); ++i) {
+    if (source.symbols[i].empty()) continue;
+    const loop::Kernel& kernel = program.kernels[i];
+    LATHE_DO(loop::verify(kernel, true));
+    LATHE_TRY(source.shapes[i], launch_shape(kernel, target));
+    LATHE_TRY(std::string text, emit_kernel(kernel, source.symbols[i], target, {noalias[i]}));
+    const LaunchShape& shape = source.shapes[i];
+    source.text += fmt::format("\n// {} blocks of {} x {} threads\n{}", shape.blocks(),
+                               shape.threads, shape.groups, text);
+  }
+  return source;
+}
+
+}  // namespace lathe::cuda
