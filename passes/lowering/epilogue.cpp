@@ -10,7 +10,8 @@ using loop::Expr;
 Epilogue::Epilogue(KernelContext& kernel, const Node& node, BufferId out, TensorType out_type)
     : kernel_(kernel), node_(node), out_(kernel.use(out, true)), out_type_(std::move(out_type)) {}
 
-std::vector<Expr> Epilogue::rename(const Node& view, const std::vector<Expr>& index) {
+std::vector<Expr> rename_index(KernelContext& kernel, const Node& view,
+                               const std::vector<Expr>& index) {
   if (view.op->name == "permute") {
     std::vector<Expr> result;
     for (int64_t dim : view.ints_attr("dims")) {
@@ -21,9 +22,9 @@ std::vector<Expr> Epilogue::rename(const Node& view, const std::vector<Expr>& in
     return result;
   }
   // The other renaming views keep the row-major order of elements.
-  Expr position = kernel_.simplify(kernel_.flatten(index, view.operands[0].type().shape));
-  std::vector<Expr> result = kernel_.unflatten(position, view.types[0].shape);
-  for (Expr& at : result) at = kernel_.simplify(at);
+  Expr position = kernel.simplify(kernel.flatten(index, view.operands[0].type().shape));
+  std::vector<Expr> result = kernel.unflatten(position, view.types[0].shape);
+  for (Expr& at : result) at = kernel.simplify(at);
   return result;
 }
 
@@ -35,7 +36,7 @@ ResultElement Epilogue::apply(std::vector<Expr> index, Expr value) {
     for (size_t i = 1; i < body.nodes.size(); ++i) {
       Node& member = *body.nodes[i];
       if (member.op->traits.op_class == OpClass::view) {
-        index = rename(member, index);
+        index = rename_index(kernel_, member, index);
       } else {
         value = kernel_.compute(member.result(), index);
       }

@@ -7,6 +7,10 @@
 
 namespace lathe {
 
+// The index in a renaming view's result of its operand's element at `index`.
+std::vector<loop::Expr> rename_index(KernelContext& kernel, const Node& view,
+                                     const std::vector<loop::Expr>& index);
+
 class Epilogue {
  public:
   // `node` is the contraction, or the fused node around it; the kernel has entered its body.
@@ -17,8 +21,6 @@ class Epilogue {
   ResultElement apply(std::vector<loop::Expr> index, loop::Expr value);
 
  private:
-  std::vector<loop::Expr> rename(const Node& view, const std::vector<loop::Expr>& index);
-
   KernelContext& kernel_;
   const Node& node_;
   loop::BufferRef out_;

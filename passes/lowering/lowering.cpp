@@ -9,6 +9,7 @@
 #include "ir/loop/text.h"
 #include "ir/support/diag_codes.h"
 #include "passes/lowering/kernel_context.h"
+#include "passes/lowering/library.h"
 
 namespace lathe {
 namespace {
@@ -254,7 +255,11 @@ Status Lowering::lower_node(Node& node, Phase phase) {
                              : add_temporary(node.name, type, elements(type), phase);
     const Node& first = node.bodies.empty() ? node : *node.bodies[0]->nodes[0];
     bool done = false;
-    if (result == 0 && first.op->traits.op_class == OpClass::contraction) {
+    const bool is_contraction =
+        result == 0 && first.op->traits.op_class == OpClass::contraction;
+    if (is_contraction && target_.has_library(first.op->name)) {
+      LATHE_TRY(done, lower_library(*this, node, out, phase));
+    } else if (is_contraction && target_.max_threads == 0) {
       LATHE_TRY(done, first.op->name == "attention" ? lower_attention(*this, node, out, phase)
                                                     : lower_contraction(*this, node, out, phase));
     }
@@ -323,6 +328,16 @@ Status Lowering::emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers,
   launch.kind = KernelLaunch{found->second, std::move(buffers)};
   (phase == Phase::init ? program_.init : program_.steps).push_back(std::move(launch));
   return Ok{};
+}
+
+void Lowering::emit_library(LibraryLaunch library, const LaunchInfo& info, Phase phase) {
+  Launch launch;
+  launch.label = info.label;
+  launch.origins = {info.origin};
+  launch.flops = info.flops;
+  for (BufferId id : library.buffers) launch.bytes += buffer(id).num_bytes;
+  launch.kind = std::move(library);
+  (phase == Phase::init ? program_.init : program_.steps).push_back(std::move(launch));
 }
 
 Status Lowering::copy_outputs() {

@@ -57,6 +57,8 @@ class Lowering {
   // Appends a launch of the kernel, which is shared with an equal one.
   Status emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers, const LaunchInfo& info,
                      Phase phase);
+  // Appends what a library of the target runs.
+  void emit_library(LibraryLaunch launch, const LaunchInfo& info, Phase phase);
   // Appends the loop that writes element(index) to every element of `out`, which has the kernel's
   // type.
   using ElementFn = std::function<loop::Expr(std::span<const loop::Expr> index)>;

@@ -1,0 +1,212 @@
+// Matrix products for a library: operands as strides, batch dims merged.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "passes/lowering/library.h"
+
+namespace lathe {
+namespace {
+
+using loop::Expr;
+
+// A dim of the batch with the strides of every operand along it.
+struct BatchDim {
+  int64_t extent;
+  std::vector<int64_t> strides;
+};
+
+class MatmulBatch {
+ public:
+  explicit MatmulBatch(const MatmulSpec& spec) : operands_{&spec.a, &spec.b, &spec.d} {
+    if (spec.epilogue.residual) operands_.push_back(&*spec.epilogue.residual);
+    for (size_t i = 0; i < spec.batch.size(); ++i) {
+      if (spec.batch[i] == 1) continue;
+      BatchDim dim{spec.batch[i], {}};
+      for (const Strided* operand : operands_) dim.strides.push_back(operand->strides[i]);
+      if (!dims_.empty() && follows(dims_.back(), dim))
+        dims_.back() = {dims_.back().extent * dim.extent, dim.strides};
+      else
+        dims_.push_back(std::move(dim));
+    }
+  }
+
+  // The innermost dim joins the rows when they go on in it, and all of it reads one B.
+  bool join_rows(MatmulSpec& spec) {
+    constexpr size_t kB = 1;
+    if (dims_.empty() || dims_.back().strides[kB] != 0) return false;
+    for (size_t i = 0; i < operands_.size(); ++i)
+      if (i != kB && dims_.back().strides[i] != row_stride(i) * spec.m) return false;
+    spec.m *= dims_.back().extent;
+    dims_.pop_back();
+    return true;
+  }
+
+  const std::vector<BatchDim>& dims() const { return dims_; }
+
+ private:
+  int64_t row_stride(size_t operand) const {
+    const std::vector<int64_t>& strides = operands_[operand]->strides;
+    return strides[strides.size() - 2];
+  }
+
+  static bool follows(const BatchDim& outer, const BatchDim& inner) {
+    for (size_t i = 0; i < outer.strides.size(); ++i)
+      if (outer.strides[i] != inner.strides[i] * inner.extent) return false;
+    return true;
+  }
+
+  std::vector<const Strided*> operands_;  // a, b, d and perhaps the residual
+  std::vector<BatchDim> dims_;
+};
+
+std::vector<int64_t> sizes_of(const Strided& operand, size_t index,
+                              const std::vector<BatchDim>& dims) {
+  std::vector<int64_t> sizes = {operand.offset};
+  for (const BatchDim& dim : dims) sizes.push_back(dim.strides[index]);
+  sizes.insert(sizes.end(), operand.strides.end() - 2, operand.strides.end());
+  return sizes;
+}
+
+class MatmulLowering {
+ public:
+  MatmulLowering(Lowering& lowering, Node& node, Phase phase)
+      : lowering_(lowering),
+        node_(node),
+        root_(node.bodies.empty() ? node : *node.bodies[0]->nodes[0]),
+        phase_(phase),
+        kernel_(lowering, phase, node.name),
+        dtype_(root_.types[0].dtype) {
+    if (!node.bodies.empty()) kernel_.enter(node);
+  }
+
+  Result<bool> run(BufferId out) {
+    const Value a = kernel_.resolve(root_.operands[0]), b = kernel_.resolve(root_.operands[1]);
+    const std::vector<int64_t> shape = root_.types[0].static_shape();
+    if (!is_float(dtype_) || a.type().dtype != dtype_ || b.type().dtype != dtype_ ||
+        a.type().rank() < 2 || b.type().rank() < 2 || lowering_.buffer(out).num_bytes == 0)
+      return false;
+    spec_.batch.assign(shape.begin(), shape.end() - 2);
+    spec_.m = shape[shape.size() - 2];
+    spec_.n = shape.back();
+    spec_.k = a.type().static_shape().back();
+    if (spec_.k == 0) return false;
+    for (int64_t extent : spec_.batch) batch_.push_back(variable(extent));
+    m_ = variable(spec_.m);
+    n_ = variable(spec_.n);
+    k_ = variable(spec_.k);
+    LATHE_TRY(const bool has_a, place(a, m_, k_, spec_.m, spec_.k, spec_.a));
+    LATHE_TRY(const bool has_b, place(b, k_, n_, spec_.k, spec_.n, spec_.b));
+    if (!has_a || !has_b) return false;
+
+    const std::vector<Expr> vars = all_vars(m_, n_);
+    spec_.epilogue = claim_epilogue(kernel_, node_, vars, vars, n_, spec_.n);
+    const size_t members = node_.bodies.empty() ? 1 : node_.bodies[0]->nodes.size();
+    if (spec_.epilogue.num_claimed == members && lowering_.buffer(out).type.dtype == dtype_ &&
+        place_sums(out, lowering_.buffer(out).type)) {
+      emit_matmul(lowering_, spec_, describe(node_), phase_);
+      return true;
+    }
+    return emit_with_rest(out);
+  }
+
+ private:
+  Expr variable(int64_t extent) {
+    return kernel_.pool().var(kernel_.fresh_var(std::max<int64_t>(1, extent)));
+  }
+
+  std::vector<Expr> all_vars(Expr row, Expr column) const {
+    std::vector<Expr> vars = batch_;
+    vars.push_back(row);
+    vars.push_back(column);
+    return vars;
+  }
+
+  // Dims of extent 1 are broadcast.
+  Result<bool> place(Value value, Expr row, Expr column, int64_t rows, int64_t columns,
+                     Strided& into) {
+    const TensorType& type = value.type();
+    std::vector<Expr> index;
+    const size_t own = type.shape.size() - 2;
+    for (size_t i = 0; i < own; ++i) {
+      const bool is_broadcast = type.shape[i] == Dim(1);
+      index.push_back(is_broadcast ? kernel_.integer(0) : batch_[batch_.size() - own + i]);
+    }
+    index.push_back(row);
+    index.push_back(column);
+    LATHE_TRY(std::optional<Strided> found,
+              place_operand(lowering_, kernel_, value, index, all_vars(row, column), rows, columns));
+    if (found) into = *std::move(found);
+    return found.has_value();
+  }
+
+  bool place_sums(BufferId buffer, const TensorType& type) {
+    std::optional<Strided> place = place_result(kernel_, buffer, type, spec_.epilogue.index,
+                                                all_vars(m_, n_), spec_.m, spec_.n);
+    if (place) spec_.d = *std::move(place);
+    return place.has_value();
+  }
+
+  // The product and what goes with it into a buffer, the rest of the body in a loop.
+  Result<bool> emit_with_rest(BufferId out) {
+    const size_t claimed = spec_.epilogue.num_claimed;
+    const Node& last = node_.bodies.empty() ? root_ : *node_.bodies[0]->nodes[claimed - 1];
+    TensorType type = last.types[0];
+    type.layout.clear();
+    const BufferId sums = lowering_.add_temporary(node_.name + "_sums", type,
+                                                  type.static_elements().value_or(0), phase_);
+    if (!place_sums(sums, type)) return false;
+    emit_matmul(lowering_, spec_, describe(node_), phase_);
+    KernelContext rest(lowering_, phase_, node_.name);
+    if (!node_.bodies.empty()) rest.enter(node_);
+    rest.read_from({const_cast<Node*>(&last), 0}, sums, type);
+    const Value result =
+        node_.bodies.empty() ? Value{const_cast<Node*>(&root_), 0} : node_.bodies[0]->outputs[0];
+    LATHE_DO(lowering_.emit_elements(
+        rest, out, {"epilogue", node_.loc, 0},
+        [&](std::span<const Expr> index) { return rest.element(result, index); }));
+    return true;
+  }
+
+  Lowering& lowering_;
+  Node& node_;
+  const Node& root_;
+  Phase phase_;
+  KernelContext kernel_;
+  DType dtype_;
+  MatmulSpec spec_;
+  std::vector<Expr> batch_;
+  Expr m_, n_, k_;
+};
+
+}  // namespace
+
+void emit_matmul(Lowering& lowering, MatmulSpec spec, const LaunchInfo& info, Phase phase) {
+  MatmulBatch batch(spec);
+  while (batch.join_rows(spec)) {
+  }
+  const std::vector<BatchDim>& dims = batch.dims();
+  std::vector<int64_t> extents;
+  for (const BatchDim& dim : dims) extents.push_back(dim.extent);
+  LibraryLaunch launch{"matmul", {spec.a.buffer, spec.b.buffer}, {}, spec.epilogue.ops};
+  launch.sizes = {{"m", {spec.m}}, {"n", {spec.n}}, {"k", {spec.k}}, {"batch", extents}};
+  launch.sizes.push_back({"a", sizes_of(spec.a, 0, dims)});
+  launch.sizes.push_back({"b", sizes_of(spec.b, 1, dims)});
+  launch.sizes.push_back({"d", sizes_of(spec.d, 2, dims)});
+  if (spec.epilogue.bias) {
+    launch.buffers.push_back(spec.epilogue.bias->buffer);
+    launch.sizes.push_back({"bias", {spec.epilogue.bias->offset}});
+  }
+  if (spec.epilogue.residual) {
+    launch.buffers.push_back(spec.epilogue.residual->buffer);
+    launch.sizes.push_back({"residual", sizes_of(*spec.epilogue.residual, 3, dims)});
+  }
+  launch.buffers.push_back(spec.d.buffer);
+  lowering.emit_library(std::move(launch), info, phase);
+}
+
+Result<bool> lower_library_matmul(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+  return MatmulLowering(lowering, node, phase).run(out);
+}
+
+}  // namespace lathe
