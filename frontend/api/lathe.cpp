@@ -77,8 +77,8 @@ namespace {
 
 // The keys that a load takes; those of measuring have no meaning here.
 Status check_keys(json::Value object, const json::Document& document, LocTable& locs) {
-  static const std::vector<std::string> kKeys = {"dims",   "isa",     "numerics", "passes",
-                                                 "target", "threads", "weights"};
+  static const std::vector<std::string> kKeys = {"dims",   "isa",    "mode",   "numerics",
+                                                 "passes", "target", "threads", "weights"};
   if (object.kind() != json::Kind::object) return Ok{};  // apply_config says so
   for (json::Member member : object.members())
     if (std::find(kKeys.begin(), kKeys.end(), member.key) == kKeys.end()) {
@@ -114,7 +114,8 @@ Status load(lathe_model& handle, const char* path, const char* options_text, Loc
   Result<Build> made = build(handle.model, *handle.backend,
                              {.passes = config.variants.front().passes,
                               .threads = handle.threads,
-                              .numerics = config.numerics},
+                              .numerics = config.numerics,
+                              .reduce_overhead = config.mode == "reduce-overhead"},
                              failure);
   if (!made.ok()) {
     locs = std::move(failure.locs);
@@ -238,6 +239,10 @@ const lathe_tensor_info* lathe_input(const lathe_model* model, int32_t index) {
 }
 const lathe_tensor_info* lathe_output(const lathe_model* model, int32_t index) {
   return model == nullptr ? nullptr : lathe::tensor_at(model->outputs, index);
+}
+
+void lathe_set_stream(lathe_model* model, void* stream) {
+  if (model != nullptr && model->is_loaded()) model->build.executable->set_stream(stream);
 }
 
 lathe_status lathe_run(lathe_model* model, const void* const* inputs, void* const* outputs) {

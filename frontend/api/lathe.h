@@ -9,7 +9,7 @@
  * Nothing here throws, prints or exits. Strings and arrays that a function returns belong to the
  * handle and live as long as it does, but lathe_error's until the next call on the handle. A handle
  * is used by one thread at a time; several handles at once are fine. Tensors are row-major and
- * contiguous, and are never copied. */
+ * contiguous, and are never copied, but for host memory that a GPU works on. */
 #ifndef LATHE_H
 #define LATHE_H
 
@@ -60,6 +60,7 @@ LATHE_EXPORT int32_t lathe_abi_version(void);
  *   "weights": "file" (default) or "random:SEED"
  *   "target":  "cpu" (default), "cuda", "wasm" (in Node)
  *   "threads": a number (default: every core)
+ *   "mode":    "default", or "reduce-overhead": on "cuda", the whole run is one CUDA graph
  *   "numerics": "default", or "strict": the same bits on every target
  *   "isa":     "avx512", "avx2", "sm_90", "relaxed", "simd128" (default: the best of this machine)
  *   "passes":  pipeline text (default: "default")
@@ -85,6 +86,10 @@ LATHE_EXPORT const lathe_tensor_info* lathe_output(const lathe_model* model, int
  * which get their new contents; buffers that it mutates keep theirs for the next run. */
 LATHE_EXPORT lathe_status lathe_run(lathe_model* model, const void* const* inputs,
                                     void* const* outputs);
+
+/* On "cuda", where pointers may also be the device's: later runs are put into this CUstream and not
+ * waited for. Null, as at first: a run waits until it is done. Other targets ignore it. */
+LATHE_EXPORT void lathe_set_stream(lathe_model* model, void* stream);
 
 /* Milliseconds of the last lathe_run, measured inside. */
 LATHE_EXPORT double lathe_last_run_ms(const lathe_model* model);

@@ -83,6 +83,7 @@ Result<Build> build(const Model& model, Backend& backend, const BuildOptions& op
   WeightStore& weights = *result.weights;
   CompileOptions compile;
   compile.threads = options.threads;
+  compile.reduce_overhead = options.reduce_overhead;
   compile.weight = [&](const std::string& name) { return weights.get(name); };
   compile.release_weight = [&](const std::string& name) { weights.release(name); };
   Result<std::unique_ptr<Executable>> executable = backend.compile(result.program(), compile);

@@ -14,6 +14,7 @@ struct BuildOptions {
   std::string passes = "default";  // pipeline text
   int threads = 1;
   Numerics numerics = Numerics::standard;
+  bool reduce_overhead = false;  // as CompileOptions says
   RunOptions run = {};  // of the pipeline; `reproducer` is set by the driver
 };
 

@@ -67,7 +67,7 @@ Target sm_90() {
   target.l1_bytes = 256 << 10;
   target.l2_bytes = 50 << 20;
   target.max_threads = 256;
-  target.libraries = {"attention", "matmul"};
+  target.libraries = {"attention", "convolution", "matmul"};
   return target;
 }
 

@@ -97,7 +97,12 @@ class EpilogueReader {
   }
 
  private:
+  static bool knows(const LibraryEpilogue& library, const std::string& op) {
+    return std::find(library.known.begin(), library.known.end(), op) != library.known.end();
+  }
+
   bool activate(const char* name, LibraryEpilogue& into) {
+    if (!knows(into, name)) return false;
     into.ops.emplace_back(name);
     return is_activated_ = true;
   }
@@ -156,8 +161,7 @@ std::optional<Strided> place_result(KernelContext& kernel, BufferId buffer, cons
 
 LibraryEpilogue claim_epilogue(KernelContext& kernel, const Node& node, std::vector<Expr> index,
                                const std::vector<Expr>& vars, Expr column,
-                               int64_t columns) {
-  LibraryEpilogue result;
+                               int64_t columns, LibraryEpilogue result) {
   result.num_claimed = 1;
   result.index = index;
   if (node.bodies.empty()) return result;
@@ -189,6 +193,8 @@ LibraryEpilogue claim_epilogue(KernelContext& kernel, const Node& node, std::vec
 Result<bool> lower_library(Lowering& lowering, Node& node, BufferId out, Phase phase) {
   const Node& root = node.bodies.empty() ? node : *node.bodies[0]->nodes[0];
   if (root.op->name == "matmul") return lower_library_matmul(lowering, node, out, phase);
+  if (root.op->name == "convolution")
+    return lower_library_convolution(lowering, node, out, phase);
   if (root.op->name == "attention") return lower_library_attention(lowering, node, out, phase);
   return false;
 }

@@ -41,20 +41,23 @@ std::optional<Strided> place_result(KernelContext& kernel, BufferId buffer, cons
 struct LibraryEpilogue {
   std::vector<std::string> ops;  // "bias", "residual", "relu", "gelu_tanh", in their order
   std::optional<Strided> bias, residual;
+  std::vector<std::string> known = {"bias", "gelu_tanh", "relu", "residual"};  // to the library
   size_t num_claimed = 0;  // members of the fused body that are done, the contraction among them
   std::vector<loop::Expr> index;  // of what the last of them gives
 };
 
 // `index` is the contraction's own, `vars` what strides are over, the row and the column last; the
-// bias moves with `column` alone, of extent `columns`. Stops at the first member that is none of the above.
+// bias moves with `column` alone, of extent `columns`. Goes on from `result`; stops at the first member that is none of the above.
 LibraryEpilogue claim_epilogue(KernelContext& kernel, const Node& node,
                                std::vector<loop::Expr> index, const std::vector<loop::Expr>& vars,
-                               loop::Expr column, int64_t columns);
+                               loop::Expr column, int64_t columns,
+                               LibraryEpilogue result = {});
 
 // A contraction, or a fused node whose body starts with one, through the library that its target
 // has for it. False: the library cannot, and loops must.
 Result<bool> lower_library(Lowering& lowering, Node& node, BufferId out, Phase phase);
 Result<bool> lower_library_matmul(Lowering& lowering, Node& node, BufferId out, Phase phase);
+Result<bool> lower_library_convolution(Lowering& lowering, Node& node, BufferId out, Phase phase);
 // Two products with a softmax between them, whose scores go through memory.
 Result<bool> lower_library_attention(Lowering& lowering, Node& node, BufferId out, Phase phase);
 

@@ -80,7 +80,8 @@ Status check_cuda() {
 std::vector<CudaPart> cuda_parts() {
   return {{"GPU", describe_gpu()},
           {"NVRTC", cuda::describe_nvrtc()},
-          {"cuBLASLt", describe_library({"libcublasLt.so.13", "libcublasLt.so.12"}, "cuBLASLt")}};
+          {"cuBLASLt", describe_library({"libcublasLt.so.13", "libcublasLt.so.12"}, "cuBLASLt")},
+          {"cuDNN", describe_library({"libcudnn.so.9"}, "cuDNN")}};
 }
 
 }  // namespace lathe

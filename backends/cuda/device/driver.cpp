@@ -36,7 +36,7 @@ Status find_all(const Library& library, DriverApi& api) {
   LATHE_DO(library.find(api.free, "cuMemFree_v2"));
   LATHE_DO(library.find(api.copy, "cuMemcpyAsync"));
   LATHE_DO(library.find(api.fill, "cuMemsetD8Async"));
-  LATHE_DO(library.find(api.pointer_attribute, "cuPointerGetAttribute"));
+  LATHE_DO(library.find(api.pointer_attributes, "cuPointerGetAttributes"));
   LATHE_DO(library.find(api.create_stream, "cuStreamCreate"));
   LATHE_DO(library.find(api.destroy_stream, "cuStreamDestroy_v2"));
   LATHE_DO(library.find(api.synchronize, "cuStreamSynchronize"));

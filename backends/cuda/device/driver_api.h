@@ -43,7 +43,8 @@ struct DriverApi {
   CUresult (*free)(CUdeviceptr address) = nullptr;
   CUresult (*copy)(CUdeviceptr to, CUdeviceptr from, size_t num_bytes, CUstream stream) = nullptr;
   CUresult (*fill)(CUdeviceptr to, unsigned char byte, size_t num_bytes, CUstream stream) = nullptr;
-  CUresult (*pointer_attribute)(void* value, int attribute, CUdeviceptr address) = nullptr;
+  CUresult (*pointer_attributes)(unsigned count, const int* attributes, void** values,
+                                 CUdeviceptr address) = nullptr;
   CUresult (*create_stream)(CUstream* stream, unsigned flags) = nullptr;
   CUresult (*destroy_stream)(CUstream stream) = nullptr;
   CUresult (*synchronize)(CUstream stream) = nullptr;

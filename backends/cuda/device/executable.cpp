@@ -11,7 +11,6 @@
 #include <climits>
 #include <cstring>
 
-#include "backends/cuda/device/libraries.h"
 #include "backends/cuda/device/nvrtc.h"
 #include "ir/support/diag_codes.h"
 
@@ -93,7 +92,7 @@ Status CudaExecutable::load_code(const Program& program, const Target& target) {
     LATHE_TRY(Step step, make_step(program, source, launch));
     steps_.push_back(std::move(step));
   }
-  return Ok{};
+  return workspace_->allocate(device_);
 }
 
 Result<CudaExecutable::Step> CudaExecutable::make_step(const Program& program,
@@ -109,7 +108,7 @@ Result<CudaExecutable::Step> CudaExecutable::make_step(const Program& program,
         device_.api().function(&step.function, module_, source.symbols[index].c_str()),
         "finding kernel '" + source.symbols[index] + "'"));
   } else if (auto* library = std::get_if<LibraryLaunch>(&launch.kind)) {
-    LATHE_TRY(step.library, plan_library(program, *library, device_));
+    LATHE_TRY(step.library, plan_library(program, *library, workspace_));
   } else if (auto* copy = std::get_if<CopyLaunch>(&launch.kind)) {
     step.copy_bytes =
         static_cast<size_t>(program.buffers[static_cast<size_t>(copy->source)].num_bytes);
@@ -257,9 +256,11 @@ Status CudaExecutable::check_ports(std::span<const BufferView> views,
 
 bool CudaExecutable::is_usable(const BufferView& view) const {
   if (reinterpret_cast<uintptr_t>(view.bytes) % kPortAlignment != 0) return false;
+  // This form of the question takes the host's pointers for an answer, not for an error.
   unsigned type = 0;
-  CUresult known = device_.api().pointer_attribute(&type, kPointerMemoryType,
-                                                   as_device(view.bytes));
+  void* values[] = {&type};
+  CUresult known =
+      device_.api().pointer_attributes(1, &kPointerMemoryType, values, as_device(view.bytes));
   return known == kCudaSuccess && type == kMemoryDevice;
 }
 

@@ -1,18 +1,15 @@
 // A program bound to a device: kernels loaded, weights uploaded, one arena for temporaries.
 #pragma once
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "backends/backend.h"
 #include "backends/cuda/device/driver.h"
+#include "backends/cuda/device/libraries.h"
 #include "backends/cuda/emit_program.h"
 
 namespace lathe::cuda {
-
-// Puts a library's work for one launch into the stream; buffers as the launch lists them.
-using LibraryRun = std::function<Status(CUstream stream, std::span<const CUdeviceptr> buffers)>;
 
 class CudaExecutable final : public Executable {
  public:
@@ -74,6 +71,7 @@ class CudaExecutable final : public Executable {
   std::vector<CUdeviceptr> addresses_;  // by buffer id; those of ports change with every call
   std::vector<Port> inputs_, outputs_;
   DeviceMemory arena_, init_arena_, persistent_;
+  std::shared_ptr<Workspace> workspace_ = std::make_shared<Workspace>();
   std::vector<DeviceMemory> weights_;  // by buffer id
   std::vector<Step> init_, steps_;
   ExecutableStats stats_;

@@ -8,10 +8,18 @@
 namespace lathe::cuda {
 
 Result<LibraryRun> plan_library(const Program& program, const LibraryLaunch& launch,
-                                const Device& device) {
-  if (launch.routine == "matmul") return plan_matmul(program, launch, device);
+                                std::shared_ptr<Workspace> workspace) {
+  if (launch.routine == "matmul") return plan_matmul(program, launch, std::move(workspace));
+  if (launch.routine == "convolution")
+    return plan_convolution(program, launch, std::move(workspace));
   return Diag{code::kUnavailable, Loc::unknown(),
               fmt::format("no library of the cuda target runs '{}'", launch.routine)};
+}
+
+std::vector<int64_t> launch_sizes(const LibraryLaunch& launch, const std::string& name) {
+  for (const auto& [key, values] : launch.sizes)
+    if (key == name) return values;
+  return {};
 }
 
 }  // namespace lathe::cuda

@@ -1,17 +1,48 @@
 // NVIDIA's libraries for contractions: what a library launch becomes.
 #pragma once
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
 #include "backends/cuda/device/driver.h"
-#include "backends/cuda/device/executable.h"
 #include "ir/program/program.h"
 
 namespace lathe::cuda {
 
-// Plans are made here, once: heuristics are asked and workspaces allocated.
+// Puts a library's work for one launch into the stream; buffers as the launch lists them.
+using LibraryRun = std::function<Status(CUstream stream, std::span<const CUdeviceptr> buffers)>;
+
+// Memory that the library calls of one program use one after the other. Reserved while they are
+// planned, allocated once before the first runs: recordings keep its address.
+class Workspace {
+ public:
+  void reserve(size_t num_bytes) { needed_ = std::max(needed_, num_bytes); }
+  Status allocate(const Device& device) {
+    LATHE_TRY(memory_, DeviceMemory::allocate(device, needed_, "the libraries' workspace"));
+    return Ok{};
+  }
+  CUdeviceptr address() const { return memory_.address(); }
+  size_t num_bytes() const { return memory_.num_bytes(); }
+
+ private:
+  size_t needed_ = 0;
+  DeviceMemory memory_;
+};
+
+// Plans are made here, once: heuristics are asked and memory is reserved.
 Result<LibraryRun> plan_library(const Program& program, const LibraryLaunch& launch,
-                                const Device& device);
+                                std::shared_ptr<Workspace> workspace);
 
 // One routine each.
 Result<LibraryRun> plan_matmul(const Program& program, const LibraryLaunch& launch,
-                               const Device& device);
+                               std::shared_ptr<Workspace> workspace);
+Result<LibraryRun> plan_convolution(const Program& program, const LibraryLaunch& launch,
+                                    std::shared_ptr<Workspace> workspace);
+
+// The sizes of that name; empty when the launch has none.
+std::vector<int64_t> launch_sizes(const LibraryLaunch& launch, const std::string& name);
 
 }  // namespace lathe::cuda

@@ -23,7 +23,6 @@ constexpr int64_t kMostAlignment = 16;  // what a caller's memory has at least
 struct CublasLt {
   CublasLtApi api;
   CublasHandle handle = nullptr;
-  DeviceMemory workspace;  // of all products: they follow each other in one stream
 };
 
 Diag failed(int status, const std::string& what) {
@@ -52,7 +51,7 @@ Status find_all(const Library& library, CublasLtApi& api) {
 }
 
 // Opened once for each process.
-Result<const CublasLt*> open_cublas_lt(const Device& device) {
+Result<const CublasLt*> open_cublas_lt() {
   static std::mutex mutex;
   static std::unique_ptr<CublasLt> opened;
   std::lock_guard lock(mutex);
@@ -62,8 +61,6 @@ Result<const CublasLt*> open_cublas_lt(const Device& device) {
   auto made = std::make_unique<CublasLt>();
   LATHE_DO(find_all(*library, made->api));
   LATHE_DO(check(made->api.create(&made->handle), "start"));
-  LATHE_TRY(made->workspace,
-            DeviceMemory::allocate(device, kWorkspaceBytes, "cuBLASLt's workspace"));
   opened = std::move(made);
   return opened.get();
 }
@@ -93,18 +90,10 @@ struct Operand {
   std::vector<int64_t> batch;
 };
 
-struct Sizes {
-  const LibraryLaunch& launch;
-  const std::vector<int64_t>* find(const std::string& name) const {
-    for (const auto& [key, values] : launch.sizes)
-      if (key == name) return &values;
-    return nullptr;
-  }
-  int64_t one(const std::string& name) const {
-    const std::vector<int64_t>* values = find(name);
-    return values && !values->empty() ? values->front() : 0;
-  }
-};
+int64_t one_size(const LibraryLaunch& launch, const std::string& name) {
+  const std::vector<int64_t> values = launch_sizes(launch, name);
+  return values.empty() ? 0 : values.front();
+}
 
 // One library call for each element of the outer batch dims; the innermost is the library's.
 class Matmul {
@@ -119,7 +108,7 @@ class Matmul {
   Matmul(const Matmul&) = delete;
 
   Status plan(const Program& program, const LibraryLaunch& launch);
-  Status run(CUstream stream, std::span<const CUdeviceptr> buffers);
+  Status run(CUstream stream, std::span<const CUdeviceptr> buffers, const Workspace& workspace);
 
  private:
   Result<Operand> operand(const Program& program, const LibraryLaunch& launch,
@@ -145,16 +134,16 @@ class Matmul {
 
 Result<Operand> Matmul::operand(const Program& program, const LibraryLaunch& launch,
                                 const std::string& name, size_t position) {
-  const std::vector<int64_t>* sizes = Sizes{launch}.find(name);
-  LATHE_CHECK(sizes && sizes->size() == extents_.size() + 3 && position < launch.buffers.size(),
+  const std::vector<int64_t> sizes = launch_sizes(launch, name);
+  LATHE_CHECK(sizes.size() == extents_.size() + 3 && position < launch.buffers.size(),
               "a product without operand " + name);
   Operand result;
   result.position = position;
   result.dtype = program.buffers[static_cast<size_t>(launch.buffers[position])].type.dtype;
-  result.offset = sizes->front();
-  result.batch.assign(sizes->begin() + 1, sizes->end() - 2);
-  result.row_stride = (*sizes)[sizes->size() - 2];
-  result.column_stride = sizes->back();
+  result.offset = sizes.front();
+  result.batch.assign(sizes.begin() + 1, sizes.end() - 2);
+  result.row_stride = sizes[sizes.size() - 2];
+  result.column_stride = sizes.back();
   return result;
 }
 
@@ -239,19 +228,17 @@ Status Matmul::choose() {
 }
 
 Status Matmul::plan(const Program& program, const LibraryLaunch& launch) {
-  const Sizes sizes{launch};
-  const int64_t m = sizes.one("m"), n = sizes.one("n"), k = sizes.one("k");
-  const std::vector<int64_t>* batch = sizes.find("batch");
-  LATHE_CHECK(batch && m > 0 && n > 0 && k > 0, "a product without sizes");
-  extents_ = *batch;
+  const int64_t m = one_size(launch, "m"), n = one_size(launch, "n"), k = one_size(launch, "k");
+  LATHE_CHECK(m > 0 && n > 0 && k > 0, "a product without sizes");
+  extents_ = launch_sizes(launch, "batch");
   size_t position = 2;
-  has_bias_ = sizes.find("bias") != nullptr;
-  has_residual_ = sizes.find("residual") != nullptr;
+  has_bias_ = !launch_sizes(launch, "bias").empty();
+  has_residual_ = !launch_sizes(launch, "residual").empty();
   LATHE_TRY(left_, operand(program, launch, "a", 0));
   LATHE_TRY(right_, operand(program, launch, "b", 1));
   if (has_bias_) {
     bias_position_ = position++;
-    bias_offset_ = sizes.one("bias");
+    bias_offset_ = one_size(launch, "bias");
   }
   if (has_residual_) {
     LATHE_TRY(residual_, operand(program, launch, "residual", position++));
@@ -269,7 +256,8 @@ Status Matmul::plan(const Program& program, const LibraryLaunch& launch) {
   return choose();
 }
 
-Status Matmul::run(CUstream stream, std::span<const CUdeviceptr> buffers) {
+Status Matmul::run(CUstream stream, std::span<const CUdeviceptr> buffers,
+                   const Workspace& workspace) {
   const double one = 1, zero = 0;
   const float one_f32 = 1, zero_f32 = 0;
   const bool is_double = dtype_ == DType::f64;
@@ -295,8 +283,8 @@ Status Matmul::run(CUstream stream, std::span<const CUdeviceptr> buffers) {
     LATHE_DO(check(library_.api.matmul(library_.handle, desc_, alpha, at(right_), a_, at(left_),
                                        b_, has_residual_ ? alpha : none,
                                        at(has_residual_ ? residual_ : result_), c_, at(result_),
-                                       d_, &algorithm_.algorithm, library_.workspace.address(),
-                                       kWorkspaceBytes, stream),
+                                       d_, &algorithm_.algorithm, workspace.address(),
+                                       workspace.num_bytes(), stream),
                    "multiply matrices"));
   }
   return Ok{};
@@ -305,12 +293,13 @@ Status Matmul::run(CUstream stream, std::span<const CUdeviceptr> buffers) {
 }  // namespace
 
 Result<LibraryRun> plan_matmul(const Program& program, const LibraryLaunch& launch,
-                               const Device& device) {
-  LATHE_TRY(const CublasLt* library, open_cublas_lt(device));
+                               std::shared_ptr<Workspace> workspace) {
+  LATHE_TRY(const CublasLt* library, open_cublas_lt());
   auto matmul = std::make_shared<Matmul>(*library);
   LATHE_DO(matmul->plan(program, launch));
-  return LibraryRun([matmul](CUstream stream, std::span<const CUdeviceptr> buffers) {
-    return matmul->run(stream, buffers);
+  workspace->reserve(kWorkspaceBytes);
+  return LibraryRun([matmul, workspace](CUstream stream, std::span<const CUdeviceptr> buffers) {
+    return matmul->run(stream, buffers, *workspace);
   });
 }
 

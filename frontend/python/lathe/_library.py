@@ -57,6 +57,7 @@ def library():
         "lathe_num_outputs": (ctypes.c_int32, [handle]),
         "lathe_input": (ctypes.POINTER(TensorInfo), [handle, ctypes.c_int32]),
         "lathe_output": (ctypes.POINTER(TensorInfo), [handle, ctypes.c_int32]),
+        "lathe_set_stream": (None, [handle, handle]),
         "lathe_run": (ctypes.c_int, [handle, pointers, pointers]),
         "lathe_last_run_ms": (ctypes.c_double, [handle]),
         "lathe_num_threads": (ctypes.c_int32, [handle]),

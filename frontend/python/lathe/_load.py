@@ -32,18 +32,22 @@ def load(
     numerics="default",
     isa=None,
     dims=None,
+    mode="default",
 ):
     """Loads and compiles a .pt2, a model JSON (.gz) or .lathe text; returns a Model to call.
 
     weights: "file" or "random:SEED". threads: every core unless given. numerics: "default", or
     "strict" for the same bits on every target. dims: sizes of symbolic dims to compile for first;
-    a call with other sizes compiles for them once.
+    a call with other sizes compiles for them once. mode: "default", or "reduce-overhead" for one
+    CUDA graph on target "cuda", whose calls take CUDA tensors too and do not wait for the GPU then.
     """
     options = {"target": target, "weights": weights, "passes": passes, "numerics": numerics}
     if threads is not None:
         options["threads"] = threads
     if isa is not None:
         options["isa"] = isa
+    if mode != "default":
+        options["mode"] = mode
     return Model(str(path), options, dict(dims or {}))
 
 
@@ -83,11 +87,13 @@ class Compiled:
     def run(self, inputs, torch):
         """Runs on checked tensors; returns new outputs of the same kind as the inputs."""
         outputs = []
+        device = self.device_of(inputs, torch)
         for i, (name, dtype, shape) in enumerate(self.inputs):
             self.input_pointers[i] = address(check_tensor(inputs[i], i, name, dtype, shape, torch))
         for i, (_, dtype, shape) in enumerate(self.outputs):
             if torch is not None:
-                outputs.append(torch.empty(shape, dtype=getattr(torch, TORCH_DTYPES[dtype])))
+                dtype = getattr(torch, TORCH_DTYPES[dtype])
+                outputs.append(torch.empty(shape, dtype=dtype, device=device))
             else:
                 outputs.append(np.empty(shape, dtype=NUMPY_DTYPES[dtype]))
             self.output_pointers[i] = address(outputs[-1])
@@ -95,13 +101,25 @@ class Compiled:
             self.raise_error()
         return outputs
 
+    def device_of(self, inputs, torch):
+        """Where inputs and outputs are; the GPU's are worked on in PyTorch's current stream."""
+        if self.info["target"] != "cuda" or torch is None or not inputs:
+            return None
+        device = getattr(inputs[0], "device", None)
+        stream = None
+        if device is not None and device.type == "cuda":
+            # The default stream's handle is 0, but its name among CUDA's streams is 1.
+            stream = torch.cuda.current_stream(device).cuda_stream or 1
+        self.library.lathe_set_stream(self.handle, stream)
+        return device
+
 
 def address(tensor):
     return tensor.ctypes.data if isinstance(tensor, np.ndarray) else tensor.data_ptr()
 
 
 def check_tensor(tensor, index, name, dtype, shape, torch):
-    """The tensor when it fits, contiguous and on the CPU."""
+    """The tensor when it fits."""
     is_torch = torch is not None and isinstance(tensor, torch.Tensor)
     names = TORCH_DTYPES if is_torch else NUMPY_DTYPES
     found = str(tensor.dtype).replace("torch.", "")
@@ -113,10 +131,10 @@ def check_tensor(tensor, index, name, dtype, shape, torch):
     return tensor
 
 
-def contiguous(value, torch):
+def contiguous(value, torch, target):
     """A tensor whose memory can be read row by row; copies only what is not so already."""
     if torch is not None and isinstance(value, torch.Tensor):
-        if value.device.type != "cpu":
+        if value.device.type not in ("cpu", target):
             raise LatheError(f"a tensor is on '{value.device}', expected the CPU")
         return value.detach().contiguous()
     array = np.asarray(value)
@@ -152,7 +170,7 @@ class Model:
         torch = sys.modules.get("torch")
         leaves = self.flatten(args, kwargs)
         given = self.input_tensors(leaves)
-        tensors = [contiguous(value, torch) for value in given]
+        tensors = [contiguous(value, torch, self.options["target"]) for value in given]
         uses_torch = torch is not None and any(isinstance(t, torch.Tensor) for t in tensors)
         self.current = self.compiled_for(tensors, leaves)
         outputs = self.current.run(tensors, torch if uses_torch else None)

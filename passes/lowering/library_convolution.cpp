@@ -1,0 +1,264 @@
+// Convolutions for a library: images and filters with their channels side by side.
+//
+// The library wants channels innermost and their number even enough for its wide accesses. What
+// lies otherwise is copied there, with channels of zeros to fill up; filters once, in init.
+#include <algorithm>
+#include <utility>
+
+#include "passes/lowering/library.h"
+
+namespace lathe {
+namespace {
+
+using loop::Expr;
+
+constexpr int64_t kChannelBytes = 16;  // channels are read so many bytes at once
+
+Layout channels_last(int rank) {
+  Layout layout = {0};
+  for (int i = 2; i < rank; ++i) layout.push_back(i);
+  layout.push_back(1);
+  return layout;
+}
+
+class ConvolutionLowering {
+ public:
+  ConvolutionLowering(Lowering& lowering, Node& node, Phase phase)
+      : lowering_(lowering),
+        node_(node),
+        root_(node.bodies.empty() ? node : *node.bodies[0]->nodes[0]),
+        phase_(phase),
+        kernel_(lowering, phase, node.name),
+        dtype_(root_.types[0].dtype) {
+    if (!node.bodies.empty()) kernel_.enter(node);
+  }
+
+  Result<bool> run(BufferId out) {
+    const Value input = kernel_.resolve(root_.operands[0]);
+    const Value filter = kernel_.resolve(root_.operands[1]);
+    if (!fits(input, filter) || lowering_.buffer(out).num_bytes == 0) return false;
+    const std::vector<int64_t> y = root_.types[0].static_shape();
+    step_ = kChannelBytes / dtype_bytes(dtype_);
+    if (y[1] % step_ != 0) return false;
+    spatial_ = y.size() - 2;
+    // Element (n, c, ...) of images, with the channel as the column of a row of pixels.
+    for (int64_t extent : y) index_.push_back(variable(extent));
+    vars_ = {index_[0]};
+    vars_.insert(vars_.end(), index_.begin() + 2, index_.end());
+    vars_.push_back(index_[1]);
+    LATHE_TRY(const Place x, place_channels_last(input, phase_));
+    LATHE_TRY(const Place w, place_channels_last(filter, filter_phase(filter)));
+    LibraryEpilogue epilogue;
+    epilogue.known = {"bias", "relu", "residual"};
+    if (root_.operands.size() > 2 && root_.operands[2]) {
+      LATHE_TRY(epilogue.bias, place_bias(kernel_.resolve(root_.operands[2])));
+      epilogue.ops = {"bias"};
+    }
+    epilogue = claim_epilogue(kernel_, node_, index_, vars_, index_[1], y[1], std::move(epilogue));
+    if (kernel_.error()) return *kernel_.error();
+    const size_t members = node_.bodies.empty() ? 1 : node_.bodies[0]->nodes.size();
+    std::optional<Strided> direct;
+    if (epilogue.num_claimed == members && lowering_.buffer(out).type.dtype == dtype_)
+      direct = place_sums(out, lowering_.buffer(out).type, epilogue);
+    if (direct) {
+      emit(x, w, *direct, epilogue);
+      return true;
+    }
+    return emit_with_rest(x, w, out, epilogue);
+  }
+
+ private:
+  // A buffer whose channels lie side by side.
+  struct Place {
+    BufferId buffer = -1;
+    int64_t offset = 0;
+    std::vector<int64_t> shape;    // n, c, then space
+    std::vector<int64_t> strides;  // in that order
+  };
+
+  bool fits(Value input, Value filter) const {
+    const int rank = input.type().rank();
+    return (rank == 3 || rank == 4) && filter.type().rank() == rank &&
+           root_.int_attr("groups", 1) == 1 && !root_.bool_attr("transposed") &&
+           is_float(dtype_) && dtype_ != DType::f64 && input.type().dtype == dtype_ &&
+           filter.type().dtype == dtype_;
+  }
+
+  Phase filter_phase(Value filter) const {
+    return lowering_.is_constant(filter) ? Phase::init : phase_;
+  }
+
+  Expr variable(int64_t extent) {
+    return kernel_.pool().var(kernel_.fresh_var(std::max<int64_t>(1, extent)));
+  }
+
+  Result<Place> place_channels_last(Value value, Phase phase) {
+    const std::vector<int64_t> shape = value.type().static_shape();
+    if (shape[1] % step_ == 0) {
+      KernelContext probe(lowering_, phase, "probe");
+      std::vector<Expr> at;
+      for (int64_t extent : shape)
+        at.push_back(probe.pool().var(probe.fresh_var(std::max<int64_t>(1, extent))));
+      std::optional<Strided> found = as_strided(probe, probe.element(value, at), dtype_, at);
+      if (probe.error()) return *probe.error();
+      if (found && has_channels_last(*found, shape))
+        return Place{found->buffer, found->offset, shape, found->strides};
+    }
+    return copy_channels_last(value, phase);
+  }
+
+  // Every stride that of a packed image, or of a dim of one element.
+  static bool has_channels_last(const Strided& place, const std::vector<int64_t>& shape) {
+    int64_t stride = 1;
+    bool is_packed = shape[1] == 1 || place.strides[1] == 1;
+    stride *= shape[1];
+    for (size_t i = shape.size(); i-- > 2; stride *= shape[i])
+      is_packed = is_packed && (shape[i] == 1 || place.strides[i] == stride);
+    return is_packed && (shape[0] == 1 || place.strides[0] == stride);
+  }
+
+  Result<Place> copy_channels_last(Value value, Phase phase) {
+    TensorType type = value.type();
+    const int64_t channels = type.shape[1].value();
+    const int64_t padded = (channels + step_ - 1) / step_ * step_;
+    type.shape[1] = Dim(padded);
+    type.layout = channels_last(type.rank());
+    const int64_t size = type.static_elements().value_or(0);
+    const BufferId out =
+        lowering_.add_temporary(value.node->name + "_channels_last", type, size, phase);
+    KernelContext kernel(lowering_, phase, "channels_last");
+    loop::Pool& pool = kernel.pool();
+    LATHE_DO(lowering_.emit_elements(
+        kernel, out, {"channels_last", node_.loc, 0}, [&](std::span<const Expr> index) {
+          std::vector<Expr> at(index.begin(), index.end());
+          if (padded == channels) return kernel.element(value, at);
+          const Expr last = pool.integer(channels - 1);
+          at[1] = loop::min(index[1], last);
+          Expr element = kernel.element(value, at);
+          return loop::select(loop::le(index[1], last), element, loop::constant_like(element, 0));
+        }));
+    return Place{out, 0, type.static_shape(), type.static_strides()};
+  }
+
+  Result<std::optional<Strided>> place_bias(Value bias) {
+    const std::vector<Expr> at = {index_[1]};
+    std::optional<Strided> found = as_strided(kernel_, kernel_.element(bias, at), dtype_, vars_);
+    if (!found) {
+      LATHE_TRY(const BufferId made, lowering_.materialize(bias));
+      kernel_.read_from(bias, made);
+      found = as_strided(kernel_, kernel_.element(bias, at), dtype_, vars_);
+    }
+    LATHE_CHECK(found.has_value(), "a bias that lies nowhere");
+    return found;
+  }
+
+  std::optional<Strided> place_sums(BufferId buffer, const TensorType& type,
+                                    const LibraryEpilogue& epilogue) {
+    const std::vector<int64_t> y = root_.types[0].static_shape();
+    return place_result(kernel_, buffer, type, epilogue.index, vars_, y.back(), y[1]);
+  }
+
+  Result<bool> emit_with_rest(const Place& x, const Place& w, BufferId out,
+                              const LibraryEpilogue& epilogue) {
+    const Node& last =
+        node_.bodies.empty() ? root_ : *node_.bodies[0]->nodes[epilogue.num_claimed - 1];
+    TensorType type = last.types[0];
+    if (type.rank() == root_.types[0].rank()) type.layout = channels_last(type.rank());
+    const BufferId sums = lowering_.add_temporary(node_.name + "_sums", type,
+                                                  type.static_elements().value_or(0), phase_);
+    std::optional<Strided> place = place_sums(sums, type, epilogue);
+    if (!place) return false;
+    emit(x, w, *place, epilogue);
+    KernelContext rest(lowering_, phase_, node_.name);
+    if (!node_.bodies.empty()) rest.enter(node_);
+    rest.read_from({const_cast<Node*>(&last), 0}, sums, type);
+    const Value result =
+        node_.bodies.empty() ? Value{const_cast<Node*>(&root_), 0} : node_.bodies[0]->outputs[0];
+    LATHE_DO(lowering_.emit_elements(
+        rest, out, {"epilogue", node_.loc, 0},
+        [&](std::span<const Expr> index) { return rest.element(result, index); }));
+    return true;
+  }
+
+  // Strides over vars_ (n, space, c) in the order n, c, space.
+  static std::vector<int64_t> in_image_order(const Strided& place) {
+    std::vector<int64_t> strides = {place.strides.front(), place.strides.back()};
+    strides.insert(strides.end(), place.strides.begin() + 1, place.strides.end() - 1);
+    return strides;
+  }
+
+  // Lines become images of height 1.
+  std::vector<int64_t> as_image(std::vector<int64_t> sizes, int64_t height) const {
+    if (spatial_ == 1) sizes.insert(sizes.end() - 1, height);
+    return sizes;
+  }
+
+  // Dims of one element have no stride of their own: that of a packed image is as good as any.
+  static std::vector<int64_t> strides_of_image(const std::vector<int64_t>& shape,
+                                               std::vector<int64_t> strides) {
+    int64_t packed = shape[1];
+    if (shape[1] == 1) strides[1] = 1;
+    for (size_t i = shape.size(); i-- > 2; packed *= shape[i])
+      if (shape[i] == 1) strides[i] = packed;
+    if (shape[0] == 1) strides[0] = packed;
+    return strides;
+  }
+
+  std::vector<int64_t> window(const char* name, int64_t fallback) const {
+    std::vector<int64_t> values = root_.ints_attr(name);
+    values.resize(spatial_, values.empty() ? fallback : values.back());
+    return as_image(std::move(values), fallback);
+  }
+
+  void emit(const Place& x, const Place& w, const Strided& y, const LibraryEpilogue& epilogue) {
+    LibraryLaunch launch{"convolution", {x.buffer, w.buffer}, {}, epilogue.ops};
+    auto add = [&](const char* name, std::vector<int64_t> sizes) {
+      launch.sizes.push_back({name, std::move(sizes)});
+    };
+    auto add_strides = [&](const char* name, int64_t offset, const std::vector<int64_t>& shape,
+                           const std::vector<int64_t>& strides) {
+      std::vector<int64_t> sizes = strides_of_image(as_image(shape, 1), as_image(strides, 0));
+      sizes.insert(sizes.begin(), offset);
+      add(name, std::move(sizes));
+    };
+    const std::vector<int64_t> out = root_.types[0].static_shape();
+    add("x", as_image(x.shape, 1));
+    add("w", as_image(w.shape, 1));
+    add("y", as_image(out, 1));
+    add_strides("x_strides", x.offset, x.shape, x.strides);
+    add_strides("w_strides", w.offset, w.shape, w.strides);
+    add_strides("y_strides", y.offset, out, in_image_order(y));
+    add("padding", window("padding", 0));
+    add("stride", window("stride", 1));
+    add("dilation", window("dilation", 1));
+    if (epilogue.bias) {
+      launch.buffers.push_back(epilogue.bias->buffer);
+      add("bias", {epilogue.bias->offset});
+    }
+    if (epilogue.residual) {
+      launch.buffers.push_back(epilogue.residual->buffer);
+      add_strides("residual_strides", epilogue.residual->offset, out,
+                  in_image_order(*epilogue.residual));
+    }
+    launch.buffers.push_back(y.buffer);
+    lowering_.emit_library(std::move(launch), describe(node_), phase_);
+  }
+
+  Lowering& lowering_;
+  Node& node_;
+  const Node& root_;
+  Phase phase_;
+  KernelContext kernel_;
+  DType dtype_;
+  int64_t step_ = 1;    // what numbers of channels are multiples of
+  size_t spatial_ = 2;  // dims of space
+  std::vector<Expr> index_, vars_;
+};
+
+}  // namespace
+
+Result<bool> lower_library_convolution(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+  return ConvolutionLowering(lowering, node, phase).run(out);
+}
+
+}  // namespace lathe

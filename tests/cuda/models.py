@@ -1,0 +1,286 @@
+"""Models on a GPU: Lathe beside PyTorch in one process, through the C ABI, checked and timed.
+
+    python tests/cuda/models.py f32|bf16|time|bandwidth [--models A,B] --json OUT
+
+f32 and bf16 hold the zoo's eight graphs, with the weights of one seed, against PyTorch eager.
+time interleaves eager, Lathe and torch.compile on four models at their usual batch sizes, in bf16.
+bandwidth sets pointwise and normalisation kernels beside a copy. Needs PyTorch with CUDA.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+import tempfile
+import time
+import traceback
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "frontend/python"), str(ROOT / "tests/bench")]
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+
+import eager  # noqa: E402
+import lathe  # noqa: E402
+from lathe import random  # noqa: E402
+
+SEED = 0
+ZOO = ("lerp", "ffnn", "resnet18", "resnet50", "bert_base", "gpt2", "unet", "vit_b_16")
+NUMPY_DTYPES = {"f32": "float32", "i64": "int64", "bool": "bool"}
+TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 2e-2}
+BLOCK_SECONDS = 20e-3
+
+
+def results(value):
+    """Tensors of a nested result, in order."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [t for item in value for t in results(item)] if isinstance(value, (list, tuple)) else []
+
+
+def rms(tensor):
+    return tensor.double().square().mean().sqrt().item()
+
+
+def judge(mine, theirs, exact):
+    """PyTorch's rule: close to eager, or no further from the exact result than 3 times eager."""
+    worst, ratio = 0.0, 0.0
+    for i, (a, b) in enumerate(zip(results(mine), results(theirs), strict=True)):
+        tolerance = TOLERANCES.get(b.dtype, 1e-4)
+        x, y = a.double(), b.double()
+        allowed = (tolerance * (y.abs() + rms(y))).clamp_min(1e-30)
+        error = ((x - y).abs() / allowed).max().item() if y.numel() else 0.0
+        error = error if np.isfinite(error) else float("inf")
+        worst = max(worst, error)
+        if error > 1 and exact is not None:
+            best = results(exact)[i].double()
+            ratio = max(ratio, rms(x - best) / max(rms(y - best), 1e-30))
+        elif error > 1:
+            ratio = float("inf")
+    agrees = worst <= 1 or ratio <= 3
+    return {"agrees": bool(agrees), "over_tolerance": worst, "rmse_ratio": ratio}
+
+
+def cuda_inputs(model):
+    tensors = []
+    for info in model.info["inputs"]:
+        array = random.input(info["name"], NUMPY_DTYPES[info["dtype"]], info["shape"], SEED)
+        tensors.append(torch.from_numpy(np.ascontiguousarray(array)).cuda())
+    return tensors
+
+
+def exact_results(module, tensors):
+    """The same graph in float64, when it has one; else none."""
+    try:
+        wide = [t.double() if t.is_floating_point() else t for t in tensors]
+        return module.double()(*wide)
+    except Exception:  # a graph that names its dtypes
+        return None
+
+
+def check_zoo(name, dtype, folder):
+    path = ROOT / f"tests/zoo/{name}.aten.json.gz"
+    module = eager.load(path, SEED).cuda()
+    options = {"target": "cuda", "weights": f"random:{SEED}"}
+    model = lathe.load(path, **options)
+    tensors = cuda_inputs(model)
+    if dtype is torch.bfloat16:
+        module = module.to(dtype)
+        tensors = [t.to(dtype) if t.is_floating_point() else t for t in tensors]
+        program = torch.export.export(module, tuple(tensors), strict=False)
+        path = pathlib.Path(folder) / f"{name}.pt2"
+        torch.export.save(program, path)
+        model = lathe.load(path, target="cuda")
+    theirs = module(*tensors)
+    row = {"model": name, "dtype": str(dtype).split(".")[-1]}
+    mine = [model(*tensors) for _ in range(2)][-1]
+    torch.cuda.synchronize()
+    calls = [lambda: model(*tensors), lambda: module(*tensors)]
+    row["lathe_ms"], row["eager_ms"] = (float(np.median(s)) for s in interleave(calls, 0.3, 5))
+    row.update({key: model.info[key] for key in ("kernels", "compile_ms", "load_ms")})
+    row.update(judge(mine, theirs, exact_results(module, tensors)))
+    return row
+
+
+# ---- times --------------------------------------------------------------------------------------
+
+
+def interleave(calls, min_seconds, min_rounds=15):
+    """Milliseconds of each call, in alternating blocks that end when the GPU is done."""
+    lengths = []
+    for call in calls:
+        for _ in range(3):
+            call()
+        torch.cuda.synchronize()
+        before = time.perf_counter()
+        call()
+        torch.cuda.synchronize()
+        lengths.append(max(1, min(200, int(BLOCK_SECONDS / (time.perf_counter() - before)))))
+    samples = [[] for _ in calls]
+    start = time.perf_counter()
+    while len(samples[0]) < min_rounds or time.perf_counter() - start < min_seconds:
+        for call, length, taken in zip(calls, lengths, samples):
+            call()
+            torch.cuda.synchronize()
+            before = time.perf_counter()
+            for _ in range(length):
+                call()
+            torch.cuda.synchronize()
+            taken.append((time.perf_counter() - before) * 1e3 / length)
+    return samples
+
+
+def timed_models():
+    """Name to a function that makes the module and its inputs."""
+
+    def image(make, batch):
+        return make().eval(), (torch.randn(batch, 3, 224, 224),)
+
+    def tokens(make, batch, length, words):
+        return make().eval(), (torch.randint(0, words, (batch, length)),)
+
+    def resnet50():
+        import torchvision
+
+        return image(torchvision.models.resnet50, 32)
+
+    def vit():
+        import torchvision
+
+        return image(torchvision.models.vit_b_16, 10)
+
+    def bert():
+        import transformers
+
+        config = transformers.BertConfig()
+        return tokens(lambda: First(transformers.BertModel(config)), 8, 128, 30000)
+
+    def gpt2():
+        import transformers
+
+        config = transformers.GPT2Config(use_cache=False)
+        return tokens(lambda: First(transformers.GPT2LMHeadModel(config)), 1, 128, 50000)
+
+    return {"resnet50_b32": resnet50, "bert_base_b8": bert, "gpt2_b1": gpt2, "vit_b_16_b10": vit}
+
+
+class First(torch.nn.Module):
+    """The first tensor of a model's result."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, ids):
+        return self.inner(input_ids=ids, return_dict=False)[0]
+
+
+def time_model(name, folder):
+    torch.manual_seed(SEED)
+    module, tensors = timed_models()[name]()
+    module = module.to(torch.bfloat16).cuda()
+    tensors = [t.to(torch.bfloat16) if t.is_floating_point() else t for t in tensors]
+    tensors = [t.cuda() for t in tensors]
+    path = pathlib.Path(folder) / f"{name}.pt2"
+    torch.export.save(torch.export.export(module, tuple(tensors), strict=False), path)
+    plain = lathe.load(path, target="cuda")
+    captured = lathe.load(path, target="cuda", mode="reduce-overhead")
+    theirs = module(*tensors)
+    row = {"model": name, "dtype": "bfloat16"}
+    row.update({key: plain.info[key] for key in ("kernels", "compile_ms", "load_ms")})
+    row.update(judge(plain(*tensors), theirs, exact_results(module.float(), tensors)))
+    row["captured_agrees"] = judge(captured(*tensors), plain(*tensors), None)["agrees"]
+    module = module.to(torch.bfloat16)
+    before = time.perf_counter()
+    compiled = torch.compile(module, mode="reduce-overhead")
+    compiled(*tensors)
+    torch.cuda.synchronize()
+    row["inductor_first_ms"] = (time.perf_counter() - before) * 1e3
+    calls = {
+        "eager": lambda: module(*tensors),
+        "lathe": lambda: plain(*tensors),
+        "lathe_reduce_overhead": lambda: captured(*tensors),
+        "inductor_reduce_overhead": lambda: compiled(*tensors),
+    }
+    for key, samples in zip(calls, interleave(list(calls.values()), 2)):
+        row[f"{key}_ms"] = float(np.median(samples))
+    return row
+
+
+LANES_IR = {
+    "add": "%0 = add(%x, %y)",
+    "gelu": "%0 = gelu(%x)",
+    "layer_norm": "%0 = layer_norm(%x, %w, %b) {{normalized_shape = [{columns}]}}",
+    "softmax": "%0 = softmax(%x) {{dim = -1}}",
+    "bias_relu": "%1 = add(%x, %b)\n  %0 = relu(%1)",
+}
+
+
+def bandwidth(name, folder):
+    """One kernel on 256 MB and more, beside a copy of as many bytes in the same rounds."""
+    rows, columns = 65536, 1024
+    operands = {"add": "xy", "gelu": "x", "layer_norm": "xwb", "softmax": "x", "bias_relu": "xb"}
+    row = {"kernel": name}
+    for dtype, spelling in ((torch.float32, "f32"), (torch.bfloat16, "bf16")):
+        size = rows * (2 if dtype is torch.bfloat16 else 1)
+        shapes = {"x": (size, columns), "y": (size, columns), "w": (columns,), "b": (columns,)}
+        types = {k: f"{spelling}[{', '.join(map(str, v))}]" for k, v in shapes.items()}
+        params = ", ".join(f"%{k}: {types[k]}" for k in operands[name])
+        text = LANES_IR[name].replace("{{", "{").replace("}}", "}")
+        text = text.replace("{columns}", str(columns))
+        path = pathlib.Path(folder) / f"{name}_{spelling}.lathe"
+        path.write_text(f"func @main({params}) -> {types['x']} {{\n  {text}\n  return %0\n}}\n")
+        model = lathe.load(path, target="cuda")
+        tensors = [torch.randn(shapes[k], device="cuda").to(dtype) for k in operands[name]]
+        moved = sum(t.numel() * t.element_size() for t in tensors)
+        moved += tensors[0].numel() * tensors[0].element_size()
+        source = torch.randn(moved // 8, device="cuda")
+        target = torch.empty_like(source)
+        calls = [lambda: model(*tensors), lambda: target.copy_(source)]
+        mine, copy = (float(np.median(s)) for s in interleave(calls, 0.2, 7))
+        row[f"{spelling}_tb_s"] = moved / mine * 1e-9
+        row[f"{spelling}_copy_tb_s"] = moved / copy * 1e-9
+        row[f"{spelling}_share"] = copy / mine
+    return row
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("phase", choices=["f32", "bf16", "time", "bandwidth"])
+    parser.add_argument("--models", help="which, comma-separated; all unless given")
+    parser.add_argument("--json", help="where to write the rows")
+    arguments = parser.parse_args()
+    names = {"time": list(timed_models()), "bandwidth": list(LANES_IR)}.get(arguments.phase, ZOO)
+    if arguments.models:
+        names = arguments.models.split(",")
+    rows = []
+    for name in names:
+        before = time.perf_counter()
+        with torch.no_grad(), tempfile.TemporaryDirectory() as folder:
+            try:
+                if arguments.phase == "time":
+                    row = time_model(name, folder)
+                elif arguments.phase == "bandwidth":
+                    row = bandwidth(name, folder)
+                else:
+                    dtype = torch.float32 if arguments.phase == "f32" else torch.bfloat16
+                    row = check_zoo(name, dtype, folder)
+            except Exception as error:  # the others shall run all the same
+                last = traceback.format_exc().splitlines()[-6:]
+                row = {"model": name, "agrees": False, "error": str(error)[:2000], "where": last}
+        row["seconds"] = round(time.perf_counter() - before, 1)
+        rows.append(row)
+        print(json.dumps({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()}),
+              flush=True)
+        if arguments.json:
+            text = {"phase": arguments.phase, "torch": torch.__version__,
+                    "gpu": torch.cuda.get_device_name(), "rows": rows}
+            pathlib.Path(arguments.json).write_text(json.dumps(text, indent=1) + "\n")
+    return 0 if all(row.get("agrees", True) for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
