@@ -430,6 +430,9 @@ Text KernelEmitter::cast_text(Expr e, Expr from) {
   if (to == from->dtype) return text(from);
   std::string x = code(from);
   if (to == DType::b8) return {fmt::format("{} != 0", code(from, kEqual + 1)), kEqual};
+  const auto* node = std::get_if<loop::Binary>(&from->kind);
+  if (is_half(to) && node && node->op == BinaryOp::div && from->dtype == DType::f32)
+    return {fmt::format("{}(near_quotient({}, {}))", type_name(to), code(node->a), code(node->b))};
   // Halves are made from floats, and become them.
   if (is_half(from->dtype) && to != DType::f32) x = fmt::format("float({})", x);
   if (is_half(to) && from->dtype != DType::f32) x = fmt::format("float({})", x);

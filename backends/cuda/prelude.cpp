@@ -26,6 +26,20 @@ struct f16 {
   }
 };
 
+template <class To, class From>
+__device__ To bits_of(const From& from) {
+  static_assert(sizeof(To) == sizeof(From), "bitcasts keep the width");
+  To to;
+  memcpy(&to, &from, sizeof to);
+  return to;
+}
+// Within 2 ULP, for quotients that are then rounded to a half.
+__device__ float near_quotient(float a, float b) {
+  float q;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(q) : "f"(a), "f"(b));
+  return q;
+}
+
 // Neighbouring elements of a thread, moved in accesses of up to 16 bytes.
 template <class T, int N>
 struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
@@ -43,14 +57,6 @@ __device__ Pack<T, N> load_if(bool on, const T* from) {
 }
 template <int N, class T>
 __device__ void store(T* to, const Pack<T, N>& pack) { *reinterpret_cast<Pack<T, N>*>(to) = pack; }
-
-template <class To, class From>
-__device__ To bits_of(From from) {
-  static_assert(sizeof(To) == sizeof(From), "bitcasts keep the width");
-  To to;
-  memcpy(&to, &from, sizeof to);
-  return to;
-}
 
 // NaN when either side is.
 template <class T>

@@ -23,7 +23,7 @@ const std::set<std::string>& reserved_words() {
       "typedef",   "typeid",   "union",    "unsigned", "using",    "virtual",   "void",
       "volatile",  "while",    "and",      "or",       "not",      "xor",       "bf16",
       "f16",       "i64",      "i16",      "i8",       "u8",       "load",      "store",
-      "load_if",   "least",    "most",     "absolute", "quotient", "floor_div", "floor_mod",
+      "load_if",   "near_quotient",   "least",    "most",     "absolute", "quotient", "floor_div", "floor_mod",
       "int_pow",   "bits_of",  "Pack",     "Sum",      "Prod",     "Max",       "Min",
       "Any",       "All",      "memcpy",   "e",        "thread",   "first",     "group",
       "threadIdx", "blockIdx", "blockDim", "gridDim",  "sqrtf",    "rsqrtf",    "expf",

@@ -27,6 +27,8 @@ constexpr int64_t kWarp = 32;             // threads that reduce without waiting
 constexpr int64_t kWarpVectors = 16;      // a row of so many vectors of a warp is one warp's
 constexpr int64_t kManyTasks = 1024;      // enough to fill the machine
 constexpr int64_t kMostTaskVectors = 4;   // loads that a thread has under way at once
+constexpr int64_t kManyResults = 32768;   // a thread for each fills the machine
+constexpr int64_t kLongSum = 64;          // worth the steps between threads that end it
 
 // Whether the reductions that move with `inner` read memory along their own last variable instead.
 bool prefers_reduction_axis(Expr value, Var inner) {
@@ -57,8 +59,9 @@ class Scheduler {
     nest_.extents = loops.extents;
     nest_.value = values[0];
     nest_.index = indices[0];
-    const bool vectorize_inner =
-        !nest_.vars.empty() && !prefers_reduction_axis(nest_.value, nest_.vars.back());
+    const bool vectorize_inner = !nest_.vars.empty() &&
+                                 !prefers_reduction_axis(nest_.value, nest_.vars.back()) &&
+                                 !has_few_long_sums();
     lanes_ = target_.max_threads > 0 ? group_lanes(vectorize_inner)
                                      : target_.row_lanes(std::max<int64_t>(widest_element(), 4));
     if (vectorize_inner) {
@@ -73,7 +76,7 @@ class Scheduler {
     if (vectorize_inner) {
       emit_serial_loops(body);
     } else {
-      ReductionEmitter reductions(nest_.kernel, lanes_);
+      ReductionEmitter reductions(nest_.kernel, lanes_, target_.max_threads > 0);
       Expr value = reductions.lower(nest_.value, body);
       body.push_back({loop::Store{nest_.out, nest_.index, value, {}, false}});
     }
@@ -83,6 +86,15 @@ class Scheduler {
 
  private:
   loop::Pool& pool() { return *nest_.kernel.pool; }
+
+  // One thread for each sum would leave most of the machine idle for long: a group for each then.
+  bool has_few_long_sums() {
+    if (target_.max_threads == 0 || nest_.vars.empty()) return false;
+    int64_t results = 1;
+    for (int64_t extent : nest_.extents) results *= extent;
+    return reductions_depend_on(nest_.value, nest_.vars.back()) && results < kManyResults &&
+           longest_reduction() >= kLongSum;
+  }
 
   // Lanes of vectors that are spread over threads: enough for a row, so that short rows share a
   // block. Rows with sums of their own go to one warp each when there are many of them.

@@ -149,7 +149,7 @@ Expr ReductionEmitter::emit(Expr e, Block& block) {
   } else {
     collapse(kernel_, reduce);
     const bool is_vectorizable = !contains_reduction(reduce.body) &&
-                                 reads_evenly(reduce.body, reduce.vars.back()) &&
+                                 (gathers_ || reads_evenly(reduce.body, reduce.vars.back())) &&
                                  loop::as_int(reduce.extents.back()) != nullptr;
     result = is_vectorizable ? emit_vectorized(reduce, e->dtype, block)
                              : emit_serial(reduce, e->dtype, block);

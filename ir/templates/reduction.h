@@ -15,7 +15,9 @@ bool reductions_depend_on(loop::Expr e, loop::Var var);
 
 class ReductionEmitter {
  public:
-  ReductionEmitter(loop::Kernel& kernel, int lanes) : kernel_(kernel), lanes_(lanes) {}
+  // `gathers`: reductions are vectorised along their own variable whatever their accesses.
+  ReductionEmitter(loop::Kernel& kernel, int lanes, bool gathers = false)
+      : kernel_(kernel), lanes_(lanes), gathers_(gathers) {}
 
   // `e` without reduce expressions; their loops are appended to `block`, each vectorised along its
   // own last variable where its accesses allow. Equal reductions are computed once.
@@ -42,6 +44,7 @@ class ReductionEmitter {
 
   loop::Kernel& kernel_;
   int lanes_;
+  bool gathers_;
   loop::Bindings done_;
 };
 

@@ -108,7 +108,7 @@ Result<CudaExecutable::Step> CudaExecutable::make_step(const Program& program,
         device_.api().function(&step.function, module_, source.symbols[index].c_str()),
         "finding kernel '" + source.symbols[index] + "'"));
   } else if (auto* library = std::get_if<LibraryLaunch>(&launch.kind)) {
-    LATHE_TRY(step.library, plan_library(program, *library, workspace_));
+    LATHE_TRY(step.library, make_library(program, *library));
   } else if (auto* copy = std::get_if<CopyLaunch>(&launch.kind)) {
     step.copy_bytes =
         static_cast<size_t>(program.buffers[static_cast<size_t>(copy->source)].num_bytes);
@@ -120,6 +120,21 @@ Result<CudaExecutable::Step> CudaExecutable::make_step(const Program& program,
                             launch.label, program.name)};
   }
   return step;
+}
+
+Result<LibraryRun> CudaExecutable::make_library(const Program& program,
+                                                const LibraryLaunch& launch) {
+  std::string key = launch.routine;
+  for (const auto& [name, values] : launch.sizes)
+    key += fmt::format(" {}={}", name, fmt::join(values, ","));
+  key += fmt::format(" {}", fmt::join(launch.epilogue, ","));
+  for (BufferId id : launch.buffers)
+    key += fmt::format(" {}", dtype_name(program.buffers[static_cast<size_t>(id)].type.dtype));
+  auto found = plans_.find(key);
+  if (found != plans_.end()) return found->second;
+  LATHE_TRY(LibraryRun made, plan_library(program, launch, workspace_));
+  plans_.emplace(std::move(key), made);
+  return made;
 }
 
 // ---- memory -------------------------------------------------------------------------------------

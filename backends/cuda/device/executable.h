@@ -1,5 +1,6 @@
 // A program bound to a device: kernels loaded, weights uploaded, one arena for temporaries.
 #pragma once
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,6 +48,7 @@ class CudaExecutable final : public Executable {
   Status load_code(const Program& program, const Target& target);
   Result<Step> make_step(const Program& program, const ProgramSource& source,
                          const Launch& launch);
+  Result<LibraryRun> make_library(const Program& program, const LibraryLaunch& launch);
   Status place_buffers(const Program& program);
   Status upload(const ProgramBuffer& buffer, BufferId id, const CompileOptions& options);
   Status run_init(const Program& program, const CompileOptions& options);
@@ -74,6 +76,7 @@ class CudaExecutable final : public Executable {
   std::shared_ptr<Workspace> workspace_ = std::make_shared<Workspace>();
   std::vector<DeviceMemory> weights_;  // by buffer id
   std::vector<Step> init_, steps_;
+  std::map<std::string, LibraryRun> plans_;  // of launches that differ in their buffers alone
   ExecutableStats stats_;
   bool is_timing_ = false;
   std::vector<double> step_seconds_;

@@ -1,0 +1,170 @@
+// What CUDA C++ the emitter writes, and what it refuses.
+#include <gtest/gtest.h>
+
+#include "backends/cuda/emit.h"
+#include "backends/cuda/spelling.h"
+#include "ir/loop/pool.h"
+#include "ir/loop/text.h"
+
+namespace lathe {
+namespace {
+
+const Target& h200() { return *find_target("sm_90"); }
+
+loop::Kernel kernel_of(const std::string& text) {
+  LocTable locs;
+  Result<loop::Kernel> kernel = loop::parse_kernel(text, locs);
+  EXPECT_TRUE(kernel.ok()) << render(kernel.error(), locs);
+  return kernel.ok() ? *std::move(kernel) : loop::Kernel{};
+}
+
+std::string emit(const std::string& text, cuda::EmitOptions options = {}) {
+  Result<std::string> source = cuda::emit_kernel(kernel_of(text), "k", h200(), options);
+  EXPECT_TRUE(source.ok()) << source.error().message;
+  return source.ok() ? *source : "";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+constexpr char kDouble[] = R"(kernel @double(%x: f32[4096], %y: f32[4096] out) {
+  parallel %i in 0..4 {
+    store %y[%i*1024] = load f32x1024 %x[%i*1024] * 2.0
+  }
+})";
+
+TEST(CudaEmit, AThreadMovesNeighbouringLanesAtOnce) {
+  std::string text = emit(kDouble);
+  EXPECT_TRUE(contains(text, "const float* __restrict__ x")) << text;
+  EXPECT_TRUE(contains(text, "const auto x_2 = load<4>(x + t + first);")) << text;
+  EXPECT_TRUE(contains(text, "y_2[e] = x_2[e] * 2.0f;")) << text;
+  EXPECT_TRUE(contains(text, "store(y + t + first, y_2);")) << text;
+}
+
+TEST(CudaEmit, AVectorIsABlockOfItsOwnWhenItIsWiderThanAWarp) {
+  Result<cuda::LaunchShape> shape = cuda::launch_shape(kernel_of(kDouble), h200());
+  ASSERT_TRUE(shape.ok());
+  EXPECT_EQ(shape->threads, 256);
+  EXPECT_EQ(shape->lanes_a_thread, 4);
+  EXPECT_EQ(shape->groups, 1);
+  EXPECT_EQ(shape->blocks(), 4);
+}
+
+TEST(CudaEmit, ShortVectorsShareABlockAndTheLastGroupsLeave) {
+  std::string kernel = R"(kernel @k(%x: f32[3200], %y: f32[100] out) {
+  parallel %i in 0..100 {
+    store %y[%i] = reduce_lanes(max, load f32x32 %x[%i*32])
+  }
+})";
+  Result<cuda::LaunchShape> shape = cuda::launch_shape(kernel_of(kernel), h200());
+  ASSERT_TRUE(shape.ok());
+  EXPECT_EQ(shape->threads, 8);
+  EXPECT_EQ(shape->groups, 32);
+  EXPECT_EQ(shape->blocks(), 4);
+  std::string text = emit(kernel);
+  EXPECT_TRUE(contains(text, "blockIdx.x * 32 + threadIdx.y")) << text;
+  EXPECT_TRUE(contains(text, "if (i >= 100) return;")) << text;
+  EXPECT_TRUE(contains(text, "reduce_group<Max, 8>")) << text;
+  EXPECT_TRUE(contains(text, "if (thread == 0) y[i] = total;")) << text;
+}
+
+TEST(CudaEmit, LanesGoRoundTheThreadsWhereRowsAreNotAligned) {
+  std::string text = emit(R"(kernel @k(%x: f32[390], %y: f32[390] out) {
+  parallel %i in 0..3 {
+    store %y[%i*130] = -load f32x128 %x[%i*130]
+  }
+})");
+  EXPECT_FALSE(contains(text, "load<4>")) << text;
+  EXPECT_TRUE(contains(text, "y[t + first + 32 * e] = -x[t + first + 32 * e];"))
+      << text;
+}
+
+TEST(CudaEmit, AMaskOfWholePacksIsOneCondition) {
+  std::string text = emit(R"(kernel @k(%x: f32[100], %y: f32[100] out) {
+  parallel %i in 0..1 {
+    store %y[0] mask(ramp(0, 1, 128) < 100) = load f32x128 %x[0] mask(ramp(0, 1, 128) < 100)
+  }
+})");
+  EXPECT_TRUE(contains(text, "load_if<4>(first < 100, x + 0 + first)")) << text;
+  EXPECT_TRUE(contains(text, "if (first < 100) store(")) << text;
+}
+
+TEST(CudaEmit, OtherMasksAreAskedForEachLane) {
+  std::string text = emit(R"(kernel @k(%x: f32[99], %y: f32[99] out) {
+  parallel %i in 0..1 {
+    store %y[0] mask(ramp(0, 1, 128) < 99) = load f32x128 %x[0] mask(ramp(0, 1, 128) < 99)
+  }
+})");
+  EXPECT_TRUE(contains(text, "? x[0 + first + e] : float(0)")) << text;
+}
+
+TEST(CudaEmit, IndicesAreWideOnlyWhereTheyMustBe) {
+  std::string text = emit(R"(kernel @k(%x: u8[6000000000], %y: u8[6000000000] out) {
+  parallel %i in 0..3000000 {
+    store %y[%i*2000] = load %x[%i*2000]
+  }
+})");
+  EXPECT_TRUE(contains(text, "const i64 t = i64(i) * 2000;")) << text;
+  EXPECT_TRUE(contains(text, "const int i = ")) << text;
+}
+
+TEST(CudaEmit, HalvesAreComputedInFloats) {
+  std::string text = emit(R"(kernel @k(%x: bf16[256], %y: bf16[256] out) {
+  parallel %i in 0..1 {
+    store %y[0] = bf16(f32(load bf16x256 %x[0]) + 1.0)
+  }
+})");
+  EXPECT_TRUE(contains(text, "load<8>(x + 0 + first)")) << text;
+  EXPECT_TRUE(contains(text, "bf16(float(x_2[e]) + 1.0f)")) << text;
+}
+
+TEST(CudaEmit, BuffersThatMayOverlapAreNotRestricted) {
+  EXPECT_FALSE(contains(emit(kDouble, {.is_noalias = false}), "__restrict__"));
+}
+
+TEST(CudaEmit, ScratchIsSharedMemoryBetweenBarriers) {
+  std::string text = emit(R"(kernel @k(%x: f32[128], %y: f32[128] out, %s: f32[128] scratch) {
+  parallel %i in 0..1 {
+    store %s[0] = load f32x128 %x[0]
+    store %y[0] = load f32x128 %s[ramp(127, -1, 128)]
+  }
+})");
+  size_t store = text.find("store(s + 0 + first");
+  ASSERT_NE(store, std::string::npos) << text;
+  EXPECT_TRUE(contains(text, "__shared__ alignas(16) float s")) << text;
+  EXPECT_LT(text.find("group_sync<32>();"), store) << text;
+  EXPECT_NE(text.find("group_sync<32>();", store), std::string::npos) << text;
+}
+
+TEST(CudaEmit, TooMuchScratchIsRefused) {
+  Result<std::string> source = cuda::emit_kernel(
+      kernel_of(R"(kernel @big(%y: f32[1] out, %s: f32[20000] scratch) {
+  parallel %i in 0..1 {
+    store %y[0] = load %s[0]
+  }
+})"),
+      "k", h200(), {});
+  ASSERT_FALSE(source.ok());
+  EXPECT_TRUE(contains(source.error().message, "its scratch memory is 80016 bytes"))
+      << source.error().message;
+}
+
+TEST(CudaSpelling, NamesAreUniqueAndNoWordsOfTheLanguage) {
+  cuda::Names names;
+  EXPECT_EQ(names.make("x"), "x");
+  EXPECT_EQ(names.make("x"), "x_2");
+  EXPECT_EQ(names.make("float"), "float_2");
+  EXPECT_EQ(names.make("3d.out"), "v3d_out");
+}
+
+TEST(CudaSpelling, LiteralsKeepTheirValueAndType) {
+  EXPECT_EQ(cuda::literal(1.0, DType::f32), "1.0f");
+  EXPECT_EQ(cuda::literal(0.1, DType::f64), "0.1");
+  EXPECT_EQ(cuda::literal(int64_t{1} << 40, DType::i64, true), "1099511627776LL");
+  EXPECT_EQ(cuda::literal(INT64_MIN, DType::i64, true), "(-9223372036854775807LL - 1)");
+  EXPECT_TRUE(contains(cuda::literal(1e300, DType::f32), "0x7f800000"));
+}
+
+}  // namespace
+}  // namespace lathe

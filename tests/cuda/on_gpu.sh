@@ -1,0 +1,47 @@
+#!/bin/bash
+# Everything that takes a GPU, without Bazel or LLVM:
+#
+#   tests/cuda/on_gpu.sh FILES OUT [PHASE ...]
+#
+# FILES holds op_examples_on_gpu and liblathe.so (and libraries they need, in FILES/lib), OUT gets
+# a JSON file or a log for each phase. Every phase ends within 9 minutes.
+set -u
+files=$(realpath "$1") out=$2 here=$(realpath "$(dirname "$0")")
+shift 2
+mkdir -p "$out"
+export LD_LIBRARY_PATH=$files/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export LATHE_LIBRARY=$files/liblathe.so PYTHONUNBUFFERED=1
+# PyTorch's own CUDA libraries.
+VIRTUAL_ENV=${VIRTUAL_ENV:-$(python3 -c 'import sys; print(sys.prefix)')}
+export VIRTUAL_ENV
+
+# GoogleTest exits with 0 when it skips everything; a run on no GPU must not pass.
+ran_all() { # log
+  grep -q '\[  PASSED  \]' "$1" && ! grep -q '\[  SKIPPED \]' "$1"
+}
+
+run_phase() { # phase
+  case $1 in
+    ops)
+      timeout 500 "$files/op_examples_on_gpu" >"$out/ops.log" 2>&1 && ran_all "$out/ops.log"
+      ;;
+    sanitize)
+      timeout 260 compute-sanitizer --tool memcheck --error-exitcode 1 \
+        "$files/op_examples_on_gpu" >"$out/memcheck.log" 2>&1 && ran_all "$out/memcheck.log" &&
+        timeout 260 compute-sanitizer --tool racecheck --error-exitcode 1 \
+          "$files/op_examples_on_gpu" >"$out/racecheck.log" 2>&1 && ran_all "$out/racecheck.log"
+      ;;
+    *)
+      timeout 530 python3 "$here/models.py" "$1" --json "$out/$1.json"
+      ;;
+  esac
+}
+
+failed=0
+[ $# -gt 0 ] || set -- ops f32 bf16 bandwidth time sanitize
+for phase; do
+  start=$SECONDS
+  if run_phase "$phase"; then verdict=passed; else verdict=FAILED failed=1; fi
+  echo "$phase $verdict in $((SECONDS - start)) s"
+done
+exit $failed
