@@ -299,6 +299,11 @@ Expr cast(Expr x, DType dtype) {
   if (Scalar value; constant_value(x, value))
     return constant(*x->pool, convert(x->dtype, dtype, value), dtype);
   if (dtype == DType::b8) return ne(x, constant_like(x, 0));
+  // Back from a wider float: what a half was is what it is.
+  if (const auto* widened = std::get_if<Cast>(&x->kind);
+      widened != nullptr && widened->x->dtype == dtype && is_float(dtype) && is_float(x->dtype) &&
+      dtype_bytes(dtype) < dtype_bytes(x->dtype))
+    return widened->x;
   return x->pool->intern(Cast{x}, dtype, x->lanes);
 }
 

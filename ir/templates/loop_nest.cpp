@@ -228,7 +228,7 @@ class Scheduler {
         let(body, "lo", block_ * pool().integer(block_extent_), (blocks_ - 1) * block_extent_);
     const int64_t whole = inner_extent_ / lanes_ * lanes_;
     Expr hi = lo + pool().integer(block_extent_);
-    const bool is_even = whole % block_extent_ == 0;  // then a block's length is a constant
+    const bool is_even = inner_extent_ == blocks_ * block_extent_;  // all blocks are equal
     if (target_.max_threads == 0 || !is_even) hi = loop::min(hi, pool().integer(whole));
     emit_vector_loop(body, value, lo, hi);
     if (whole == inner_extent_) return;

@@ -60,6 +60,17 @@ Expr other_term(Expr e, Expr sum) {
   return node->a == sum ? node->b : node->b == sum ? node->a : Expr();
 }
 
+// The value before it was rounded to the dtype that it is stored in: the library rounds once, at the
+// end.
+Expr unrounded(Expr e) {
+  while (auto* widened = std::get_if<loop::Cast>(&e->kind)) {
+    auto* rounded = std::get_if<loop::Cast>(&widened->x->kind);
+    if (rounded == nullptr || rounded->x->dtype != e->dtype) break;
+    e = rounded->x;
+  }
+  return e;
+}
+
 bool is_relu(Expr e, Expr sum) {
   auto* node = std::get_if<loop::Binary>(&e->kind);
   if (node == nullptr || node->op != loop::BinaryOp::max) return false;
@@ -77,6 +88,7 @@ class EpilogueReader {
   // Whether the library does what turns `sum` into `value`.
   bool claim(const Node& member, Expr value, Expr sum, LibraryEpilogue& into) {
     if (is_activated_ || member.types[0].dtype != dtype_) return false;
+    value = unrounded(value);
     if (value == sum) return true;  // a cast to the dtype that it has
     if (is_relu(value, sum)) return activate("relu", into);
     if (member.op->name == "gelu" && member.string_attr("approximate") == "tanh")

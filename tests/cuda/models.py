@@ -77,19 +77,27 @@ def on_gpu(module):
     for node in list(module.graph.nodes):
         if node.target is torch.ops.aten._assert_tensor_metadata.default:
             module.graph.erase_node(node)
-        elif "device" in node.kwargs:
-            node.kwargs = {**node.kwargs, "device": torch.device("cuda")}
+            continue
+        there = torch.device("cuda")
+        node.args = tuple(there if isinstance(a, torch.device) else a for a in node.args)
+        if "device" in node.kwargs:
+            node.kwargs = {**node.kwargs, "device": there}
+    for name, value in list(vars(module).items()):
+        if isinstance(value, torch.Tensor):
+            setattr(module, name, value.cuda())
     module.recompile()
     return module.cuda()
 
 
 def exact_results(module, tensors):
-    """The same graph in float64, when it has one; else none."""
-    try:
-        wide = [t.double() if t.is_floating_point() else t for t in tensors]
-        return module.double()(*wide)
-    except Exception:  # a graph that names its dtypes
-        return None
+    """The same graph in float64, or in float32 where it names its dtypes; none when neither runs."""
+    for dtype in (torch.float64, torch.float32):
+        try:
+            wide = [t.to(dtype) if t.is_floating_point() else t for t in tensors]
+            return module.to(dtype)(*wide)
+        except Exception:  # says which dtype was expected
+            continue
+    return None
 
 
 def check_zoo(name, dtype, folder):
@@ -202,7 +210,7 @@ def time_model(name, folder):
     theirs = module(*tensors)
     row = {"model": name, "dtype": "bfloat16"}
     row.update({key: plain.info[key] for key in ("kernels", "compile_ms", "load_ms")})
-    row.update(judge(plain(*tensors), theirs, exact_results(module.float(), tensors)))
+    row.update(judge(plain(*tensors), theirs, exact_results(module, tensors)))
     row["captured_agrees"] = judge(captured(*tensors), plain(*tensors), None)["agrees"]
     del captured
     before = time.perf_counter()
