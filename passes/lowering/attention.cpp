@@ -124,6 +124,8 @@ Result<bool> lower_attention(Lowering& lowering, Node& node, BufferId out, Phase
 
 namespace {
 
+constexpr int64_t kRowStep = 8;  // elements
+
 // Attention as two products over the same batch. Where several heads share a key, the dim of the
 // heads is two: the keys' and the heads of each, so that strides can say what is read.
 class LibraryAttention {
@@ -158,8 +160,9 @@ class LibraryAttention {
     LATHE_TRY(auto b, place(key, t, d, d, t, depth, keys_));
     LATHE_TRY(auto v, place(value, t, e, t, e, keys_, width));
     if (!a || !b || !v) return false;
+    // Rows begin where wide accesses may: nobody reads what fills them up.
     std::vector<int64_t> square(shape_.begin(), shape_.end() - 2);
-    square.insert(square.end(), {queries_, keys_});
+    square.insert(square.end(), {queries_, (keys_ + kRowStep - 1) / kRowStep * kRowStep});
     const BufferId scored = temporary("scores", compute_dtype(dtype_), square);
     const BufferId weights = temporary("weights", dtype_, square);
     scores.a = *a;
@@ -262,10 +265,12 @@ class LibraryAttention {
     return lowering_.emit_elements(
         kernel, weights, {"softmax", node_.loc, 0}, [&](std::span<const Expr> index) {
           const Expr row = index[index.size() - 2];
-          auto score = [&](Expr t) {
+          const bool is_filled = type.shape.back().value() != keys_;
+          auto score = [&](Expr t, bool may_be_beyond = false) {
             std::vector<Expr> at(index.begin(), index.end());
             at.back() = t;
             Expr x = kernel.load(scored, type, at) * scale;
+            if (may_be_beyond) t = loop::min(t, kernel.integer(keys_ - 1));
             if (mask) x = masked(kernel, mask, index.first(index.size() - 2), row, t, x);
             if (is_causal) x = loop::select(loop::le(t, row), x, loop::constant_like(x, least));
             return x;
@@ -279,7 +284,7 @@ class LibraryAttention {
           });
           const Expr none = loop::constant_like(sum, 0), one = loop::constant_like(sum, 1);
           const Expr divisor = loop::select(loop::eq(sum, none), one, sum);
-          return loop::exp(score(index.back()) - top) / divisor;
+          return loop::exp(score(index.back(), is_filled) - top) / divisor;
         });
   }
 

@@ -135,15 +135,18 @@ class EpilogueReader {
 
 }  // namespace
 
+Status copy_operand(Lowering& lowering, KernelContext& kernel, Value value) {
+  LATHE_TRY(const BufferId copy, make_copy(lowering, value, kernel.phase()));
+  kernel.read_from(value, copy);
+  return Ok{};
+}
+
 Result<std::optional<Strided>> place_operand(Lowering& lowering, KernelContext& kernel, Value value,
                                              const std::vector<Expr>& index,
                                              const std::vector<Expr>& vars, int64_t rows,
                                              int64_t columns) {
   for (bool is_copied : {false, true}) {
-    if (is_copied) {
-      LATHE_TRY(const BufferId copy, make_copy(lowering, value, kernel.phase()));
-      kernel.read_from(value, copy);
-    }
+    if (is_copied) LATHE_DO(copy_operand(lowering, kernel, value));
     std::optional<Strided> found =
         as_strided(kernel, kernel.element(value, index), value.type().dtype, vars);
     if (kernel.error()) return *kernel.error();
@@ -173,7 +176,7 @@ std::optional<Strided> place_result(KernelContext& kernel, BufferId buffer, cons
 
 LibraryEpilogue claim_epilogue(KernelContext& kernel, const Node& node, std::vector<Expr> index,
                                const std::vector<Expr>& vars, Expr column,
-                               int64_t columns, LibraryEpilogue result) {
+                               int64_t columns, LibraryEpilogue result, size_t most) {
   result.num_claimed = 1;
   result.index = index;
   if (node.bodies.empty()) return result;
@@ -185,7 +188,7 @@ LibraryEpilogue claim_epilogue(KernelContext& kernel, const Node& node, std::vec
   const loop::Var so_far =
       kernel.kernel().add_var({"sum", loop::VarKind::let, dtype, 1, INT64_MIN, INT64_MAX});
   const Expr sum = kernel.pool().var(so_far, dtype);
-  for (size_t i = 1; i < body.nodes.size(); ++i) {
+  for (size_t i = 1; i < std::min(body.nodes.size(), most); ++i) {
     const Node& before = *body.nodes[i - 1];
     Node& member = *body.nodes[i];
     kernel.clear_bindings();

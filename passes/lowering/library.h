@@ -31,6 +31,8 @@ Result<std::optional<Strided>> place_operand(Lowering& lowering, KernelContext& 
                                              const std::vector<loop::Expr>& index,
                                              const std::vector<loop::Expr>& vars, int64_t rows,
                                              int64_t columns);
+// Later reads of the value through the kernel take a row-major copy.
+Status copy_operand(Lowering& lowering, KernelContext& kernel, Value value);
 // The same of a result, whose rows must lie side by side; none when they do not.
 std::optional<Strided> place_result(KernelContext& kernel, BufferId buffer, const TensorType& type,
                                     const std::vector<loop::Expr>& index,
@@ -47,11 +49,12 @@ struct LibraryEpilogue {
 };
 
 // `index` is the contraction's own, `vars` what strides are over, the row and the column last; the
-// bias moves with `column` alone, of extent `columns`. Goes on from `result`; stops at the first member that is none of the above.
+// bias moves with `column` alone, of extent `columns`. Goes on from `result`; takes at most `most`
+// members, and stops at the first member that is none of the above.
 LibraryEpilogue claim_epilogue(KernelContext& kernel, const Node& node,
                                std::vector<loop::Expr> index, const std::vector<loop::Expr>& vars,
                                loop::Expr column, int64_t columns,
-                               LibraryEpilogue result = {});
+                               LibraryEpilogue result = {}, size_t most = SIZE_MAX);
 
 // A contraction, or a fused node whose body starts with one, through the library that its target
 // has for it. False: the library cannot, and loops must.

@@ -48,13 +48,14 @@ class ConvolutionLowering {
     vars_.push_back(index_[1]);
     LATHE_TRY(const Place x, place_channels_last(input, phase_));
     LATHE_TRY(const Place w, place_channels_last(filter, filter_phase(filter)));
-    LibraryEpilogue epilogue;
-    epilogue.known = {"bias", "relu", "residual"};
+    LibraryEpilogue start;
+    start.known = {"bias", "relu", "residual"};
     if (root_.operands.size() > 2 && root_.operands[2]) {
-      LATHE_TRY(epilogue.bias, place_bias(kernel_.resolve(root_.operands[2])));
-      epilogue.ops = {"bias"};
+      LATHE_TRY(start.bias, place_bias(kernel_.resolve(root_.operands[2])));
+      start.ops = {"bias"};
     }
-    epilogue = claim_epilogue(kernel_, node_, index_, vars_, index_[1], y[1], std::move(epilogue));
+    const LibraryEpilogue epilogue =
+        claim_epilogue(kernel_, node_, index_, vars_, index_[1], y[1], start);
     if (kernel_.error()) return *kernel_.error();
     const size_t members = node_.bodies.empty() ? 1 : node_.bodies[0]->nodes.size();
     std::optional<Strided> direct;
@@ -64,7 +65,7 @@ class ConvolutionLowering {
       emit(x, w, *direct, epilogue);
       return true;
     }
-    return emit_with_rest(x, w, out, epilogue);
+    return emit_with_rest(x, w, out, std::move(start), epilogue.num_claimed);
   }
 
  private:
@@ -159,19 +160,30 @@ class ConvolutionLowering {
   }
 
   Result<bool> emit_with_rest(const Place& x, const Place& w, BufferId out,
-                              const LibraryEpilogue& epilogue) {
-    const Node& last =
-        node_.bodies.empty() ? root_ : *node_.bodies[0]->nodes[epilogue.num_claimed - 1];
-    TensorType type = last.types[0];
-    if (type.rank() == root_.types[0].rank()) type.layout = channels_last(type.rank());
+                              LibraryEpilogue start, size_t most) {
+    // Less and less of the epilogue, until strides can say where the result goes.
+    std::optional<Strided> place;
+    LibraryEpilogue epilogue;
+    const Node* last = nullptr;
+    TensorType type;
+    for (; !place; --most) {
+      if (most == 0) return false;
+      const int64_t channels = root_.types[0].static_shape()[1];
+      epilogue = claim_epilogue(kernel_, node_, index_, vars_, index_[1], channels, start, most);
+      last = node_.bodies.empty() ? &root_
+                                  : node_.bodies[0]->nodes[epilogue.num_claimed - 1].get();
+      type = last->types[0];
+      type.layout.clear();
+      if (type.rank() == root_.types[0].rank()) type.layout = channels_last(type.rank());
+      place = place_sums(-1, type, epilogue);
+    }
     const BufferId sums = lowering_.add_temporary(node_.name + "_sums", type,
                                                   type.static_elements().value_or(0), phase_);
-    std::optional<Strided> place = place_sums(sums, type, epilogue);
-    if (!place) return false;
+    place->buffer = sums;
     emit(x, w, *place, epilogue);
     KernelContext rest(lowering_, phase_, node_.name);
     if (!node_.bodies.empty()) rest.enter(node_);
-    rest.read_from({const_cast<Node*>(&last), 0}, sums, type);
+    rest.read_from({const_cast<Node*>(last), 0}, sums, type);
     const Value result =
         node_.bodies.empty() ? Value{const_cast<Node*>(&root_), 0} : node_.bodies[0]->outputs[0];
     LATHE_DO(lowering_.emit_elements(

@@ -95,8 +95,13 @@ class MatmulLowering {
     m_ = variable(spec_.m);
     n_ = variable(spec_.n);
     k_ = variable(spec_.k);
-    LATHE_TRY(const bool has_a, place(a, m_, k_, spec_.m, spec_.k, spec_.a));
+    LATHE_TRY(bool has_a, place(a, m_, k_, spec_.m, spec_.k, spec_.a));
     LATHE_TRY(const bool has_b, place(b, k_, n_, spec_.k, spec_.n, spec_.b));
+    // One product of all rows beats one for each element of the batch.
+    if (has_a && has_b && is_shared(spec_.b) && !is_one_matrix(spec_.a)) {
+      LATHE_DO(copy_operand(lowering_, kernel_, a));
+      LATHE_TRY(has_a, place(a, m_, k_, spec_.m, spec_.k, spec_.a));
+    }
     if (!has_a || !has_b) return false;
 
     const std::vector<Expr> vars = all_vars(m_, n_);
@@ -120,6 +125,20 @@ class MatmulLowering {
     vars.push_back(row);
     vars.push_back(column);
     return vars;
+  }
+
+  static bool is_shared(const Strided& operand) {
+    return std::all_of(operand.strides.begin(), operand.strides.end() - 2,
+                       [](int64_t stride) { return stride == 0; });
+  }
+
+  // Whether the rows of all batch elements follow each other.
+  bool is_one_matrix(const Strided& operand) const {
+    int64_t rows = spec_.m;
+    const int64_t row = operand.strides[operand.strides.size() - 2];
+    for (size_t i = spec_.batch.size(); i-- > 0; rows *= spec_.batch[i])
+      if (spec_.batch[i] != 1 && operand.strides[i] != row * rows) return false;
+    return true;
   }
 
   // Dims of extent 1 are broadcast.
@@ -147,15 +166,29 @@ class MatmulLowering {
     return place.has_value();
   }
 
+  const Node& claimed_node() const {
+    return node_.bodies.empty() ? root_
+                                : *node_.bodies[0]->nodes[spec_.epilogue.num_claimed - 1];
+  }
+
   // The product and what goes with it into a buffer, the rest of the body in a loop.
   Result<bool> emit_with_rest(BufferId out) {
-    const size_t claimed = spec_.epilogue.num_claimed;
-    const Node& last = node_.bodies.empty() ? root_ : *node_.bodies[0]->nodes[claimed - 1];
-    TensorType type = last.types[0];
-    type.layout.clear();
-    const BufferId sums = lowering_.add_temporary(node_.name + "_sums", type,
-                                                  type.static_elements().value_or(0), phase_);
-    if (!place_sums(sums, type)) return false;
+    BufferId sums = -1;
+    TensorType type;
+    // Less and less of the epilogue, until strides can say where the result goes.
+    for (size_t most = spec_.epilogue.num_claimed;; --most) {
+      if (most == 0) return false;
+      const std::vector<Expr> vars = all_vars(m_, n_);
+      spec_.epilogue = claim_epilogue(kernel_, node_, vars, vars, n_, spec_.n, {}, most);
+      type = claimed_node().types[0];
+      type.layout.clear();
+      if (!place_sums(sums, type)) continue;
+      sums = lowering_.add_temporary(node_.name + "_sums", type,
+                                     type.static_elements().value_or(0), phase_);
+      spec_.d.buffer = sums;
+      break;
+    }
+    const Node& last = claimed_node();
     emit_matmul(lowering_, spec_, describe(node_), phase_);
     KernelContext rest(lowering_, phase_, node_.name);
     if (!node_.bodies.empty()) rest.enter(node_);

@@ -81,6 +81,7 @@ std::vector<CudaPart> cuda_parts() {
   return {{"GPU", describe_gpu()},
           {"NVRTC", cuda::describe_nvrtc()},
           {"cuBLASLt", describe_library({"libcublasLt.so.13", "libcublasLt.so.12"}, "cuBLASLt")},
+          {"cuBLAS", describe_library({"libcublas.so.13", "libcublas.so.12"}, "cuBLAS")},
           {"cuDNN", describe_library({"libcudnn.so.9"}, "cuDNN")}};
 }
 

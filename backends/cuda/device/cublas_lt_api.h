@@ -60,4 +60,17 @@ struct CublasLtApi {
                 size_t workspace_bytes, CUstream) = nullptr;
 };
 
+// cuBLAS itself, for batches whose matrices no one stride walks.
+struct CublasApi {
+  int (*create)(CublasHandle*) = nullptr;
+  int (*set_stream)(CublasHandle, CUstream) = nullptr;
+  int (*set_workspace)(CublasHandle, CUdeviceptr, size_t num_bytes) = nullptr;
+  // The arrays lie on the device.
+  int (*batched)(CublasHandle, int trans_a, int trans_b, int m, int n, int k, const void* alpha,
+                 CUdeviceptr a_array, int a_dtype, int a_leading, CUdeviceptr b_array, int b_dtype,
+                 int b_leading, const void* beta, CUdeviceptr c_array, int c_dtype, int c_leading,
+                 int count, int compute, int algorithm) = nullptr;
+};
+inline constexpr int kDefaultAlgorithm = -1;
+
 }  // namespace lathe::cuda

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <memory>
 #include <mutex>
 
@@ -65,6 +67,28 @@ Result<const CublasLt*> open_cublas_lt() {
   return opened.get();
 }
 
+struct Cublas {
+  CublasApi api;
+  CublasHandle handle = nullptr;
+};
+
+Result<const Cublas*> open_cublas() {
+  static std::mutex mutex;
+  static std::unique_ptr<Cublas> opened;
+  std::lock_guard lock(mutex);
+  if (opened) return opened.get();
+  LATHE_TRY(const Library* library,
+            Library::open({"libcublas.so.13", "libcublas.so.12"}, "cuBLAS"));
+  auto made = std::make_unique<Cublas>();
+  LATHE_DO(library->find(made->api.create, "cublasCreate_v2"));
+  LATHE_DO(library->find(made->api.set_stream, "cublasSetStream_v2"));
+  LATHE_DO(library->find(made->api.set_workspace, "cublasSetWorkspace_v2"));
+  LATHE_DO(library->find(made->api.batched, "cublasGemmBatchedEx"));
+  LATHE_DO(check(made->api.create(&made->handle), "start"));
+  opened = std::move(made);
+  return opened.get();
+}
+
 Result<int> cublas_dtype(DType dtype) {
   switch (dtype) {
     case DType::f32:
@@ -95,7 +119,8 @@ int64_t one_size(const LibraryLaunch& launch, const std::string& name) {
   return values.empty() ? 0 : values.front();
 }
 
-// One library call for each element of the outer batch dims; the innermost is the library's.
+// A batch of one dim is the library's. Of several, it is a table of pointers when nothing follows the
+// sum, and otherwise one call for each element of the outer dims.
 class Matmul {
  public:
   Matmul(const CublasLt& library) : library_(library) {}
@@ -118,6 +143,10 @@ class Matmul {
   Status make_layout(MatrixLayout& layout, const Operand& from, int64_t rows, int64_t columns,
                      bool& is_transposed);
   Status choose();
+  CUdeviceptr place(const Operand& operand, std::span<const CUdeviceptr> buffers, int64_t index,
+                    size_t num_dims) const;
+  Status run_table(CUstream stream, std::span<const CUdeviceptr> buffers,
+                   const Workspace& workspace);
   int64_t alignment(const Operand& operand) const;
 
   const CublasLt& library_;
@@ -130,6 +159,11 @@ class Matmul {
   int64_t bias_offset_ = 0;
   DType dtype_ = DType::f32;
   MatmulHeuristic algorithm_{};
+  int64_t m_ = 0, n_ = 0, k_ = 0;
+  bool swaps_left_ = false, swaps_right_ = false;
+  const Cublas* table_library_ = nullptr;  // null: no table
+  // Pointers to B, A and D, by where these are: launches that share this plan differ in that.
+  std::map<std::array<CUdeviceptr, 3>, DeviceMemory> tables_;
 };
 
 Result<Operand> Matmul::operand(const Program& program, const LibraryLaunch& launch,
@@ -230,6 +264,9 @@ Status Matmul::choose() {
 Status Matmul::plan(const Program& program, const LibraryLaunch& launch) {
   const int64_t m = one_size(launch, "m"), n = one_size(launch, "n"), k = one_size(launch, "k");
   LATHE_CHECK(m > 0 && n > 0 && k > 0, "a product without sizes");
+  m_ = m;
+  n_ = n;
+  k_ = k;
   extents_ = launch_sizes(launch, "batch");
   size_t position = 2;
   has_bias_ = !launch_sizes(launch, "bias").empty();
@@ -252,8 +289,77 @@ Status Matmul::plan(const Program& program, const LibraryLaunch& launch) {
   LATHE_DO(make_layout(c_, has_residual_ ? residual_ : result_, m, n, swaps_c));
   LATHE_DO(make_layout(d_, result_, m, n, swaps_d));
   LATHE_CHECK(!swaps_c && !swaps_d, "a product whose result is column-major");
+  swaps_left_ = swaps_a;
+  swaps_right_ = swaps_b;
+  if (extents_.size() > 1 && launch.epilogue.empty()) {
+    LATHE_TRY(table_library_, open_cublas());
+    return Ok{};
+  }
   LATHE_DO(make_desc(launch, swaps_a, swaps_b));
   return choose();
+}
+
+// The matrix at a position in the first `num_dims` of the batch.
+CUdeviceptr Matmul::place(const Operand& operand, std::span<const CUdeviceptr> buffers,
+                          int64_t index, size_t num_dims) const {
+  int64_t element = operand.offset;
+  for (size_t dim = num_dims; dim-- > 0; index /= extents_[dim])
+    element += index % extents_[dim] * operand.batch[dim];
+  return buffers[operand.position] + static_cast<CUdeviceptr>(element * dtype_bytes(operand.dtype));
+}
+
+Status Matmul::run_table(CUstream stream, std::span<const CUdeviceptr> buffers,
+                         const Workspace& workspace) {
+  int64_t count = 1;
+  for (int64_t extent : extents_) count *= extent;
+  const size_t array_bytes = static_cast<size_t>(count) * sizeof(CUdeviceptr);
+  const std::array<CUdeviceptr, 3> places = {buffers[right_.position], buffers[left_.position],
+                                             buffers[result_.position]};
+  // Callers that bring new memory every time must not fill the device with tables.
+  constexpr size_t kMostTables = 256;
+  if (tables_.size() > kMostTables && tables_.count(places) == 0) tables_.clear();
+  DeviceMemory& table = tables_[places];
+  // While a run is recorded nothing is new, and nothing is copied.
+  if (table.num_bytes() == 0) {
+    std::vector<CUdeviceptr> pointers;
+    for (const Operand* operand : {&right_, &left_, &result_})
+      for (int64_t i = 0; i < count; ++i)
+        pointers.push_back(place(*operand, buffers, i, extents_.size()));
+    LATHE_TRY(const Device* device, Device::open());
+    LATHE_TRY(table, DeviceMemory::allocate(*device, 3 * array_bytes, "a table of matrices"));
+    LATHE_DO(device->check(
+        device->api().copy(table.address(), reinterpret_cast<CUdeviceptr>(pointers.data()),
+                           3 * array_bytes, stream),
+        "copying a table of matrices"));
+  }
+  const double one = 1, zero = 0;
+  const float one_f32 = 1, zero_f32 = 0;
+  const bool is_double = dtype_ == DType::f64;
+  auto leading = [](const Operand& operand, bool is_transposed, int64_t inner) {
+    const int64_t stride = is_transposed ? operand.column_stride : operand.row_stride;
+    return static_cast<int>(std::max(stride, inner));
+  };
+  LATHE_TRY(int right, cublas_dtype(right_.dtype));
+  LATHE_TRY(int left, cublas_dtype(left_.dtype));
+  LATHE_TRY(int result, cublas_dtype(result_.dtype));
+  const CublasApi& api = table_library_->api;
+  LATHE_DO(check(api.set_stream(table_library_->handle, stream), "take a stream"));
+  LATHE_DO(check(api.set_workspace(table_library_->handle, workspace.address(),
+                                   workspace.num_bytes()),
+                 "take memory"));
+  return check(
+      api.batched(table_library_->handle, swaps_left_ ? kTransposed : kNotTransposed,
+                  swaps_right_ ? kTransposed : kNotTransposed, static_cast<int>(n_),
+                  static_cast<int>(m_), static_cast<int>(k_),
+                  is_double ? static_cast<const void*>(&one) : &one_f32, table.address(), right,
+                  leading(right_, swaps_left_, swaps_left_ ? k_ : n_),
+                  table.address() + array_bytes, left,
+                  leading(left_, swaps_right_, swaps_right_ ? m_ : k_),
+                  is_double ? static_cast<const void*>(&zero) : &zero_f32,
+                  table.address() + 2 * array_bytes, result, leading(result_, false, n_),
+                  static_cast<int>(count), is_double ? kCompute64F : kCompute32F,
+                  kDefaultAlgorithm),
+      "multiply matrices");
 }
 
 Status Matmul::run(CUstream stream, std::span<const CUdeviceptr> buffers,
@@ -263,6 +369,7 @@ Status Matmul::run(CUstream stream, std::span<const CUdeviceptr> buffers,
   const bool is_double = dtype_ == DType::f64;
   const void* alpha = is_double ? static_cast<const void*>(&one) : &one_f32;
   const void* none = is_double ? static_cast<const void*>(&zero) : &zero_f32;
+  if (table_library_) return run_table(stream, buffers, workspace);
   if (has_bias_) {
     const CUdeviceptr bias = buffers[bias_position_] +
                              static_cast<CUdeviceptr>(bias_offset_ * dtype_bytes(dtype_));
@@ -272,13 +379,7 @@ Status Matmul::run(CUstream stream, std::span<const CUdeviceptr> buffers,
   for (size_t i = 0; i + 1 < extents_.size(); ++i) outer *= extents_[i];
   for (int64_t i = 0; i < outer; ++i) {
     auto at = [&](const Operand& operand) {
-      int64_t element = operand.offset, rest = i;
-      for (size_t dim = extents_.size(); dim-- > 1;) {
-        element += rest % extents_[dim - 1] * operand.batch[dim - 1];
-        rest /= extents_[dim - 1];
-      }
-      return buffers[operand.position] +
-             static_cast<CUdeviceptr>(element * dtype_bytes(operand.dtype));
+      return place(operand, buffers, i, extents_.empty() ? 0 : extents_.size() - 1);
     };
     LATHE_DO(check(library_.api.matmul(library_.handle, desc_, alpha, at(right_), a_, at(left_),
                                        b_, has_residual_ ? alpha : none,
