@@ -178,13 +178,11 @@ void KernelEmitter::emit_reduction(Expr e) {
   std::string type = variable_type(dtype, true), part = names_.make("part");
   double start = loop::identity(node.op, dtype);
   line(fmt::format("{} {} = {};", type, part,
-                   is_float(dtype) ? literal(start, dtype)
-                                   : code(e->pool->number(start, dtype))));
+                   is_float(dtype) ? literal(start, dtype) : code(e->pool->number(start, dtype))));
   for_each_lane({node.x}, [&] {
     // The argument is a value of the reduction's type, so that templates agree.
     std::string x = fmt::format("{}({})", type, code(node.x));
-    line(fmt::format("{} = {};", part,
-                     fmt::format(fmt::runtime(operation.step), part, x)));
+    line(fmt::format("{} = {};", part, fmt::format(fmt::runtime(operation.step), part, x)));
   });
   std::string total = part;
   if (shape_.threads > 1)
@@ -381,8 +379,8 @@ Text KernelEmitter::integer_binary(Expr e, const loop::Binary& node) {
   auto wrapped = [&](const char* mark, int precedence) {
     if (is_index) return infix(e, node, mark, precedence);
     if (dtype == DType::i32)
-      return Text{fmt::format("int(unsigned({}) {} unsigned({}))", code(node.a), mark,
-                              code(node.b))};
+      return Text{
+          fmt::format("int(unsigned({}) {} unsigned({}))", code(node.a), mark, code(node.b))};
     return Text{fmt::format("{}({})", type, infix(e, node, mark, precedence).code)};
   };
   const loop::IntConst* divisor = loop::as_int(node.b);

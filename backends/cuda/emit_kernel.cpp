@@ -79,8 +79,7 @@ Result<LaunchShape> launch_shape(const loop::Kernel& kernel, const Target& targe
   LaunchShape shape;
   shape.lo = lo->value;
   shape.step = loop->step;
-  shape.tasks =
-      std::max<int64_t>(0, (hi->value - lo->value + loop->step - 1) / loop->step);
+  shape.tasks = std::max<int64_t>(0, (hi->value - lo->value + loop->step - 1) / loop->step);
   shape.lanes = vectors.lanes;
   if (!vectors.is_uniform || !is_power_of_two(shape.lanes))
     return unsupported(kernel, "its vectors have lanes of different numbers");
@@ -103,8 +102,8 @@ Result<LaunchShape> launch_shape(const loop::Kernel& kernel, const Target& targe
     return unsupported(kernel, fmt::format("its scratch memory is {} bytes, expected at most {}",
                                            shared_bytes(kernel), kMaxSharedBytes));
   if (shape.blocks() > kMaxBlocks)
-    return unsupported(kernel, fmt::format("it has {} blocks, expected at most {}", shape.blocks(),
-                                           kMaxBlocks));
+    return unsupported(
+        kernel, fmt::format("it has {} blocks, expected at most {}", shape.blocks(), kMaxBlocks));
   return shape;
 }
 
@@ -134,9 +133,8 @@ Result<std::string> KernelEmitter::run(const std::string& symbol) {
   depth_ = 1;
   emit_shared();
   vars_[loop.var.id] = names_.make(kernel_.vars[loop.var.id].name);
-  std::string task = shape_.groups > 1
-                         ? fmt::format("blockIdx.x * {} + threadIdx.y", shape_.groups)
-                         : "blockIdx.x";
+  std::string task = shape_.groups > 1 ? fmt::format("blockIdx.x * {} + threadIdx.y", shape_.groups)
+                                       : "blockIdx.x";
   bool is_long = shape_.lo + shape_.tasks * shape_.step > INT32_MAX;
   const char* type = is_long ? "i64" : "int";
   if (is_long) task = fmt::format("i64(blockIdx.x){}", task.substr(10));
@@ -183,9 +181,10 @@ void KernelEmitter::emit_shared() {
     }
     int64_t per_16 = 16 / dtype_bytes(buffer.dtype);
     size = (size + per_16 - 1) / per_16 * per_16;
-    line(fmt::format("__shared__ alignas(16) {0} {1}_of_group[{2}][{3}];\n  {0}* {1} = "
-                     "{1}_of_group[threadIdx.y];",
-                     type_name(buffer.dtype), buffers_[i], shape_.groups, size));
+    line(
+        fmt::format("__shared__ alignas(16) {0} {1}_of_group[{2}][{3}];\n  {0}* {1} = "
+                    "{1}_of_group[threadIdx.y];",
+                    type_name(buffer.dtype), buffers_[i], shape_.groups, size));
   }
 }
 

@@ -139,9 +139,8 @@ void KernelEmitter::emit_store(const loop::Store& store) {
           if (shape_.lanes_a_thread > 1)
             place += is_blocked_ ? " + e" : fmt::format(" + {} * e", shape_.threads);
         }
-        line(fmt::format("{}{}[{}] = {};",
-                         store.mask ? "if (" + code(store.mask) + ") " : "", buffer, place,
-                         code(store.value)));
+        line(fmt::format("{}{}[{}] = {};", store.mask ? "if (" + code(store.mask) + ") " : "",
+                         buffer, place, code(store.value)));
       });
     }
   }

@@ -55,8 +55,8 @@ void KernelEmitter::emit_for(const loop::For& loop) {
   // A loop of one trip keeps its braces and its variable, so that the text stays the kernel's.
   if (loop.kind == loop::LoopKind::unroll || (trips && *trips <= kUnrolledTrips))
     line("#pragma unroll");
-  std::string step = loop.step == 1 ? fmt::format("++{}", name)
-                                    : fmt::format("{} += {}", name, loop.step);
+  std::string step =
+      loop.step == 1 ? fmt::format("++{}", name) : fmt::format("{} += {}", name, loop.step);
   line(fmt::format("for ({0} {1} = {2}; {1} < {3}; {4}) {{", is_long ? "i64" : "int", name,
                    code(loop.lo), code(loop.hi, 11), step));
   ++depth_;

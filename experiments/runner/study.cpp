@@ -169,8 +169,8 @@ class Runner {
         LATHE_DO(add_interpreter(model, ref));
         continue;
       }
-      // One thread runs WebAssembly, so more would measure the same.
-      for (int threads : target == "wasm" ? std::vector<int>{1} : config().threads)
+      // One thread runs WebAssembly and one queues a GPU's work: more would measure the same.
+      for (int threads : target == "cpu" ? config().threads : std::vector<int>{1})
         for (const Variant& variant : config().variants) {
           double share = static_cast<double>(candidates_.size()) / static_cast<double>(total);
           LATHE_DO(progress(0.3 * share, fmt::format("{}  compiling {}", ref.name, variant.name)));
@@ -186,9 +186,12 @@ class Runner {
     StudyRow& row = candidate.row;
     Backend& backend = *backends_[target];
     int64_t before = reset_peak_memory() ? resident_bytes() : 0;
-    Result<Build> made = build(
-        model, backend,
-        {.passes = variant.passes, .threads = threads, .numerics = config().numerics}, failure_);
+    Result<Build> made = build(model, backend,
+                               {.passes = variant.passes,
+                                .threads = threads,
+                                .numerics = config().numerics,
+                                .reduce_overhead = config().mode == "reduce-overhead"},
+                               failure_);
     if (!made.ok() && made.error().code == code::kBadForm)
       return placed(std::move(made).error(), variant.loc);
     if (!made.ok()) return std::move(made).error();

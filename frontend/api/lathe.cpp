@@ -77,7 +77,7 @@ namespace {
 
 // The keys that a load takes; those of measuring have no meaning here.
 Status check_keys(json::Value object, const json::Document& document, LocTable& locs) {
-  static const std::vector<std::string> kKeys = {"dims",   "isa",    "mode",   "numerics",
+  static const std::vector<std::string> kKeys = {"dims",   "isa",    "mode",    "numerics",
                                                  "passes", "target", "threads", "weights"};
   if (object.kind() != json::Kind::object) return Ok{};  // apply_config says so
   for (json::Member member : object.members())

@@ -82,8 +82,8 @@ int run(const CompileArguments& arguments, const std::string& command_line) {
   BuildFailure failure;
   Result<std::string> bytes = emit(*loaded, arguments.emit, failure);
   if (!bytes.ok()) return report(bytes.error(), failure.locs, failure.reproducer);
-  bool is_binary = arguments.emit == "object" || arguments.emit == "wasm" ||
-                   arguments.emit == "cubin";
+  bool is_binary =
+      arguments.emit == "object" || arguments.emit == "wasm" || arguments.emit == "cubin";
   if (arguments.output.empty() && is_binary && isatty(STDOUT_FILENO) != 0)
     return report(
         {code::kBadValue, Loc::unknown(), "machine code is not for a terminal; give -o FILE"},

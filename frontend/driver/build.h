@@ -15,7 +15,7 @@ struct BuildOptions {
   int threads = 1;
   Numerics numerics = Numerics::standard;
   bool reduce_overhead = false;  // as CompileOptions says
-  RunOptions run = {};  // of the pipeline; `reproducer` is set by the driver
+  RunOptions run = {};           // of the pipeline; `reproducer` is set by the driver
 };
 
 // What a caller needs to show an error of a build.

@@ -78,7 +78,8 @@ Result<TypeName> ExprParser::type() {
   std::string_view name = text;
   if (x != std::string_view::npos && x > 0 && x + 1 < text.size() && text.size() - x <= 5) {
     int count = 0;
-    for (char c : text.substr(x + 1)) count = c >= '0' && c <= '9' ? count * 10 + (c - '0') : kMaxLanes + 1;
+    for (char c : text.substr(x + 1))
+      count = c >= '0' && c <= '9' ? count * 10 + (c - '0') : kMaxLanes + 1;
     if (count >= 1 && count <= kMaxLanes) {
       result.lanes = count;
       name = text.substr(0, x);

@@ -28,7 +28,8 @@ struct Target {
   // Lanes of the vectors that sums run over; 0: those of a register. Fixing them makes a sum the
   // same bits on every target.
   int sum_lanes = 0;
-  // Threads that may share one vector, each with a few neighbouring lanes; 0: a vector is a register.
+  // Threads that may share one vector, each with a few neighbouring lanes; 0: a vector is a
+  // register.
   int max_threads = 0;
   // What libraries of the target do better than loops: "matmul", "convolution". What one of them
   // does not take becomes loops all the same.

@@ -23,12 +23,12 @@ using loop::Var;
 constexpr int64_t kTaskOperations = 20000;  // about 10 us of scalar-equivalent work
 constexpr int64_t kMinBlockVectors = 64;    // vectors of the innermost loop in one parallel task
 // Where vectors are spread over threads (Target::max_threads):
-constexpr int64_t kWarp = 32;             // threads that reduce without waiting for others
-constexpr int64_t kWarpVectors = 16;      // a row of so many vectors of a warp is one warp's
-constexpr int64_t kManyTasks = 1024;      // enough to fill the machine
-constexpr int64_t kMostTaskVectors = 4;   // loads that a thread has under way at once
-constexpr int64_t kManyResults = 32768;   // a thread for each fills the machine
-constexpr int64_t kLongSum = 64;          // worth the steps between threads that end it
+constexpr int64_t kWarp = 32;            // threads that reduce without waiting for others
+constexpr int64_t kWarpVectors = 16;     // a row of so many vectors of a warp is one warp's
+constexpr int64_t kManyTasks = 1024;     // enough to fill the machine
+constexpr int64_t kMostTaskVectors = 4;  // loads that a thread has under way at once
+constexpr int64_t kManyResults = 32768;  // a thread for each fills the machine
+constexpr int64_t kLongSum = 64;         // worth the steps between threads that end it
 
 // Whether the reductions that move with `inner` read memory along their own last variable instead.
 bool prefers_reduction_axis(Expr value, Var inner) {
@@ -178,8 +178,8 @@ class Scheduler {
     const bool has_reduction = contains_reduction(nest_.value);
     block_extent_ = inner_extent_;
     if (target_.max_threads > 0 && inner_extent_ > 0 && !has_reduction) {
-      const int64_t vectors = std::clamp<int64_t>(rows * inner_extent_ / (lanes_ * kManyTasks), 1,
-                                                  kMostTaskVectors);
+      const int64_t vectors =
+          std::clamp<int64_t>(rows * inner_extent_ / (lanes_ * kManyTasks), 1, kMostTaskVectors);
       block_extent_ = std::min(inner_extent_, vectors * lanes_);
     } else if (inner_extent_ > 0 && !has_reduction &&
                inner_extent_ >= 2 * kMinBlockVectors * lanes_) {

@@ -152,7 +152,8 @@ class LibraryAttention {
     keys_ = k[k.size() - 2];
     const int64_t depth = q.back(), width = shape_.back();
     make_batch(key.type());
-    const Expr i = variable(queries_), t = variable(keys_), d = variable(depth), e = variable(width);
+    const Expr i = variable(queries_), t = variable(keys_), d = variable(depth),
+               e = variable(width);
 
     MatmulSpec scores{queries_, keys_, depth, extents_, {}, {}, {}, {}};
     MatmulSpec sums{queries_, width, keys_, extents_, {}, {}, {}, {}};
@@ -248,8 +249,8 @@ class LibraryAttention {
 
   std::optional<Strided> result(BufferId buffer, const TensorType& type, Expr row, Expr column,
                                 int64_t rows, int64_t columns) {
-    return place_result(kernel_, buffer, type, join(batch_, row, column),
-                        join(vars_, row, column), rows, columns);
+    return place_result(kernel_, buffer, type, join(batch_, row, column), join(vars_, row, column),
+                        rows, columns);
   }
 
   // A row whose scores are all -inf gives zeros, as PyTorch's does.
@@ -279,9 +280,8 @@ class LibraryAttention {
                                           [&](std::span<const Expr> r) { return score(r[0]); });
           const Expr top = loop::select(loop::eq(most, loop::constant_like(most, least)),
                                         loop::constant_like(most, 0), most);
-          const Expr sum = kernel.reduce(loop::ReduceOp::sum, {keys_}, [&](auto r) {
-            return loop::exp(score(r[0]) - top);
-          });
+          const Expr sum = kernel.reduce(loop::ReduceOp::sum, {keys_},
+                                         [&](auto r) { return loop::exp(score(r[0]) - top); });
           const Expr none = loop::constant_like(sum, 0), one = loop::constant_like(sum, 1);
           const Expr divisor = loop::select(loop::eq(sum, none), one, sum);
           return loop::exp(score(index.back(), is_filled) - top) / divisor;

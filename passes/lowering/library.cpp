@@ -60,8 +60,8 @@ Expr other_term(Expr e, Expr sum) {
   return node->a == sum ? node->b : node->b == sum ? node->a : Expr();
 }
 
-// The value before it was rounded to the dtype that it is stored in: the library rounds once, at the
-// end.
+// The value before it was rounded to the dtype that it is stored in: the library rounds once, at
+// the end.
 Expr unrounded(Expr e) {
   while (auto* widened = std::get_if<loop::Cast>(&e->kind)) {
     auto* rounded = std::get_if<loop::Cast>(&widened->x->kind);
@@ -81,8 +81,8 @@ bool is_relu(Expr e, Expr sum) {
 
 class EpilogueReader {
  public:
-  EpilogueReader(KernelContext& kernel, const std::vector<Expr>& vars, Expr column,
-                 int64_t columns, DType dtype)
+  EpilogueReader(KernelContext& kernel, const std::vector<Expr>& vars, Expr column, int64_t columns,
+                 DType dtype)
       : kernel_(kernel), vars_(vars), column_(column), columns_(columns), dtype_(dtype) {}
 
   // Whether the library does what turns `sum` into `value`.
@@ -175,8 +175,8 @@ std::optional<Strided> place_result(KernelContext& kernel, BufferId buffer, cons
 }
 
 LibraryEpilogue claim_epilogue(KernelContext& kernel, const Node& node, std::vector<Expr> index,
-                               const std::vector<Expr>& vars, Expr column,
-                               int64_t columns, LibraryEpilogue result, size_t most) {
+                               const std::vector<Expr>& vars, Expr column, int64_t columns,
+                               LibraryEpilogue result, size_t most) {
   result.num_claimed = 1;
   result.index = index;
   if (node.bodies.empty()) return result;
@@ -208,8 +208,7 @@ LibraryEpilogue claim_epilogue(KernelContext& kernel, const Node& node, std::vec
 Result<bool> lower_library(Lowering& lowering, Node& node, BufferId out, Phase phase) {
   const Node& root = node.bodies.empty() ? node : *node.bodies[0]->nodes[0];
   if (root.op->name == "matmul") return lower_library_matmul(lowering, node, out, phase);
-  if (root.op->name == "convolution")
-    return lower_library_convolution(lowering, node, out, phase);
+  if (root.op->name == "convolution") return lower_library_convolution(lowering, node, out, phase);
   if (root.op->name == "attention") return lower_library_attention(lowering, node, out, phase);
   return false;
 }

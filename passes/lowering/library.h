@@ -53,8 +53,8 @@ struct LibraryEpilogue {
 // members, and stops at the first member that is none of the above.
 LibraryEpilogue claim_epilogue(KernelContext& kernel, const Node& node,
                                std::vector<loop::Expr> index, const std::vector<loop::Expr>& vars,
-                               loop::Expr column, int64_t columns,
-                               LibraryEpilogue result = {}, size_t most = SIZE_MAX);
+                               loop::Expr column, int64_t columns, LibraryEpilogue result = {},
+                               size_t most = SIZE_MAX);
 
 // A contraction, or a fused node whose body starts with one, through the library that its target
 // has for it. False: the library cannot, and loops must.

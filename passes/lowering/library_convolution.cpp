@@ -80,9 +80,8 @@ class ConvolutionLowering {
   bool fits(Value input, Value filter) const {
     const int rank = input.type().rank();
     return (rank == 3 || rank == 4) && filter.type().rank() == rank &&
-           root_.int_attr("groups", 1) == 1 && !root_.bool_attr("transposed") &&
-           is_float(dtype_) && dtype_ != DType::f64 && input.type().dtype == dtype_ &&
-           filter.type().dtype == dtype_;
+           root_.int_attr("groups", 1) == 1 && !root_.bool_attr("transposed") && is_float(dtype_) &&
+           dtype_ != DType::f64 && input.type().dtype == dtype_ && filter.type().dtype == dtype_;
   }
 
   Phase filter_phase(Value filter) const {
@@ -159,8 +158,8 @@ class ConvolutionLowering {
     return place_result(kernel_, buffer, type, epilogue.index, vars_, y.back(), y[1]);
   }
 
-  Result<bool> emit_with_rest(const Place& x, const Place& w, BufferId out,
-                              LibraryEpilogue start, size_t most) {
+  Result<bool> emit_with_rest(const Place& x, const Place& w, BufferId out, LibraryEpilogue start,
+                              size_t most) {
     // Less and less of the epilogue, until strides can say where the result goes.
     std::optional<Strided> place;
     LibraryEpilogue epilogue;
@@ -170,8 +169,7 @@ class ConvolutionLowering {
       if (most == 0) return false;
       const int64_t channels = root_.types[0].static_shape()[1];
       epilogue = claim_epilogue(kernel_, node_, index_, vars_, index_[1], channels, start, most);
-      last = node_.bodies.empty() ? &root_
-                                  : node_.bodies[0]->nodes[epilogue.num_claimed - 1].get();
+      last = node_.bodies.empty() ? &root_ : node_.bodies[0]->nodes[epilogue.num_claimed - 1].get();
       type = last->types[0];
       type.layout.clear();
       if (type.rank() == root_.types[0].rank()) type.layout = channels_last(type.rank());

@@ -153,8 +153,8 @@ class MatmulLowering {
     }
     index.push_back(row);
     index.push_back(column);
-    LATHE_TRY(std::optional<Strided> found,
-              place_operand(lowering_, kernel_, value, index, all_vars(row, column), rows, columns));
+    LATHE_TRY(std::optional<Strided> found, place_operand(lowering_, kernel_, value, index,
+                                                          all_vars(row, column), rows, columns));
     if (found) into = *std::move(found);
     return found.has_value();
   }
@@ -167,8 +167,7 @@ class MatmulLowering {
   }
 
   const Node& claimed_node() const {
-    return node_.bodies.empty() ? root_
-                                : *node_.bodies[0]->nodes[spec_.epilogue.num_claimed - 1];
+    return node_.bodies.empty() ? root_ : *node_.bodies[0]->nodes[spec_.epilogue.num_claimed - 1];
   }
 
   // The product and what goes with it into a buffer, the rest of the body in a loop.
@@ -183,8 +182,8 @@ class MatmulLowering {
       type = claimed_node().types[0];
       type.layout.clear();
       if (!place_sums(sums, type)) continue;
-      sums = lowering_.add_temporary(node_.name + "_sums", type,
-                                     type.static_elements().value_or(0), phase_);
+      sums = lowering_.add_temporary(node_.name + "_sums", type, type.static_elements().value_or(0),
+                                     phase_);
       spec_.d.buffer = sums;
       break;
     }

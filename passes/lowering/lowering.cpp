@@ -255,8 +255,7 @@ Status Lowering::lower_node(Node& node, Phase phase) {
                              : add_temporary(node.name, type, elements(type), phase);
     const Node& first = node.bodies.empty() ? node : *node.bodies[0]->nodes[0];
     bool done = false;
-    const bool is_contraction =
-        result == 0 && first.op->traits.op_class == OpClass::contraction;
+    const bool is_contraction = result == 0 && first.op->traits.op_class == OpClass::contraction;
     if (is_contraction && target_.has_library(first.op->name)) {
       LATHE_TRY(done, lower_library(*this, node, out, phase));
     } else if (is_contraction && target_.max_threads == 0) {

@@ -76,8 +76,7 @@ TEST(CudaEmit, LanesGoRoundTheThreadsWhereRowsAreNotAligned) {
   }
 })");
   EXPECT_FALSE(contains(text, "load<4>")) << text;
-  EXPECT_TRUE(contains(text, "y[t + first + 32 * e] = -x[t + first + 32 * e];"))
-      << text;
+  EXPECT_TRUE(contains(text, "y[t + first + 32 * e] = -x[t + first + 32 * e];")) << text;
 }
 
 TEST(CudaEmit, AMaskOfWholePacksIsOneCondition) {
@@ -138,13 +137,13 @@ TEST(CudaEmit, ScratchIsSharedMemoryBetweenBarriers) {
 }
 
 TEST(CudaEmit, TooMuchScratchIsRefused) {
-  Result<std::string> source = cuda::emit_kernel(
-      kernel_of(R"(kernel @big(%y: f32[1] out, %s: f32[20000] scratch) {
+  Result<std::string> source =
+      cuda::emit_kernel(kernel_of(R"(kernel @big(%y: f32[1] out, %s: f32[20000] scratch) {
   parallel %i in 0..1 {
     store %y[0] = load %s[0]
   }
 })"),
-      "k", h200(), {});
+                        "k", h200(), {});
   ASSERT_FALSE(source.ok());
   EXPECT_TRUE(contains(source.error().message, "its scratch memory is 80016 bytes"))
       << source.error().message;

@@ -243,7 +243,7 @@ TEST(Text, ErrorsSayWhatWasExpected) {
   EXPECT_EQ(error_in("store %y[%i] = load f64 %x[%i]"),
             "dtype-mismatch: load of f64 from a buffer of f32");
   EXPECT_EQ(error_in("store %y[%i] = load f32x3 %x[%i]"),
-            "bad-value: kernel 'k': 3 lanes are not a power of two up to 64, in "
+            "bad-value: kernel 'k': 3 lanes are not a power of two up to 2048, in "
             "'load f32x3 %x[%i]'");
   EXPECT_EQ(error_in("store %x[%i] = 0.0"),
             "bad-form: kernel 'k': buffer 'x' is stored to, but is not marked as written");

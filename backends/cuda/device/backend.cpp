@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/cuda/device/disassemble.h"
 #include "backends/cuda/device/driver.h"
 #include "backends/cuda/device/executable.h"
 #include "backends/cuda/device/library.h"
@@ -26,13 +27,17 @@ class CudaBackend final : public Backend {
     return cuda::CudaExecutable::create(program, options, target_);
   }
 
-  std::vector<std::string> emits() const override { return {"cuda", "ptx", "cubin"}; }
+  std::vector<std::string> emits() const override { return {"cuda", "ptx", "cubin", "sass"}; }
 
   Result<std::string> emit(const Program& program, const std::string& what) override {
     LATHE_TRY(cuda::ProgramSource source, cuda::emit_program(program, target_));
     if (what == "cuda") return std::move(source.text);
-    if (what == "ptx") return compile_cuda(source.text, target_.isa, cuda::CodeKind::ptx);
-    if (what == "cubin") return compile_cuda(source.text, target_.isa, cuda::CodeKind::cubin);
+    if (what == "ptx") return cuda::compile_cuda(source.text, target_.isa, cuda::CodeKind::ptx);
+    if (what == "cubin" || what == "sass") {
+      LATHE_TRY(std::string code,
+                cuda::compile_cuda(source.text, target_.isa, cuda::CodeKind::cubin));
+      return what == "cubin" ? std::move(code) : cuda::disassemble(code);
+    }
     std::string hint = nearest(what, emits());
     return Diag{code::kBadValue, Loc::unknown(),
                 fmt::format("the cuda target cannot emit '{}', expected one of {}{}", what,

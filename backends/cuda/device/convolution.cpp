@@ -133,8 +133,7 @@ int cudnn_dtype(DType dtype) {
 }
 
 CudnnDescriptor Convolution::tensor(const std::vector<int64_t>& dims,
-                                    const std::vector<int64_t>& strides,
-                                    std::optional<Port> port) {
+                                    const std::vector<int64_t>& strides, std::optional<Port> port) {
   CudnnDescriptor made = parts_.create(Kind::tensor);
   const bool is_virtual = !port;
   // What stays between operations has the precision of the sums.
@@ -203,9 +202,9 @@ Status Convolution::choose(CudnnDescriptor graph, int mode) {
   LATHE_DO(check(parts_.status(), "describe a convolution"));
   LATHE_DO(check(api.finalize(heuristic), "ask for engines"));
   int64_t count = 0;
-  LATHE_DO(check(api.get(heuristic, Attribute::heuristic_results, Type::descriptor, 0, &count,
-                         nullptr),
-                 "ask for engines"));
+  LATHE_DO(
+      check(api.get(heuristic, Attribute::heuristic_results, Type::descriptor, 0, &count, nullptr),
+            "ask for engines"));
   std::vector<CudnnDescriptor> configs;
   for (int64_t i = 0; i < count; ++i) configs.push_back(parts_.create(Kind::engine_config));
   LATHE_DO(check(api.get(heuristic, Attribute::heuristic_results, Type::descriptor, count, &count,
@@ -219,9 +218,9 @@ Status Convolution::choose(CudnnDescriptor graph, int mode) {
     last = api.finalize(plan);
     if (last != 0) continue;
     int64_t found = 0;
-    LATHE_DO(check(api.get(plan, Attribute::plan_workspace, Type::int64, 1, &found,
-                           &workspace_bytes_),
-                   "say how much memory it needs"));
+    LATHE_DO(
+        check(api.get(plan, Attribute::plan_workspace, Type::int64, 1, &found, &workspace_bytes_),
+              "say how much memory it needs"));
     plan_ = plan;
     return Ok{};
   }
@@ -312,9 +311,10 @@ Result<LibraryRun> plan_convolution(const Program& program, const LibraryLaunch&
   LATHE_TRY(const Cudnn* library, open_cudnn());
   auto convolution = std::make_shared<Convolution>(*library);
   LATHE_DO(convolution->plan(program, launch, *workspace));
-  return LibraryRun([convolution, workspace](CUstream stream, std::span<const CUdeviceptr> buffers) {
-    return convolution->run(stream, buffers, *workspace);
-  });
+  return LibraryRun(
+      [convolution, workspace](CUstream stream, std::span<const CUdeviceptr> buffers) {
+        return convolution->run(stream, buffers, *workspace);
+      });
 }
 
 }  // namespace lathe::cuda

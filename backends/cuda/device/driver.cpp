@@ -86,8 +86,8 @@ Status Device::bind() {
   LATHE_DO(check(api_.device_attribute(&minor, kAttributeMinor, device), "asking what it is"));
   capability_ = 10 * major + minor;
   if (capability_ < kLeastCapability)
-    return unavailable(fmt::format("{} has compute capability {}.{}, expected 9.0 or later", name_,
-                                   major, minor));
+    return unavailable(
+        fmt::format("{} has compute capability {}.{}, expected 9.0 or later", name_, major, minor));
   return Ok{};
 }
 

@@ -16,8 +16,8 @@ class Device {
   static Result<const Device*> open();
 
   const DriverApi& api() const { return api_; }
-  const std::string& name() const { return name_; }  // "NVIDIA H200"
-  int capability() const { return capability_; }     // 90
+  const std::string& name() const { return name_; }       // "NVIDIA H200"
+  int capability() const { return capability_; }          // 90
   int driver_version() const { return driver_version_; }  // 13000
   // Binds the context to this thread; before any other call.
   Status use() const;

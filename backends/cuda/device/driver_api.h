@@ -19,10 +19,10 @@ using CUgraphExec = struct CudaGraphExec*;
 
 inline constexpr CUresult kCudaSuccess = 0;
 inline constexpr CUresult kCudaOutOfMemory = 2;
-inline constexpr int kAttributeMajor = 75;   // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
-inline constexpr int kAttributeMinor = 76;   // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
-inline constexpr int kPointerMemoryType = 2; // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
-inline constexpr unsigned kMemoryDevice = 2; // CU_MEMORYTYPE_DEVICE
+inline constexpr int kAttributeMajor = 75;     // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+inline constexpr int kAttributeMinor = 76;     // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
+inline constexpr int kPointerMemoryType = 2;   // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+inline constexpr unsigned kMemoryDevice = 2;   // CU_MEMORYTYPE_DEVICE
 inline constexpr int kCaptureThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 
 struct DriverApi {

@@ -50,8 +50,8 @@ Result<std::unique_ptr<Executable>> CudaExecutable::create(const Program& progra
   executable->name_ = program.name;
   executable->is_captured_ = options.reduce_overhead;
   Clock::time_point start = Clock::now();
-  LATHE_DO(device->check(device->api().create_stream(&executable->own_stream_, 0),
-                         "making a stream"));
+  LATHE_DO(
+      device->check(device->api().create_stream(&executable->own_stream_, 0), "making a stream"));
   LATHE_DO(executable->load_code(program, target));
   executable->stats_.codegen_ms = 1e3 * seconds_since(start);
   start = Clock::now();
@@ -79,8 +79,8 @@ Status CudaExecutable::load_code(const Program& program, const Target& target) {
   bool has_kernels = std::any_of(source.symbols.begin(), source.symbols.end(),
                                  [](const std::string& symbol) { return !symbol.empty(); });
   if (has_kernels) {
-    LATHE_TRY(std::string code, compile_cuda(source.text, target.isa,
-                                             is_own ? CodeKind::cubin : CodeKind::ptx));
+    LATHE_TRY(std::string code,
+              compile_cuda(source.text, target.isa, is_own ? CodeKind::cubin : CodeKind::ptx));
     LATHE_DO(device_.check(device_.api().load_module(&module_, code.c_str()),
                            "loading the kernels of '" + name_ + "'"));
   }
@@ -92,6 +92,8 @@ Status CudaExecutable::load_code(const Program& program, const Target& target) {
     LATHE_TRY(Step step, make_step(program, source, launch));
     steps_.push_back(std::move(step));
   }
+  fence_convolutions(program);
+  LATHE_TRY(fence_, DeviceMemory::allocate(device_, kAlignment, "a fence"));
   return workspace_->allocate(device_);
 }
 
@@ -135,6 +137,36 @@ Result<LibraryRun> CudaExecutable::make_library(const Program& program,
   LATHE_TRY(LibraryRun made, plan_library(program, launch, workspace_));
   plans_.emplace(std::move(key), made);
   return made;
+}
+
+// cuDNN's kernels let the next one of theirs start before they are done, and what that one waits
+// for is the launch right before it: a residual that an earlier launch made may not be there yet
+// (seen with cuDNN 9 on an H200). A memset between the two waits for everything.
+void CudaExecutable::fence_convolutions(const Program& program) {
+  std::vector<size_t> writer(program.buffers.size(), SIZE_MAX);
+  bool follows_convolution = false;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    auto* library = std::get_if<LibraryLaunch>(&program.steps[i].kind);
+    const bool is_convolution = library && library->routine == "convolution";
+    const std::vector<BufferId>& buffers = steps_[i].buffers;
+    if (is_convolution && follows_convolution)
+      for (size_t b = 0; b + 1 < buffers.size(); ++b) {
+        const size_t made_at = writer[static_cast<size_t>(buffers[b])];
+        if (made_at != SIZE_MAX && made_at + 1 != i) steps_[i].is_fenced = true;
+      }
+    follows_convolution = is_convolution;
+    if (auto* kernel = std::get_if<KernelLaunch>(&program.steps[i].kind)) {
+      size_t next = 0;
+      const loop::Kernel& source = program.kernels[static_cast<size_t>(kernel->kernel)];
+      for (const loop::Buffer& buffer : source.buffers) {
+        if (buffer.space != loop::Space::global) continue;
+        if (buffer.is_written) writer[static_cast<size_t>(buffers[next])] = i;
+        ++next;
+      }
+    } else if (!buffers.empty()) {
+      writer[static_cast<size_t>(buffers.back())] = i;
+    }
+  }
 }
 
 // ---- memory -------------------------------------------------------------------------------------
@@ -258,8 +290,8 @@ Status CudaExecutable::run_init(const Program& program, const CompileOptions& op
 Status CudaExecutable::check_ports(std::span<const BufferView> views,
                                    const std::vector<Port>& ports, const char* what) const {
   if (views.size() != ports.size())
-    return bad_value(fmt::format("program '{}' has {} {}s, got {}", name_, ports.size(), what,
-                                 views.size()));
+    return bad_value(
+        fmt::format("program '{}' has {} {}s, got {}", name_, ports.size(), what, views.size()));
   for (size_t i = 0; i < views.size(); ++i) {
     if (views[i].num_bytes == ports[i].num_bytes && (views[i].bytes || ports[i].num_bytes == 0))
       continue;
@@ -328,18 +360,19 @@ Status CudaExecutable::run(std::span<const BufferView> inputs,
 }
 
 Status CudaExecutable::execute(const Step& step, CUstream stream) {
+  if (step.is_fenced)
+    LATHE_DO(device_.check(device_.api().fill(fence_.address(), 0, 1, stream), "a fence"));
   if (step.library) {
     std::vector<CUdeviceptr> buffers;
     for (BufferId id : step.buffers) buffers.push_back(address(id));
     return step.library(stream, buffers);
   }
   if (!step.function)
-    return device_.check(
-        step.copy_bytes == 0
-            ? kCudaSuccess
-            : device_.api().copy(address(step.buffers[1]), address(step.buffers[0]),
-                                 step.copy_bytes, stream),
-        step.label);
+    return device_.check(step.copy_bytes == 0 ? kCudaSuccess
+                                              : device_.api().copy(address(step.buffers[1]),
+                                                                   address(step.buffers[0]),
+                                                                   step.copy_bytes, stream),
+                         step.label);
   if (step.shape.tasks == 0) return Ok{};
   constexpr size_t kInline = 32;
   void* inline_params[kInline];

@@ -34,6 +34,7 @@ class CudaExecutable final : public Executable {
     std::vector<BufferId> buffers;
     size_t copy_bytes = 0;
     std::string label;
+    bool is_fenced = false;  // see fence_convolutions
   };
   // An input or output of a call.
   struct Port {
@@ -46,9 +47,9 @@ class CudaExecutable final : public Executable {
 
   explicit CudaExecutable(const Device& device) : device_(device) {}
   Status load_code(const Program& program, const Target& target);
-  Result<Step> make_step(const Program& program, const ProgramSource& source,
-                         const Launch& launch);
+  Result<Step> make_step(const Program& program, const ProgramSource& source, const Launch& launch);
   Result<LibraryRun> make_library(const Program& program, const LibraryLaunch& launch);
+  void fence_convolutions(const Program& program);
   Status place_buffers(const Program& program);
   Status upload(const ProgramBuffer& buffer, BufferId id, const CompileOptions& options);
   Status run_init(const Program& program, const CompileOptions& options);
@@ -69,10 +70,11 @@ class CudaExecutable final : public Executable {
   CUmodule module_ = nullptr;
   CUstream own_stream_ = nullptr, caller_stream_ = nullptr, stream_ = nullptr;
   CUgraphExec graph_ = nullptr;
-  bool is_captured_ = false;         // reduce-overhead
+  bool is_captured_ = false;            // reduce-overhead
   std::vector<CUdeviceptr> addresses_;  // by buffer id; those of ports change with every call
   std::vector<Port> inputs_, outputs_;
   DeviceMemory arena_, init_arena_, persistent_;
+  DeviceMemory fence_;
   std::shared_ptr<Workspace> workspace_ = std::make_shared<Workspace>();
   std::vector<DeviceMemory> weights_;  // by buffer id
   std::vector<Step> init_, steps_;

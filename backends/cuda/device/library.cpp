@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -66,15 +67,18 @@ std::vector<std::string> library_folders() {
     folders.push_back(std::string(own) + "/lib");
   }
   add_mapped(folders);
-  if (const char* environment = std::getenv("VIRTUAL_ENV"))
-    add_environment(environment, folders);
+  if (const char* environment = std::getenv("VIRTUAL_ENV")) add_environment(environment, folders);
   if (const char* root = std::getenv("LATHE_ROOT"))
     add_environment(fs::path(root) / ".lathe" / "venv", folders);
   std::error_code error;
   fs::path here = fs::current_path(error);
   if (!error) add_environment(here / ".lathe" / "venv", folders);
   folders.emplace_back("/usr/local/cuda/lib64");
-  return folders;
+  std::vector<std::string> distinct;
+  for (const std::string& found : folders)
+    if (std::find(distinct.begin(), distinct.end(), found) == distinct.end())
+      distinct.push_back(found);
+  return distinct;
 }
 
 Result<const Library*> Library::open(const std::vector<std::string>& names,

@@ -119,8 +119,8 @@ int64_t one_size(const LibraryLaunch& launch, const std::string& name) {
   return values.empty() ? 0 : values.front();
 }
 
-// A batch of one dim is the library's. Of several, it is a table of pointers when nothing follows the
-// sum, and otherwise one call for each element of the outer dims.
+// A batch of one dim is the library's. Of several, it is a table of pointers when nothing follows
+// the sum, and otherwise one call for each element of the outer dims.
 class Matmul {
  public:
   Matmul(const CublasLt& library) : library_(library) {}
@@ -181,12 +181,12 @@ Result<Operand> Matmul::operand(const Program& program, const LibraryLaunch& lau
   return result;
 }
 
-Status Matmul::make_layout(MatrixLayout& layout, const Operand& from, int64_t rows,
-                           int64_t columns, bool& is_transposed) {
+Status Matmul::make_layout(MatrixLayout& layout, const Operand& from, int64_t rows, int64_t columns,
+                           bool& is_transposed) {
   LATHE_TRY(int dtype, cublas_dtype(from.dtype));
   // Rows that lie side by side are the columns of the transpose.
-  const bool has_rows = (columns == 1 || from.column_stride == 1) &&
-                        (rows == 1 || from.row_stride >= columns);
+  const bool has_rows =
+      (columns == 1 || from.column_stride == 1) && (rows == 1 || from.row_stride >= columns);
   is_transposed = !has_rows;
   const int64_t inner = has_rows ? columns : rows, outer = has_rows ? rows : columns;
   const int64_t stride = has_rows ? from.row_stride : from.column_stride;
@@ -250,9 +250,9 @@ Status Matmul::choose() {
                      "state a preference"));
     }
     int found = 0;
-    LATHE_DO(check(api.heuristic(library_.handle, desc_, a_, b_, c_, d_, preference, 1, &algorithm_,
-                                 &found),
-                   "find an algorithm"));
+    LATHE_DO(check(
+        api.heuristic(library_.handle, desc_, a_, b_, c_, d_, preference, 1, &algorithm_, &found),
+        "find an algorithm"));
     if (found == 0) return failed(0, "find an algorithm");
     return Ok{};
   };
@@ -344,21 +344,19 @@ Status Matmul::run_table(CUstream stream, std::span<const CUdeviceptr> buffers,
   LATHE_TRY(int result, cublas_dtype(result_.dtype));
   const CublasApi& api = table_library_->api;
   LATHE_DO(check(api.set_stream(table_library_->handle, stream), "take a stream"));
-  LATHE_DO(check(api.set_workspace(table_library_->handle, workspace.address(),
-                                   workspace.num_bytes()),
-                 "take memory"));
+  LATHE_DO(
+      check(api.set_workspace(table_library_->handle, workspace.address(), workspace.num_bytes()),
+            "take memory"));
   return check(
-      api.batched(table_library_->handle, swaps_left_ ? kTransposed : kNotTransposed,
-                  swaps_right_ ? kTransposed : kNotTransposed, static_cast<int>(n_),
-                  static_cast<int>(m_), static_cast<int>(k_),
-                  is_double ? static_cast<const void*>(&one) : &one_f32, table.address(), right,
-                  leading(right_, swaps_left_, swaps_left_ ? k_ : n_),
-                  table.address() + array_bytes, left,
-                  leading(left_, swaps_right_, swaps_right_ ? m_ : k_),
-                  is_double ? static_cast<const void*>(&zero) : &zero_f32,
-                  table.address() + 2 * array_bytes, result, leading(result_, false, n_),
-                  static_cast<int>(count), is_double ? kCompute64F : kCompute32F,
-                  kDefaultAlgorithm),
+      api.batched(
+          table_library_->handle, swaps_left_ ? kTransposed : kNotTransposed,
+          swaps_right_ ? kTransposed : kNotTransposed, static_cast<int>(n_), static_cast<int>(m_),
+          static_cast<int>(k_), is_double ? static_cast<const void*>(&one) : &one_f32,
+          table.address(), right, leading(right_, swaps_left_, swaps_left_ ? k_ : n_),
+          table.address() + array_bytes, left, leading(left_, swaps_right_, swaps_right_ ? m_ : k_),
+          is_double ? static_cast<const void*>(&zero) : &zero_f32,
+          table.address() + 2 * array_bytes, result, leading(result_, false, n_),
+          static_cast<int>(count), is_double ? kCompute64F : kCompute32F, kDefaultAlgorithm),
       "multiply matrices");
 }
 
@@ -371,8 +369,8 @@ Status Matmul::run(CUstream stream, std::span<const CUdeviceptr> buffers,
   const void* none = is_double ? static_cast<const void*>(&zero) : &zero_f32;
   if (table_library_) return run_table(stream, buffers, workspace);
   if (has_bias_) {
-    const CUdeviceptr bias = buffers[bias_position_] +
-                             static_cast<CUdeviceptr>(bias_offset_ * dtype_bytes(dtype_));
+    const CUdeviceptr bias =
+        buffers[bias_position_] + static_cast<CUdeviceptr>(bias_offset_ * dtype_bytes(dtype_));
     LATHE_DO(check(library_.api.set_desc(desc_, kDescBias, &bias, sizeof bias), "set the bias"));
   }
   int64_t outer = 1;
@@ -381,12 +379,12 @@ Status Matmul::run(CUstream stream, std::span<const CUdeviceptr> buffers,
     auto at = [&](const Operand& operand) {
       return place(operand, buffers, i, extents_.empty() ? 0 : extents_.size() - 1);
     };
-    LATHE_DO(check(library_.api.matmul(library_.handle, desc_, alpha, at(right_), a_, at(left_),
-                                       b_, has_residual_ ? alpha : none,
-                                       at(has_residual_ ? residual_ : result_), c_, at(result_),
-                                       d_, &algorithm_.algorithm, workspace.address(),
-                                       workspace.num_bytes(), stream),
-                   "multiply matrices"));
+    LATHE_DO(check(
+        library_.api.matmul(library_.handle, desc_, alpha, at(right_), a_, at(left_), b_,
+                            has_residual_ ? alpha : none, at(has_residual_ ? residual_ : result_),
+                            c_, at(result_), d_, &algorithm_.algorithm, workspace.address(),
+                            workspace.num_bytes(), stream),
+        "multiply matrices"));
   }
   return Ok{};
 }

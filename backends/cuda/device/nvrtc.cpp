@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "backends/cuda/device/code_cache.h"
 #include "backends/cuda/device/library.h"
 #include "ir/support/diag_codes.h"
 
@@ -29,6 +30,10 @@ struct Nvrtc {
   int (*cubin)(nvrtcProgram, char*) = nullptr;
   const char* (*error_string)(int) = nullptr;
   std::string path;
+
+  std::string log_of(nvrtcProgram program) const;
+  int code(nvrtcProgram program, CodeKind kind, std::string& into) const;
+  Diag error(int status, const std::string& text) const;
 };
 
 Result<Nvrtc> open_nvrtc() {
@@ -66,50 +71,56 @@ std::string first_errors(const std::string& log) {
   return text.empty() ? log.substr(0, kMostBytes) : text;
 }
 
+std::string Nvrtc::log_of(nvrtcProgram program) const {
+  size_t size = 0;
+  if (log_size(program, &size) != 0) return "";
+  std::string text(size, '\0');
+  return log(program, text.data()) == 0 ? text : "";
+}
+
+int Nvrtc::code(nvrtcProgram program, CodeKind kind, std::string& into) const {
+  const bool is_ptx = kind == CodeKind::ptx;
+  size_t size = 0;
+  if (int status = is_ptx ? ptx_size(program, &size) : cubin_size(program, &size); status != 0)
+    return status;
+  into.resize(size);
+  int status = is_ptx ? ptx(program, into.data()) : cubin(program, into.data());
+  // PTX ends with a zero.
+  if (is_ptx && !into.empty() && into.back() == '\0') into.pop_back();
+  return status;
+}
+
+Diag Nvrtc::error(int status, const std::string& text) const {
+  return internal_error(fmt::format("NVRTC refused what was emitted ({}): {}", error_string(status),
+                                    first_errors(text)),
+                        __FILE__, __LINE__);
+}
+
 }  // namespace
 
-Result<std::string> compile_cuda(const std::string& source, const std::string& isa, CodeKind kind,
-                                 const std::string&) {
+Result<std::string> compile_cuda(const std::string& source, const std::string& isa, CodeKind kind) {
   LATHE_TRY(Nvrtc api, open_nvrtc());
-  std::string arch = kind == CodeKind::ptx && isa.rfind("sm_", 0) == 0
-                         ? "--gpu-architecture=compute_" + isa.substr(3)
-                         : "--gpu-architecture=" + isa;
-  std::vector<const char*> options = {arch.c_str(), "--std=c++17", "--fmad=false",
-                                      "--disable-warnings"};
+  const std::string arch = kind == CodeKind::ptx && isa.rfind("sm_", 0) == 0
+                               ? "--gpu-architecture=compute_" + isa.substr(3)
+                               : "--gpu-architecture=" + isa;
+  const std::vector<const char*> options = {arch.c_str(), "--std=c++17", "--fmad=false",
+                                            "--disable-warnings"};
+  int major = 0, minor = 0;
+  if (int status = api.version(&major, &minor); status != 0) return api.error(status, "");
+  const CodeKey key =
+      code_key(source, fmt::format("{} {} NVRTC {}.{}", kind == CodeKind::ptx ? "ptx" : "cubin",
+                                   fmt::join(options, " "), major, minor));
+  if (std::optional<std::string> kept = find_code(key)) return *std::move(kept);
+
   nvrtcProgram program = nullptr;
   int status = api.create(&program, source.c_str(), "lathe.cu", 0, nullptr, nullptr);
   if (status == 0) status = api.compile(program, static_cast<int>(options.size()), options.data());
-  if (status != 0) {
-    std::string log;
-    size_t size = 0;
-    if (program && api.log_size(program, &size) == 0) {
-      log.resize(size);
-      api.log(program, log.data());
-    }
-    if (program) api.destroy(&program);
-    Diag diag = internal_error(
-        fmt::format("NVRTC refused what was emitted ({}): {}", api.error_string(status),
-                    first_errors(log)),
-        __FILE__, __LINE__);
-    return diag;
-  }
   std::string code;
-  size_t size = 0;
-  auto fetch = [&](auto get_size, auto get) {
-    status = get_size(program, &size);
-    code.resize(size);
-    if (status == 0) status = get(program, code.data());
-  };
-  if (kind == CodeKind::ptx)
-    fetch(api.ptx_size, api.ptx);
-  else
-    fetch(api.cubin_size, api.cubin);
-  api.destroy(&program);
-  if (status != 0)
-    return internal_error(fmt::format("NVRTC gave no code: {}", api.error_string(status)), __FILE__,
-                          __LINE__);
-  // PTX ends with a zero.
-  if (kind == CodeKind::ptx && !code.empty() && code.back() == '\0') code.pop_back();
+  if (status == 0) status = api.code(program, kind, code);
+  const std::string log = status == 0 || !program ? "" : api.log_of(program);
+  if (program) api.destroy(&program);
+  if (status != 0) return api.error(status, log);
+  keep_code(key, code);
   return code;
 }
 

@@ -1,5 +1,6 @@
 // NVRTC: CUDA C++ to PTX or machine code, without a GPU.
 #pragma once
+#include <cstdint>
 #include <string>
 
 #include "ir/support/result.h"
@@ -9,9 +10,8 @@ namespace lathe::cuda {
 enum class CodeKind : uint8_t { ptx, cubin };
 
 // `isa` is "sm_90". The error is internal, with NVRTC's own words: emitted code must compile.
-// Results are kept in memory by content, and on disk in `cache` unless it is "".
-Result<std::string> compile_cuda(const std::string& source, const std::string& isa, CodeKind kind,
-                                 const std::string& cache = "");
+// What was compiled before comes from the cache on disk (code_cache.h).
+Result<std::string> compile_cuda(const std::string& source, const std::string& isa, CodeKind kind);
 
 // Where NVRTC is and which version, or why it cannot be used.
 Result<std::string> describe_nvrtc();
