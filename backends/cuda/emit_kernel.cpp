@@ -218,7 +218,7 @@ void KernelEmitter::scan(const loop::Block& block) {
       scan_accesses(store->value);
       if (store->mask) scan_accesses(store->mask);
       int lanes = std::max(store->value->lanes, store->mask ? store->mask->lanes : 1);
-      note_access(store->buffer, store->index, store->value->dtype, lanes);
+      note_access(store->index, lanes);
     }
   }
 }
@@ -228,11 +228,11 @@ void KernelEmitter::scan_accesses(Expr root) {
     auto* load = std::get_if<loop::Load>(&e->kind);
     if (!load) return;
     is_read_[load->buffer.id] = true;
-    note_access(load->buffer, load->index, e->dtype, e->lanes);
+    note_access(load->index, e->lanes);
   });
 }
 
-void KernelEmitter::note_access(loop::BufferRef, Expr index, DType, int lanes) {
+void KernelEmitter::note_access(Expr index, int lanes) {
   if (lanes == 1 || index->lanes > 1) return;
   if (alignment(index) < shape_.lanes_a_thread) is_blocked_ = false;
 }

@@ -3,7 +3,6 @@
 // NVRTC optimises: it hoists, shares and unrolls. So the text keeps the kernel's own structure, and
 // what is written here is meant to be read.
 #pragma once
-#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -37,7 +36,7 @@ class KernelEmitter {
   // emit_kernel.cpp
   void scan(const loop::Block& block);
   void scan_accesses(Expr root);
-  void note_access(loop::BufferRef buffer, Expr index, DType dtype, int lanes);
+  void note_access(Expr index, int lanes);
   std::string signature(const std::string& symbol);
   void emit_shared();
   void fail(const std::string& message);  // keeps the first error
@@ -101,11 +100,10 @@ class KernelEmitter {
   Names names_;
   std::vector<std::string> vars_, buffers_, regs_;
   std::vector<int64_t> var_alignment_;  // the largest known power of two that divides it
-  std::vector<bool> is_read_, is_let_vector_;
+  std::vector<bool> is_read_;
   bool is_blocked_ = true;                                 // a thread's lanes are neighbours
   std::unordered_map<const loop::ExprNode*, int> uses_;    // in this statement
   std::unordered_map<const loop::ExprNode*, Text> texts_;  // in this statement
-  int num_temporaries_ = 0;
   std::string out_;
   int depth_ = 0;
   std::optional<Diag> error_;
