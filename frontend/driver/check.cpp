@@ -111,12 +111,14 @@ Diag at_origin(Diag diag, const LocTable& locs) {
 
 Result<Reference> evaluate_reference(const Module& module, const std::vector<Tensor>& inputs,
                                      const std::map<std::string, int64_t>& dims,
-                                     const std::function<bool(double share)>& progress) {
+                                     const std::function<bool(double share)>& progress,
+                                     uint64_t max_bytes) {
   Reference reference;
   for (bool round : {false, true}) {
     EvalOptions options;
     options.round = round;
     options.symbols = dims;
+    options.max_bytes = max_bytes;
     if (progress)
       options.progress = [&](size_t done, size_t total) {
         double share = total == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total);

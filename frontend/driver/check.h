@@ -21,10 +21,12 @@ struct Reference {
 };
 
 // Evaluates a functional graph twice, with these values of its symbols. `progress` gets a share
-// from 0 to 1; false stops with an error. Errors are told at places of the imported graph.
+// from 0 to 1; false stops with an error. Values that take more than `max_bytes` are one too.
+// Errors are told at places of the imported graph.
 Result<Reference> evaluate_reference(const Module& module, const std::vector<Tensor>& inputs,
                                      const std::map<std::string, int64_t>& dims,
-                                     const std::function<bool(double share)>& progress = {});
+                                     const std::function<bool(double share)>& progress = {},
+                                     uint64_t max_bytes = EvalOptions().max_bytes);
 
 // The outputs and, behind them, the new contents of everything that the graph mutates.
 std::vector<Tensor> results_of(const Graph& graph, EvalResult result);

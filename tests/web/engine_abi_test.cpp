@@ -214,6 +214,26 @@ TEST(Engine, ACheckThatCannotBeMadeSaysWhichLineOfTheModelIsWrong) {
   }
 }
 
+TEST(Engine, WhatACheckHasNoRoomForIsRefused) {
+  auto refusal = [](const std::string& text) {
+    Json model = ask({{"do", "open"}, {"name", "large.lathe"}}, text);
+    Json run = ask({{"do", "compile"}, {"model", model["model"]}, {"target", "simd128"}});
+    Json check{{"do", "check"}, {"run", run["run"]}, {"inputs", "random:0"}, {"results", true}};
+    return error_of(check, std::string(4, '\0'));
+  };
+  std::string wide = refusal(
+      "func @main(%x: f32[20000000]) -> f32[20000000] {\n  %y = relu(%x)\n  return %y\n}\n");
+  EXPECT_NE(wide.find("38 million weights, inputs and outputs"), std::string::npos) << wide;
+  // Small at both ends, and large in between.
+  std::string deep = refusal(R"(func @main(%x: f32[20000, 1], %y: f32[1, 20000]) -> f32[] {
+  %z = add(%x, %y)
+  %s = sum(%z) {dim = [0, 1]}
+  return %s
+}
+)");
+  EXPECT_NE(deep.find("takes more than the 1024 MB allowed"), std::string::npos) << deep;
+}
+
 TEST(Engine, ClosedThingsAreGone) {
   Json model = open_text();
   Json run = ask({{"do", "compile"}, {"model", model["model"]}, {"passes", "cse"}});

@@ -16,8 +16,10 @@
 namespace lathe {
 namespace {
 
-// The evaluator holds eight bytes an element, and two copies of the weights.
-constexpr int64_t kMaxWeights = int64_t{32} << 20;
+// The evaluator holds eight bytes an element, of weights twice, of results three times. All of it
+// must fit into the engine's own 4 GiB.
+constexpr int64_t kMaxElements = int64_t{32} << 20;
+constexpr uint64_t kMaxBytes = uint64_t{1} << 30;  // of values between inputs and outputs
 constexpr int64_t kMaxFlops = int64_t{4} << 30;
 
 // The bytes of a request, piece by piece.
@@ -77,14 +79,16 @@ class BorrowedWeights {
 };
 
 Status check_size(const Model& model, const Program& program) {
-  int64_t flops = 0;
+  int64_t flops = 0, elements = model.num_weights();
   for (const Launch& launch : program.steps) flops += launch.flops;
-  if (model.num_weights() <= kMaxWeights && flops <= kMaxFlops) return Ok{};
-  return Diag{
-      code::kTooLarge, Loc::unknown(),
-      fmt::format("{} million weights and {} million operations, at most {} and {} are "
-                  "checked here; the command line checks all",
-                  model.num_weights() >> 20, flops >> 20, kMaxWeights >> 20, kMaxFlops >> 20)};
+  for (const auto& ports : {program.inputs, program.outputs})
+    for (BufferId id : ports)
+      elements += program.buffers[static_cast<size_t>(id)].type.static_elements().value_or(0);
+  if (elements <= kMaxElements && flops <= kMaxFlops) return Ok{};
+  return Diag{code::kTooLarge, Loc::unknown(),
+              fmt::format("{} million weights, inputs and outputs and {} million operations, at "
+                          "most {} and {} are checked here; the command line checks all",
+                          elements >> 20, flops >> 20, kMaxElements >> 20, kMaxFlops >> 20)};
 }
 
 Result<std::vector<Tensor>> run_loops(const Program& program, const Model& model,
@@ -103,7 +107,7 @@ Result<std::vector<Tensor>> run_loops(const Program& program, const Model& model
 Result<Agreement> judge(const Model& model, const std::vector<Tensor>& inputs,
                         const std::vector<Tensor>& results) {
   LATHE_TRY(Module graph, reference_module(model));
-  LATHE_TRY(Reference reference, evaluate_reference(graph, inputs, model.dims));
+  LATHE_TRY(Reference reference, evaluate_reference(graph, inputs, model.dims, {}, kMaxBytes));
   return compare(results, reference);
 }
 

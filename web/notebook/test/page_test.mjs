@@ -260,6 +260,25 @@ function manyNodes(count, chains) {
   return [...lines, `  return %n${count - 1}`, "}"].join("\n");
 }
 
+page_test("bytes that the engine has no room for are refused, and it lives on", async (page) => {
+  await page.evaluate(() => {
+    const { postMessage } = Worker.prototype;
+    Worker.prototype.postMessage = function (message, ...rest) {
+      const bytes = { length: 2 ** 32 - 8 }; // what a huge archive would bring along
+      const swollen = message.name === "compile" ? { ...message, bytes } : message;
+      postMessage.call(this, swollen, ...rest);
+    };
+  });
+  const [worker] = page.workers();
+  await page.locator(`${passes} button:has-text("Run")`).click();
+  const failure = page.locator(`${passes} .failure`);
+  await failure.waitFor();
+  assert.match(await failure.innerText(), /too-large.*no room for 4294967288 bytes/);
+  await page.locator(".cell.model details").first().click();
+  await page.locator(".cell.model .table td").first().waitFor();
+  assert.equal(page.workers()[0], worker, "it is the same engine");
+});
+
 page_test("an engine that dies is replaced, and says while doing what", async (page) => {
   await page.waitForFunction(() =>
     [...document.querySelectorAll("canvas")].every((one) => / [1-9]\d* nodes/.test(one.ariaLabel)),

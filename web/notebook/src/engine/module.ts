@@ -16,6 +16,9 @@ export interface Reply {
 
 const version = 1;
 
+// The engine could not take what it was to be given, and goes on as if it had not been asked.
+export class NoRoom extends Error {}
+
 export class EngineModule {
   private constructor(private readonly exports: Exports) {}
 
@@ -54,12 +57,13 @@ export class EngineModule {
     return new EngineModule(exports);
   }
 
-  // The answer's bytes are a copy. A trap inside the engine throws; the engine is lost then.
+  // The answer's bytes are a copy. A trap inside the engine throws; the engine is lost then, which
+  // it is not after NoRoom.
   request(ask: object, bytes: Uint8Array = new Uint8Array()): Reply {
     const { exports } = this;
+    const bytesAt = this.put(bytes);
     const text = new TextEncoder().encode(JSON.stringify(ask));
     const textAt = this.put(text);
-    const bytesAt = this.put(bytes);
     const answer = exports.lathe_engine_request(textAt, text.length, bytesAt, bytes.length);
     exports.lathe_engine_release(textAt);
     exports.lathe_engine_release(bytesAt);
@@ -72,7 +76,7 @@ export class EngineModule {
 
   private put(bytes: Uint8Array): number {
     const at = this.exports.lathe_engine_allocate(bytes.length);
-    if (at === 0) throw new Error(`the engine has no room for ${bytes.length} bytes`);
+    if (at === 0) throw new NoRoom(`the engine has no room for ${bytes.length} bytes`);
     new Uint8Array(this.exports.memory.buffer, at, bytes.length).set(bytes);
     return at;
   }

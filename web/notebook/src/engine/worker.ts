@@ -1,6 +1,6 @@
 // The worker that owns the engine. It answers one message after the other; when the engine traps it
 // says so and answers no more, and the page starts another worker.
-import { EngineModule, type Reply } from "./module.ts";
+import { EngineModule, NoRoom, type Reply } from "./module.ts";
 import type { EngineError, FromWorker, NeedRanges, ToWorker } from "./protocol.ts";
 import { inflate, joined, readRange, TooLarge } from "./unpack.ts";
 
@@ -86,6 +86,10 @@ async function answer(message: ToWorker): Promise<void> {
     send({ id, kind: "answer", json: reply.json, bytes: reply.bytes });
   } catch (error) {
     if (error instanceof Refused) return send({ id, kind: "refused", error: error.error });
+    if (error instanceof NoRoom) {
+      const { message: text } = error;
+      return send({ id, kind: "refused", error: { code: "too-large", message: text, text } });
+    }
     send({ id, kind: "died", message: error instanceof Error ? error.message : String(error) });
   }
 }
