@@ -1,19 +1,24 @@
 // How long the page takes to show what a person asked for, in Chromium, and what a visit loads:
-//   ./lathe web (once, to build it), then: node tests/bench/web/page.mjs [SAMPLES]
+//
+//     node tests/bench/web/page.mjs [--rounds 5]
+//
+// after `./lathe web` has built the page.
 //
 // - a .pt2 archive of 102 MB (resnet50 with random weights, made here) from the drop until its
-//   graph is painted; every sample in a browser process of its own
+//   graph is painted; every round in a browser process of its own
 // - a pass of resnet50 switched off and on again, from the click until nothing in its cell changes
 //   any more: chips, diff, graph
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { cpus, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { crc32, gunzipSync } from "node:zlib";
 import * as browsing from "../../../web/notebook/test/browser.mjs";
 
 const { passes, repository } = browsing;
-const samples = Number(process.argv[2] ?? 5);
+const { values: options } = parseArgs({ options: { rounds: { type: "string", default: "5" } } });
+const rounds = Number(options.rounds);
 const model = "resnet50.aten";
 const switched = ["fuse_epilogue", "cse"];
 
@@ -166,7 +171,7 @@ const drops = [];
 const toggles = [];
 let version = "";
 try {
-  for (let i = 0; i < samples; ++i) {
+  for (let i = 0; i < rounds; ++i) {
     const browser = await browsing.launch();
     version = browser.version();
     const { page } = await browsing.openPage(browser, server.url);
@@ -177,7 +182,7 @@ try {
   const { page } = await browsing.openPage(browser, server.url);
   await browsing.typeSource(page, ".cell.model", `block = import("${model}")`);
   await page.locator(`${passes} canvas`).waitFor();
-  for (let i = 0; i < samples; ++i)
+  for (let i = 0; i < rounds; ++i)
     for (const pass of switched)
       for (const _ of ["off", "on"]) toggles.push(await toggleTime(page, pass));
   await browser.close();
