@@ -108,6 +108,11 @@ async function act(message: ToRunner): Promise<Warm | Uint8Array | number[][] | 
   }
 }
 
+function why(error: unknown): string {
+  if (error instanceof WebAssembly.RuntimeError) return `a kernel trapped: ${error.message}`;
+  return error instanceof Error ? error.message : String(error);
+}
+
 let queue: Promise<void> = Promise.resolve();
 self.onmessage = (event: MessageEvent<ToRunner>) => {
   queue = queue.then(async () => {
@@ -116,7 +121,7 @@ self.onmessage = (event: MessageEvent<ToRunner>) => {
     try {
       answer = { id, ok: true, result: await act(event.data) };
     } catch (error) {
-      answer = { id, ok: false, message: error instanceof Error ? error.message : String(error) };
+      answer = { id, ok: false, message: why(error) };
     }
     self.postMessage(answer);
   });
