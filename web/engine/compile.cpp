@@ -19,7 +19,7 @@ std::shared_ptr<const Module> snapshot(const Module& module) {
 }
 
 Result<const Target*> target_of(const Request& request) {
-  LATHE_TRY(std::string isa, request.text("target", target_names().back()));
+  LATHE_TRY(std::string isa, request.text("target", "simd128"));
   if (const Target* target = find_target(isa)) return target;
   std::string near = nearest(isa, target_names());
   return request.bad("target", fmt::format("no target '{}'; {}", isa,
