@@ -72,8 +72,8 @@ Target sm_90() {
 }
 
 const std::array<Target, 5>& targets() {
-  static const std::array<Target, 5> kTargets = {avx512(), avx2(), wasm("relaxed"), wasm("simd128"),
-                                                 sm_90()};
+  static const std::array<Target, 5> kTargets = {avx512(), avx2(), sm_90(), wasm("relaxed"),
+                                                 wasm("simd128")};
   return kTargets;
 }
 
