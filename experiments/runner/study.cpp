@@ -70,10 +70,14 @@ class Runner {
   Status complete_config() {
     ExperimentConfig& c = study_.config;
     if (c.threads.empty()) c.threads = {study_.machine.cores};
-    if (c.mode != "default")
-      return config_error(
-          code::kUnsupported, c.mode_loc,
-          fmt::format("mode '{}' is not supported yet, expected 'default'", c.mode));
+    const bool is_on_gpu = std::all_of(
+        c.targets.begin(), c.targets.end(),
+        [](const std::string& target) { return target == "cuda" || target == "interp"; });
+    if (c.mode != "default" && !(c.mode == "reduce-overhead" && is_on_gpu))
+      return config_error(code::kUnsupported, c.mode_loc,
+                          fmt::format("mode '{}' is not supported yet, expected 'default', or "
+                                      "'reduce-overhead' on target cuda",
+                                      c.mode));
     if (c.dynamic.value_or(false))
       return config_error(code::kUnsupported, c.dynamic_loc,
                           "dynamic kernels are not supported yet; 'dims' chooses the sizes that "

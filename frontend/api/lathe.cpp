@@ -103,6 +103,12 @@ Status load(lathe_model& handle, const char* path, const char* options_text, Loc
   if (config.variants.size() != 1 || config.targets.size() != 1 || config.threads.size() > 1)
     return Diag{code::kBadValue, Loc::unknown(),
                 "a load takes one pipeline, one target and one number of threads"};
+  if (config.mode != "default" &&
+      !(config.mode == "reduce-overhead" && config.targets.front() == "cuda"))
+    return Diag{code::kUnsupported, Loc::unknown(),
+                fmt::format("mode '{}' is not supported yet on target {}, expected 'default', or "
+                            "'reduce-overhead' on cuda",
+                            config.mode, config.targets.front())};
   handle.threads = config.threads.empty() ? this_machine().cores : config.threads.front();
   LATHE_TRY(handle.backend, make_backend(config.targets.front(), config.isa));
   ModelOptions options;
