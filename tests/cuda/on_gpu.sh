@@ -31,6 +31,9 @@ run_phase() { # phase
         timeout 260 compute-sanitizer --tool racecheck --error-exitcode 1 \
           "$files/op_examples_on_gpu" >"$out/racecheck.log" 2>&1 && ran_all "$out/racecheck.log"
       ;;
+    errors)
+      timeout 120 python3 "$here/bad_input.py" >"$out/errors.log" 2>&1
+      ;;
     *)
       timeout 530 python3 "$here/models.py" "$1" --json "$out/$1.json"
       ;;
@@ -38,7 +41,7 @@ run_phase() { # phase
 }
 
 failed=0
-[ $# -gt 0 ] || set -- ops f32 bf16 bandwidth time sanitize
+[ $# -gt 0 ] || set -- ops errors f32 bf16 bandwidth time sanitize
 for phase; do
   start=$SECONDS
   if run_phase "$phase"; then verdict=passed; else verdict=FAILED failed=1; fi
