@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,12 +30,29 @@ int write_all(int fd, std::string_view bytes) {
     if (written < 0) return errno;
     bytes.remove_prefix(static_cast<size_t>(written));
   }
-  return fsync(fd) == 0 ? 0 : errno;
+  // What is no file on a disk has nothing to flush.
+  return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP ? 0 : errno;
+}
+
+// A device, a pipe or a link, such as /dev/null and /dev/stdout: no file that another one may
+// replace.
+bool is_written_through(const std::string& path) {
+  struct stat info;
+  return lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
+}
+
+Status write_through(const std::string& path, std::string_view bytes) {
+  const int fd = open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
+  if (fd < 0) return cannot("write", path, errno);
+  int error = write_all(fd, bytes);
+  if (close(fd) != 0 && error == 0) error = errno;
+  return error == 0 ? Status(Ok{}) : cannot("write", path, error);
 }
 
 }  // namespace
 
 Status write_file(const std::string& path, std::string_view bytes) {
+  if (is_written_through(path)) return write_through(path, bytes);
   std::string temporary;
   int fd = -1;
   // The name is free unless an earlier process with this id died while writing.

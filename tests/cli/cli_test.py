@@ -44,6 +44,21 @@ class CliTest(unittest.TestCase):
 
     # Results.
 
+    def test_output_goes_through_links_and_pipes(self):
+        relu = self.write("relu.lathe", RELU)
+        target = self.write("target.txt", "old")
+        link = self.folder / "link.txt"
+        link.symlink_to(target)
+        self.lathe("compile", relu, "--emit", "graph", "-o", link)
+        self.assertTrue(link.is_symlink())
+        self.assertIn("relu", target.read_text())
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
+            self.lathe("compile", relu, "--emit", "graph", "-o", pipe)
+            self.assertIn("relu", reader.communicate(timeout=60)[0])
+        self.assertTrue(pipe.is_fifo())
+
     def test_run_writes_rows_with_every_field(self):
         self.lathe(
             "run", "--model", GRAPHS / "small_ffnn.json.gz", "--weights", "random:0",
