@@ -6,13 +6,22 @@
 #include <cmath>
 #include <cstring>
 
+#include "backends/wasm/node/backend.h"
 #include "experiments/runner/flags.h"
 #include "experiments/runner/study.h"
+#include "frontend/driver/backends.h"
 
 namespace lathe {
 
-std::optional<std::vector<Tensor>> outputs_of(const std::string& path, const std::string& target,
-                                              const std::string& numerics) {
+Status check_target(const std::string& target) {
+  const size_t space = target.find(' ');
+  const std::string name = target.substr(0, space), isa = target.substr(space + 1);
+  LATHE_DO(make_backend(name, isa));
+  return name == "wasm" ? check_wasm(isa) : Status(Ok{});
+}
+
+Result<std::vector<Tensor>> outputs_of(const std::string& path, const std::string& target,
+                                       const std::string& numerics) {
   const size_t space = target.find(' ');
   LocTable locs;
   ExperimentConfig config;
@@ -27,14 +36,10 @@ std::optional<std::vector<Tensor>> outputs_of(const std::string& path, const std
                              {"threads", "1"},
                              {"check", "none"},
                              {"measure", "warmup=0,repeats=1,min_ms=0"}};
-  Status status = apply_flags(flags, "", locs, config);
-  EXPECT_TRUE(status.ok()) << status.error().message;
+  LATHE_DO(apply_flags(flags, "", locs, config));
   BuildFailure failure;
-  Result<Study> study = run_study(config, {.keep_outputs = true}, locs, failure);
-  if (!study.ok() && study.error().code == "unavailable") return std::nullopt;
-  EXPECT_TRUE(study.ok()) << study.error().message;
-  if (!study.ok()) return std::nullopt;
-  return study->outputs;
+  LATHE_TRY(Study study, run_study(config, {.keep_outputs = true}, locs, failure));
+  return std::move(study.outputs);
 }
 
 int64_t count_different(const Tensor& a, const Tensor& b) {
@@ -48,10 +53,12 @@ int64_t count_different(const Tensor& a, const Tensor& b) {
 }
 
 void expect_bits_of_avx2(const std::string& path, const std::string& target) {
+  const Status has_target = check_target(target);
+  if (!has_target.ok()) GTEST_SKIP() << has_target.error().message;
   const auto expected = outputs_of(path, "cpu avx2", "strict");
-  ASSERT_TRUE(expected);
+  ASSERT_TRUE(expected.ok()) << expected.error().message;
   const auto got = outputs_of(path, target, "strict");
-  if (!got) GTEST_SKIP() << "this machine cannot run " << target;
+  ASSERT_TRUE(got.ok()) << got.error().message;
   ASSERT_EQ(got->size(), expected->size());
   for (size_t i = 0; i < got->size(); ++i)
     EXPECT_EQ(count_different((*expected)[i], (*got)[i]), 0) << "output " << i;

@@ -1,17 +1,21 @@
 // Runs one model on one target with the numerics that are asked for, to compare bits.
 #pragma once
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "ir/graph/tensor.h"
+#include "ir/support/result.h"
 
 namespace lathe {
 
-// The outputs on one target ("cpu avx2"); nothing when this machine lacks it. Models of
-// tests/fixtures have weights and inputs; others get those of seed 0.
-std::optional<std::vector<Tensor>> outputs_of(const std::string& path, const std::string& target,
-                                              const std::string& numerics);
+// Whether this machine has a target ("cpu avx2"): what it lacks, when not. Asked before anything
+// runs, so that a run that fails is a failure.
+Status check_target(const std::string& target);
+
+// The outputs on one target. Models of tests/fixtures have weights and inputs; others get those of
+// seed 0.
+Result<std::vector<Tensor>> outputs_of(const std::string& path, const std::string& target,
+                                       const std::string& numerics);
 
 // Elements whose bits differ; NaN payloads are exempt.
 int64_t count_different(const Tensor& a, const Tensor& b);
