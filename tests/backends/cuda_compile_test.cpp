@@ -31,14 +31,7 @@ TEST_P(CudaExample, CompilesForAnH200) {
     if (!symbol.empty()) EXPECT_NE(code->find(".entry " + symbol), std::string::npos) << symbol;
 }
 
-std::vector<ExampleCase> examples() {
-  std::vector<ExampleCase> cases;
-  for (const ExampleCase& test : all_examples())
-    if (test.op->lower || test.op->decompose) cases.push_back(test);
-  return cases;
-}
-
-INSTANTIATE_TEST_SUITE_P(Rows, CudaExample, testing::ValuesIn(examples()),
+INSTANTIATE_TEST_SUITE_P(Rows, CudaExample, testing::ValuesIn(lowerable_examples()),
                          [](const auto& test) { return test.param.name(); });
 
 }  // namespace

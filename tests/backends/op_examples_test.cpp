@@ -65,15 +65,7 @@ TEST_P(OpExample, AgreesWithTheInterpreterOnEveryTarget) {
   EXPECT_GE(num_run, 2);
 }
 
-// Those whose sizes and ops kernels can be made for; the others have nothing to run.
-std::vector<ExampleCase> examples() {
-  std::vector<ExampleCase> cases;
-  for (const ExampleCase& test : all_examples())
-    if (test.op->lower || test.op->decompose) cases.push_back(test);
-  return cases;
-}
-
-INSTANTIATE_TEST_SUITE_P(Rows, OpExample, testing::ValuesIn(examples()),
+INSTANTIATE_TEST_SUITE_P(Rows, OpExample, testing::ValuesIn(lowerable_examples()),
                          [](const auto& test) { return test.param.name(); });
 
 }  // namespace

@@ -41,14 +41,7 @@ TEST_P(OpExample, AgreesWithTheInterpreterOnTheGpu) {
   }
 }
 
-std::vector<ExampleCase> examples() {
-  std::vector<ExampleCase> cases;
-  for (const ExampleCase& test : all_examples())
-    if (test.op->lower || test.op->decompose) cases.push_back(test);
-  return cases;
-}
-
-INSTANTIATE_TEST_SUITE_P(Rows, OpExample, testing::ValuesIn(examples()),
+INSTANTIATE_TEST_SUITE_P(Rows, OpExample, testing::ValuesIn(lowerable_examples()),
                          [](const auto& test) { return test.param.name(); });
 
 }  // namespace

@@ -25,6 +25,13 @@ std::vector<ExampleCase> all_examples() {
   return cases;
 }
 
+std::vector<ExampleCase> lowerable_examples() {
+  std::vector<ExampleCase> cases;
+  for (const ExampleCase& test : all_examples())
+    if (test.op->lower || test.op->decompose) cases.push_back(test);
+  return cases;
+}
+
 Tensor example_tensor(const ExampleTensor& spec, uint64_t seed) {
   Tensor tensor = Tensor::zeros(spec.dtype, spec.shape);
   for (int64_t i = 0; i < tensor.num_elements(); ++i) {

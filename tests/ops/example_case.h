@@ -18,6 +18,8 @@ struct ExampleCase {
   std::string name() const { return op->name + "_" + std::to_string(example); }
 };
 std::vector<ExampleCase> all_examples();
+// Those whose ops kernels can be made for; the others have nothing to run.
+std::vector<ExampleCase> lowerable_examples();
 
 // One node of the op whose operands are params, its results the outputs.
 struct BuiltExample {
