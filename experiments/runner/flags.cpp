@@ -130,7 +130,7 @@ const std::vector<FlagHelp>& config_flags() {
       {"weights", "file, or random:SEED"},
       {"inputs", "random:SEED, or an .npz with tensors 0, 1, ..."},
       {"passes", "pipeline text, or NAME=PIPELINE, given several times to compare"},
-      {"targets", "cpu, wasm, interp"},
+      {"targets", "cpu, cuda, wasm, interp"},
       {"threads", "numbers of threads, such as 1,2"},
       {"isa", "avx2, avx512, sm_90, simd128, relaxed; the best there is unless given"},
       {"dtype", "f32, f64, f16, bf16; the model's own unless given"},

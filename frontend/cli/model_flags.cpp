@@ -14,7 +14,7 @@ void ModelFlags::add_to(CLI::App& command) {
                      "a path (.pt2, .json, .json.gz, .lathe) or a graph's name");
   command.add_option("--weights", weights, "file, or random:SEED");
   command.add_option("--dims", dims, "sizes of symbolic dims, such as s0=8");
-  command.add_option("--target", target, "cpu or wasm");
+  command.add_option("--target", target, "cpu, cuda or wasm");
   command.add_option("--isa", isa,
                      "avx2, avx512, sm_90, simd128, relaxed; the best there is unless given");
   command.add_option("--threads", threads, "every core unless given")->check(CLI::Range(1, 1024));
