@@ -13,7 +13,7 @@ namespace {
 class CudaExample : public testing::TestWithParam<ExampleCase> {};
 
 TEST_P(CudaExample, CompilesForAnH200) {
-  static const Result<std::string> nvrtc = cuda::describe_nvrtc();
+  static const Status nvrtc = cuda::find_nvrtc();
   if (!nvrtc.ok()) GTEST_SKIP() << nvrtc.error().message;
   auto example = build_example(GetParam());
   ASSERT_TRUE(example.ok()) << example.error().message;

@@ -12,7 +12,7 @@ namespace {
 class CudaModel : public testing::TestWithParam<std::string> {};
 
 TEST_P(CudaModel, CompilesForAnH200) {
-  static const Result<std::string> nvrtc = cuda::describe_nvrtc();
+  static const Status nvrtc = cuda::find_nvrtc();
   if (!nvrtc.ok()) GTEST_SKIP() << nvrtc.error().message;
   LocTable locs;
   ModelOptions options;

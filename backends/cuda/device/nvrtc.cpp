@@ -36,9 +36,12 @@ struct Nvrtc {
   Diag error(int status, const std::string& text) const;
 };
 
+Result<const Library*> open_library() {
+  return Library::open({"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}, "NVRTC");
+}
+
 Result<Nvrtc> open_nvrtc() {
-  LATHE_TRY(const Library* library,
-            Library::open({"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}, "NVRTC"));
+  LATHE_TRY(const Library* library, open_library());
   // NVRTC looks for its built-ins by name alone: have them loaded from beside it.
   std::string builtins = library->neighbour("libnvrtc-builtins.so");
   if (!builtins.empty()) dlopen(builtins.c_str(), RTLD_NOW | RTLD_GLOBAL);
@@ -122,6 +125,11 @@ Result<std::string> compile_cuda(const std::string& source, const std::string& i
   if (status != 0) return api.error(status, log);
   keep_code(key, code);
   return code;
+}
+
+Status find_nvrtc() {
+  LATHE_DO(open_library());
+  return Ok{};
 }
 
 Result<std::string> describe_nvrtc() {

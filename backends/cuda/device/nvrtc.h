@@ -13,6 +13,8 @@ enum class CodeKind : uint8_t { ptx, cubin };
 // What was compiled before comes from the cache on disk (code_cache.h).
 Result<std::string> compile_cuda(const std::string& source, const std::string& isa, CodeKind kind);
 
+// Whether NVRTC's library is there at all: where it was looked for, when not.
+Status find_nvrtc();
 // Where NVRTC is and which version, or why it cannot be used.
 Result<std::string> describe_nvrtc();
 
