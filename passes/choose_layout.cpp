@@ -14,13 +14,6 @@
 namespace lathe {
 namespace {
 
-Layout channels_last(int rank) {
-  Layout layout = {0};
-  for (int i = 2; i < rank; ++i) layout.push_back(i);
-  layout.push_back(1);
-  return layout;
-}
-
 bool is_channels_last(const TensorType& type) {
   return type.rank() >= 3 && type.layout == channels_last(type.rank());
 }

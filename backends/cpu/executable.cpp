@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <climits>
 #include <cstring>
 
 #include "ir/loop/text.h"
@@ -202,19 +201,13 @@ Status CpuExecutable::bind_weight(const ProgramBuffer& buffer, BufferId id,
 }
 
 Status CpuExecutable::run_init(const Program& program, const CompileOptions& options) {
-  constexpr int kAlways = INT_MAX;
-  std::vector<int> last_use(program.buffers.size(), -1);
-  for (size_t i = 0; i < init_.size(); ++i)
-    for (BufferId id : init_[i].buffers) last_use[static_cast<size_t>(id)] = static_cast<int>(i);
-  for (const Step& step : steps_)
-    for (BufferId id : step.buffers) last_use[static_cast<size_t>(id)] = kAlways;
-  for (BufferId id : program.outputs) last_use[static_cast<size_t>(id)] = kAlways;
+  std::vector<int> last_use = last_uses_in_init(program);
 
   auto is_weight = [&](BufferId id) {
     return program.buffers[static_cast<size_t>(id)].kind == BufferKind::weight;
   };
   for (size_t id = 0; id < program.buffers.size(); ++id)
-    if (is_weight(static_cast<BufferId>(id)) && last_use[id] == kAlways)
+    if (is_weight(static_cast<BufferId>(id)) && last_use[id] == kUsedLater)
       LATHE_DO(bind_weight(program.buffers[id], static_cast<BufferId>(id), options));
   for (size_t i = 0; i < init_.size(); ++i) {
     for (BufferId id : init_[i].buffers)

@@ -23,7 +23,6 @@ bool is_trivial(Expr e) {
          std::holds_alternative<loop::Ramp>(e->kind);
 }
 
-bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
 DType computed_in(DType dtype) { return is_half(dtype) ? DType::f32 : dtype; }
 
 struct Function {

@@ -78,7 +78,7 @@ std::string literal(double value, DType dtype) {
     if (text.find_first_of(".e") == std::string::npos) text += ".0";
     if (!is_double) text += "f";
   }
-  return dtype == DType::f16 || dtype == DType::bf16 ? fmt::format("{}({})", type_name(dtype), text)
+  return is_half(dtype) ? fmt::format("{}({})", type_name(dtype), text)
                                                      : text;
 }
 

@@ -5,12 +5,6 @@
 #include "backends/wasm/kernel_emitter.h"
 
 namespace lathe::wasm {
-namespace {
-
-bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
-
-}  // namespace
-
 Ref KernelEmitter::shuffle_words(Ref a, Ref b, int w0, int w1, int w2, int w3) {
   uint64_t halves[2] = {0, 0};
   int words[] = {w0, w1, w2, w3};

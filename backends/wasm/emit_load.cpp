@@ -8,9 +8,7 @@ namespace lathe::wasm {
 namespace {
 
 // The form that raw_scalar gives: halves are still bits.
-Form raw_form(DType dtype) {
-  return dtype == DType::f16 || dtype == DType::bf16 ? Form::i32 : form_of(dtype);
-}
+Form raw_form(DType dtype) { return is_half(dtype) ? Form::i32 : form_of(dtype); }
 
 }  // namespace
 

@@ -133,7 +133,7 @@ void KernelEmitter::emit_store(const loop::Store& store) {
 }
 
 void KernelEmitter::store_if(Ref mask, DType dtype, const Address& at, Ref value) {
-  if (dtype == DType::f16 || dtype == DType::bf16) {  // converting needs constants: outside
+  if (is_half(dtype)) {  // converting needs constants: outside
     Ref vector = to_raw(dtype, builder_.op(Op::f32x4_splat, {value}));
     branch(mask, [&] { store_lane(dtype, at.pointer, at.offset, vector, 0); });
     return;

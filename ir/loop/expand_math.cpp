@@ -8,8 +8,6 @@
 namespace lathe::loop {
 namespace {
 
-bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
-
 // Null for functions that targets have.
 Expr expand(UnaryOp op, Expr x) {
   switch (op) {

@@ -58,8 +58,6 @@ std::vector<loop::Expr> ElementContext::unflatten(loop::Expr position, const Sha
   return index;
 }
 
-DType compute_dtype(DType dtype) {
-  return dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype;
-}
+DType compute_dtype(DType dtype) { return is_half(dtype) ? DType::f32 : dtype; }
 
 }  // namespace lathe

@@ -71,6 +71,18 @@ std::vector<BufferId> Launch::buffers() const {
   return std::visit(Buffers{}, kind);
 }
 
+std::vector<int> last_uses_in_init(const Program& program) {
+  std::vector<int> last(program.buffers.size(), -1);
+  auto note = [&](const std::vector<BufferId>& ids, int at) {
+    for (BufferId id : ids) last[static_cast<size_t>(id)] = at;
+  };
+  for (size_t i = 0; i < program.init.size(); ++i)
+    note(program.init[i].buffers(), static_cast<int>(i));
+  for (const Launch& launch : program.steps) note(launch.buffers(), kUsedLater);
+  note(program.outputs, kUsedLater);
+  return last;
+}
+
 int64_t Program::in_place_bytes() const {
   std::set<BufferId> read;
   for (const Launch& launch : steps)

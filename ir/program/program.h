@@ -5,6 +5,7 @@
 // order; a backend may overlap those that do not depend on each other.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <variant>
 #include <vector>
@@ -90,6 +91,11 @@ struct Program {
   int64_t num_kernels() const;     // launches in steps that run on the device
   int64_t in_place_bytes() const;  // weights that steps read where they are mapped
 };
+
+// For each buffer the last launch of init that uses it: kUsedLater when steps or outputs do, -1
+// when nothing does. What init alone reads need not stay.
+inline constexpr int kUsedLater = std::numeric_limits<int>::max();
+std::vector<int> last_uses_in_init(const Program& program);
 
 std::string print(const Program& program);
 Status verify(const Program& program);

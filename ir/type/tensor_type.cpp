@@ -9,6 +9,13 @@
 
 namespace lathe {
 
+Layout channels_last(int rank) {
+  Layout layout = {0};
+  for (int i = 2; i < rank; ++i) layout.push_back(i);
+  layout.push_back(1);
+  return layout;
+}
+
 bool TensorType::is_static() const {
   return std::all_of(shape.begin(), shape.end(), [](const Dim& dim) { return dim.is_const(); });
 }

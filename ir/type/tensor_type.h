@@ -13,6 +13,7 @@ using Shape = std::vector<Dim>;
 // Physical order of the dims, outermost first; empty means row-major. channels_last of a 4-d tensor
 // is {0, 2, 3, 1}. A layout never changes what a value means, only where its elements lie.
 using Layout = std::vector<int>;
+Layout channels_last(int rank);
 
 struct TensorType {
   DType dtype = DType::f32;

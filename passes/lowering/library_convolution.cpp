@@ -14,13 +14,6 @@ using loop::Expr;
 
 constexpr int64_t kChannelBytes = 16;  // channels are read so many bytes at once
 
-Layout channels_last(int rank) {
-  Layout layout = {0};
-  for (int i = 2; i < rank; ++i) layout.push_back(i);
-  layout.push_back(1);
-  return layout;
-}
-
 class ConvolutionLowering {
  public:
   ConvolutionLowering(Lowering& lowering, Node& node, Phase phase)

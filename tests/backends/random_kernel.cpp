@@ -185,9 +185,9 @@ class Generator {
     if (chance(30) && dtype_bytes(from) == dtype_bytes(to) && from != to && !is_bool)
       return bitcast(value(from, lanes, depth - 1), to);
     Expr x = value(from, lanes, depth - 1);
-    bool is_half = to == DType::f16 || to == DType::bf16;
-    if (is_half && from == DType::f64) return cast(cast(x, DType::f32), to);
-    if (is_half && (from == DType::i32 || from == DType::i64))  // exact in f32
+    const bool makes_half = is_half(to);
+    if (makes_half && from == DType::f64) return cast(cast(x, DType::f32), to);
+    if (makes_half && (from == DType::i32 || from == DType::i64))  // exact in f32
       return cast(binary(BinaryOp::bit_and, x, constant_like(x, 0xffff)), to);
     if (is_float(from) && !is_float(to) && to != DType::b8) {
       Expr in_range = min(max(x, constant_like(x, -100)), constant_like(x, 100));

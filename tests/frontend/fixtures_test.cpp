@@ -33,7 +33,7 @@ std::map<std::string, Tensor> read_arrays(const std::string& path) {
 void expect_close(const Tensor& actual, const Tensor& expected, const std::string& name) {
   ASSERT_EQ(actual.dtype, expected.dtype) << name;
   ASSERT_EQ(actual.shape, expected.shape) << name;
-  const bool is_short = expected.dtype == DType::f16 || expected.dtype == DType::bf16;
+  const bool is_short = is_half(expected.dtype);
   const double tolerance = is_short ? 1e-2 : 1e-4;
   for (int64_t i = 0; i < expected.num_elements(); ++i) {
     const double a = actual.get(i), b = expected.get(i);
