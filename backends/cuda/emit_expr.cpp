@@ -290,8 +290,9 @@ Text KernelEmitter::unary_text(Expr e, const loop::Unary& node) {
     return {"!" + code(node.x, kUnary), kUnary};
   if (is_float(dtype) && node.op != UnaryOp::neg) {
     const Function function = float_function(node.op);
-    std::string call = fmt::format("{}({})", dtype == DType::f64 ? function.f64 : function.f32,
-                                   operand(node.x, computed_in(dtype)));
+    const char* name = dtype == DType::f64 ? function.f64 : function.f32;
+    if (node.op == UnaryOp::exp && dtype != DType::f64 && makes_halves_) name = "near_exp";
+    std::string call = fmt::format("{}({})", name, operand(node.x, computed_in(dtype)));
     return {is_half(e->dtype) ? fmt::format("{}({})", type_name(e->dtype), call) : call};
   }
   if (node.op == UnaryOp::neg || node.op == UnaryOp::bit_not) {
@@ -428,8 +429,11 @@ Text KernelEmitter::cast_text(Expr e, Expr from) {
   std::string x = code(from);
   if (to == DType::b8) return {fmt::format("{} != 0", code(from, kEqual + 1)), kEqual};
   const auto* node = std::get_if<loop::Binary>(&from->kind);
-  if (is_half(to) && node && node->op == BinaryOp::div && from->dtype == DType::f32)
-    return {fmt::format("{}(near_quotient({}, {}))", type_name(to), code(node->a), code(node->b))};
+  if (is_half(to) && node && node->op == BinaryOp::div && from->dtype == DType::f32) {
+    const bool is_shared = std::holds_alternative<loop::Splat>(node->b->kind);
+    const std::string by = is_shared ? fmt::format("Divisor({})", code(node->b)) : code(node->b);
+    return {fmt::format("{}(near_quotient({}, {}))", type_name(to), code(node->a), by)};
+  }
   // Halves are made from floats, and become them.
   if (is_half(from->dtype) && to != DType::f32) x = fmt::format("float({})", x);
   if (is_half(to) && from->dtype != DType::f32) x = fmt::format("float({})", x);

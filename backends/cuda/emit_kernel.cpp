@@ -53,6 +53,12 @@ struct VectorLanes {
   }
 };
 
+bool makes_only_halves(const loop::Kernel& kernel) {
+  return std::all_of(kernel.buffers.begin(), kernel.buffers.end(), [](const loop::Buffer& buffer) {
+    return !buffer.is_written || buffer.space != loop::Space::global || is_half(buffer.dtype);
+  });
+}
+
 int64_t shared_bytes(const loop::Kernel& kernel) {
   int64_t bytes = 0;
   for (const loop::Buffer& buffer : kernel.buffers)
@@ -122,7 +128,8 @@ KernelEmitter::KernelEmitter(const loop::Kernel& kernel, const LaunchShape& shap
       vars_(kernel.vars.size()),
       regs_(kernel.regs.size()),
       var_alignment_(kernel.vars.size(), 1),
-      is_read_(kernel.buffers.size()) {}
+      is_read_(kernel.buffers.size()),
+      makes_halves_(makes_only_halves(kernel)) {}
 
 Result<std::string> KernelEmitter::run(const std::string& symbol) {
   const auto& loop = std::get<loop::For>(kernel_.body.front().kind);

@@ -101,7 +101,8 @@ class KernelEmitter {
   std::vector<std::string> vars_, buffers_, regs_;
   std::vector<int64_t> var_alignment_;  // the largest known power of two that divides it
   std::vector<bool> is_read_;
-  bool is_blocked_ = true;                                 // a thread's lanes are neighbours
+  bool makes_halves_;       // and nothing else: what is computed need not be closer than that
+  bool is_blocked_ = true;  // a thread's lanes are neighbours
   std::unordered_map<const loop::ExprNode*, int> uses_;    // in this statement
   std::unordered_map<const loop::ExprNode*, Text> texts_;  // in this statement
   std::string out_;

@@ -33,12 +33,25 @@ __device__ To bits_of(const From& from) {
   memcpy(&to, &from, sizeof to);
   return to;
 }
-// Within 2 ULP, for quotients that are then rounded to a half.
+// For results that are then rounded to a half: quotients within 2 ULP, exponentials within 1e-5.
 __device__ float near_quotient(float a, float b) {
   float q;
   asm("div.full.f32 %0, %1, %2;" : "=f"(q) : "f"(a), "f"(b));
   return q;
 }
+__device__ float near_exp(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.44269504f));
+  return y;
+}
+// Divides many: its reciprocal is taken once, of what has a normal one.
+struct Divisor {
+  float scale, reciprocal;
+  __device__ explicit Divisor(float b)
+      : scale(fabsf(b) < 1e-30f ? 1e30f : fabsf(b) > 1e30f ? 1e-30f : 1.0f),
+        reciprocal(1.0f / (b * scale)) {}
+};
+__device__ float near_quotient(float a, const Divisor& b) { return a * b.scale * b.reciprocal; }
 
 // Neighbouring elements of a thread, moved in accesses of up to 16 bytes.
 template <class T, int N>
