@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <vector>
 
 #include "ir/support/hash.h"
 
@@ -31,6 +33,31 @@ std::string header(const std::string& code) {
   return fmt::format("lathe {} {:016x}\n", code.size(), Hasher().add(code).value());
 }
 
+void remove_oldest(uint64_t most_bytes) {
+  struct File {
+    fs::file_time_type time;
+    fs::path path;
+    uint64_t bytes;
+  };
+  std::vector<File> files;
+  uint64_t total = 0;
+  std::error_code error;
+  for (fs::directory_iterator at(folder(), error), end; !error && at != end; at.increment(error)) {
+    std::error_code gone;  // another process removes files too
+    File file{at->last_write_time(gone), at->path(), 0};
+    if (!gone) file.bytes = at->file_size(gone);
+    if (gone) continue;
+    total += file.bytes;
+    files.push_back(std::move(file));
+  }
+  std::sort(files.begin(), files.end(),
+            [](const File& a, const File& b) { return a.time < b.time; });
+  for (size_t i = 0; i + 1 < files.size() && total > most_bytes; ++i) {
+    fs::remove(files[i].path, error);
+    total -= files[i].bytes;
+  }
+}
+
 }  // namespace
 
 CodeKey code_key(std::string_view source, std::string_view options) {
@@ -44,10 +71,12 @@ std::optional<std::string> find_code(const CodeKey& key) {
   if (!file || !std::getline(file, first)) return std::nullopt;
   code.assign(std::istreambuf_iterator<char>(file), {});
   if (first + "\n" != header(code)) return std::nullopt;
+  std::error_code error;
+  fs::last_write_time(folder() / file_name(key), fs::file_time_type::clock::now(), error);
   return code;
 }
 
-void keep_code(const CodeKey& key, const std::string& code) {
+void keep_code(const CodeKey& key, const std::string& code, uint64_t most_bytes) {
   std::error_code error;
   fs::path target = folder();
   if (target.empty() || (fs::create_directories(target, error), error)) return;
@@ -60,6 +89,7 @@ void keep_code(const CodeKey& key, const std::string& code) {
   }
   if (!error) fs::rename(temporary, target / file_name(key), error);
   if (error) fs::remove(temporary, error);
+  remove_oldest(most_bytes);
 }
 
 }  // namespace lathe::cuda

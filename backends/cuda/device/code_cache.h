@@ -13,9 +13,12 @@ struct CodeKey {
 };
 CodeKey code_key(std::string_view source, std::string_view options);
 
+inline constexpr uint64_t kMostCachedBytes = 256 << 20;
+
 // In $XDG_CACHE_HOME/lathe/cuda or ~/.cache/lathe/cuda. A file that is not whole counts as none;
-// where nothing can be written, nothing is kept.
+// where nothing can be written, nothing is kept. What was not asked for longest goes first when all
+// is more than `most_bytes`.
 std::optional<std::string> find_code(const CodeKey& key);
-void keep_code(const CodeKey& key, const std::string& code);
+void keep_code(const CodeKey& key, const std::string& code, uint64_t most_bytes = kMostCachedBytes);
 
 }  // namespace lathe::cuda
