@@ -30,6 +30,7 @@ std::string print_launch(const Program& program, const Launch& launch) {
       std::string text = fmt::format("library \"{}\"({})", l.routine, buffer_list(l.buffers));
       for (const auto& [name, values] : l.sizes)
         text += fmt::format(" {} = [{}]", name, fmt::join(values, ", "));
+      if (l.scale != 1) text += fmt::format(" scale = {}", l.scale);
       if (!l.epilogue.empty()) text += fmt::format(" epilogue [{}]", fmt::join(l.epilogue, ", "));
       return text;
     }

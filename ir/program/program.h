@@ -48,6 +48,7 @@ struct LibraryLaunch {
   std::vector<BufferId> buffers;  // operands, then results
   std::vector<std::pair<std::string, std::vector<int64_t>>> sizes;  // "m", "stride", ...
   std::vector<std::string> epilogue;                                // "bias", "gelu", ...
+  double scale = 1;                                                 // of attention's scores
 };
 struct CopyLaunch {
   BufferId source, destination;

@@ -20,13 +20,18 @@ enum class CudnnKind : int {
   pointwise_operation = 13,
   graph = 15,
   variant_pack = 16,
-  tensor = 17
+  tensor = 17,
+  matmul = 18,
+  matmul_operation = 19,
+  reduction = 21,
+  reduction_operation = 22
 };
 
 enum class CudnnAttribute : int {
   pointwise_mode = 0,
   pointwise_precision = 1,
   pointwise_nan = 2,
+  pointwise_axis = 9,
   convolution_precision = 100,
   convolution_mode = 101,
   convolution_dilations = 102,
@@ -50,6 +55,7 @@ enum class CudnnAttribute : int {
   operation_x = 751,
   operation_b = 752,
   operation_y = 753,
+  operation_t = 758,
   graph_handle = 800,
   graph_operations = 801,
   tensor_alignment = 900,
@@ -58,9 +64,20 @@ enum class CudnnAttribute : int {
   tensor_strides = 903,
   tensor_id = 906,
   tensor_is_virtual = 907,
+  tensor_is_by_value = 908,
   pack_ids = 1000,
   pack_pointers = 1001,
-  pack_workspace = 1003
+  pack_workspace = 1003,
+  matmul_precision = 1500,
+  matmul_a = 1520,
+  matmul_b = 1521,
+  matmul_c = 1522,
+  matmul_description = 1523,
+  reduction_mode = 1600,
+  reduction_precision = 1601,
+  reduction_x = 1610,
+  reduction_y = 1611,
+  reduction_description = 1612
 };
 
 enum class CudnnType : int {
@@ -74,13 +91,18 @@ enum class CudnnType : int {
   heuristic_mode = 8,
   nan = 10,
   pointwise_mode = 14,
-  descriptor = 15
+  descriptor = 15,
+  reduction_mode = 18
 };
 
-inline constexpr int kCudnnFloat = 0, kCudnnHalf = 2, kCudnnBf16 = 9;
+inline constexpr int kCudnnFloat = 0, kCudnnHalf = 2, kCudnnInt32 = 4, kCudnnBf16 = 9;
+inline constexpr int kCudnnBoolean = 11;
 inline constexpr int kCudnnCrossCorrelation = 1;
 inline constexpr int kCudnnPropagateNan = 1;
-inline constexpr int kCudnnAdd = 0, kCudnnRelu = 100;
+inline constexpr int kCudnnAdd = 0, kCudnnMul = 1, kCudnnDiv = 6, kCudnnSub = 9, kCudnnExp = 13;
+inline constexpr int kCudnnLog = 15, kCudnnRelu = 100, kCudnnGreaterEqual = 303, kCudnnIndex = 501;
+inline constexpr int kCudnnSelect = 601;
+inline constexpr int kCudnnReduceAdd = 0, kCudnnReduceMax = 3;
 inline constexpr int kCudnnFallback = 2, kCudnnModeA = 3;
 
 struct CudnnApi {

@@ -72,6 +72,7 @@ CudaExecutable::~CudaExecutable() {
 // ---- compilation --------------------------------------------------------------------------------
 
 Status CudaExecutable::load_code(const Program& program, const Target& target) {
+  LibraryPlans plans(program, device_, workspace_);  // while the kernels compile
   LATHE_TRY(ProgramSource source, emit_program(program, target));
   // Machine code of the target runs on later devices of its generation; others compile PTX.
   bool is_own = fmt::format("sm_{}", device_.capability() / 10 * 10) == target.isa;
@@ -83,21 +84,23 @@ Status CudaExecutable::load_code(const Program& program, const Target& target) {
     LATHE_DO(device_.check(device_.api().load_module(&module_, code.c_str()),
                            "loading the kernels of '" + name_ + "'"));
   }
+  LATHE_DO(plans.finish());
   for (const Launch& launch : program.init) {
-    LATHE_TRY(Step step, make_step(program, source, launch));
+    LATHE_TRY(Step step, make_step(program, source, plans, launch));
     init_.push_back(std::move(step));
   }
   for (const Launch& launch : program.steps) {
-    LATHE_TRY(Step step, make_step(program, source, launch));
+    LATHE_TRY(Step step, make_step(program, source, plans, launch));
     steps_.push_back(std::move(step));
   }
-  fence_convolutions(program);
+  fence_library(program);
   LATHE_TRY(fence_, DeviceMemory::allocate(device_, kAlignment, "a fence"));
   return workspace_->allocate(device_);
 }
 
 Result<CudaExecutable::Step> CudaExecutable::make_step(const Program& program,
                                                        const ProgramSource& source,
+                                                       const LibraryPlans& plans,
                                                        const Launch& launch) {
   Step step;
   step.label = launch.label;
@@ -109,7 +112,7 @@ Result<CudaExecutable::Step> CudaExecutable::make_step(const Program& program,
         device_.api().function(&step.function, module_, source.symbols[index].c_str()),
         "finding kernel '" + source.symbols[index] + "'"));
   } else if (auto* library = std::get_if<LibraryLaunch>(&launch.kind)) {
-    LATHE_TRY(step.library, make_library(program, *library));
+    step.library = plans.of(*library);
   } else if (auto* copy = std::get_if<CopyLaunch>(&launch.kind)) {
     step.copy_bytes =
         static_cast<size_t>(program.buffers[static_cast<size_t>(copy->source)].num_bytes);
@@ -123,37 +126,22 @@ Result<CudaExecutable::Step> CudaExecutable::make_step(const Program& program,
   return step;
 }
 
-Result<LibraryRun> CudaExecutable::make_library(const Program& program,
-                                                const LibraryLaunch& launch) {
-  std::string key = launch.routine;
-  for (const auto& [name, values] : launch.sizes)
-    key += fmt::format(" {}={}", name, fmt::join(values, ","));
-  key += fmt::format(" {}", fmt::join(launch.epilogue, ","));
-  for (BufferId id : launch.buffers)
-    key += fmt::format(" {}", dtype_name(program.buffers[static_cast<size_t>(id)].type.dtype));
-  auto found = plans_.find(key);
-  if (found != plans_.end()) return found->second;
-  LATHE_TRY(LibraryRun made, plan_library(program, launch, workspace_));
-  plans_.emplace(std::move(key), made);
-  return made;
-}
-
 // cuDNN's kernels let the next one of theirs start before they are done, and what that one waits
 // for is the launch right before it: a residual that an earlier launch made may not be there yet
 // (seen with cuDNN 9 on an H200). A memset between the two waits for everything.
-void CudaExecutable::fence_convolutions(const Program& program) {
+void CudaExecutable::fence_library(const Program& program) {
   std::vector<size_t> writer(program.buffers.size(), SIZE_MAX);
-  bool follows_convolution = false;
+  bool follows_cudnn = false;
   for (size_t i = 0; i < steps_.size(); ++i) {
     auto* library = std::get_if<LibraryLaunch>(&program.steps[i].kind);
-    const bool is_convolution = library && library->routine == "convolution";
+    const bool is_cudnn = library && library->routine != "matmul";
     const std::vector<BufferId>& buffers = steps_[i].buffers;
-    if (is_convolution && follows_convolution)
+    if (is_cudnn && follows_cudnn)
       for (size_t b = 0; b + 1 < buffers.size(); ++b) {
         const size_t made_at = writer[static_cast<size_t>(buffers[b])];
         if (made_at != SIZE_MAX && made_at + 1 != i) steps_[i].is_fenced = true;
       }
-    follows_convolution = is_convolution;
+    follows_cudnn = is_cudnn;
     if (auto* kernel = std::get_if<KernelLaunch>(&program.steps[i].kind)) {
       size_t next = 0;
       const loop::Kernel& source = program.kernels[static_cast<size_t>(kernel->kernel)];

@@ -1,13 +1,12 @@
 // A program bound to a device: kernels loaded, weights uploaded, one arena for temporaries.
 #pragma once
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "backends/backend.h"
 #include "backends/cuda/device/driver.h"
-#include "backends/cuda/device/libraries.h"
+#include "backends/cuda/device/library_plans.h"
 #include "backends/cuda/emit_program.h"
 
 namespace lathe::cuda {
@@ -34,7 +33,7 @@ class CudaExecutable final : public Executable {
     std::vector<BufferId> buffers;
     size_t copy_bytes = 0;
     std::string label;
-    bool is_fenced = false;  // see fence_convolutions
+    bool is_fenced = false;  // see fence_library
   };
   // An input or output of a call.
   struct Port {
@@ -47,9 +46,9 @@ class CudaExecutable final : public Executable {
 
   explicit CudaExecutable(const Device& device) : device_(device) {}
   Status load_code(const Program& program, const Target& target);
-  Result<Step> make_step(const Program& program, const ProgramSource& source, const Launch& launch);
-  Result<LibraryRun> make_library(const Program& program, const LibraryLaunch& launch);
-  void fence_convolutions(const Program& program);
+  Result<Step> make_step(const Program& program, const ProgramSource& source,
+                         const LibraryPlans& plans, const Launch& launch);
+  void fence_library(const Program& program);
   Status place_buffers(const Program& program);
   Status upload(const ProgramBuffer& buffer, BufferId id, const CompileOptions& options);
   Status run_init(const Program& program, const CompileOptions& options);
@@ -78,7 +77,6 @@ class CudaExecutable final : public Executable {
   std::shared_ptr<Workspace> workspace_ = std::make_shared<Workspace>();
   std::vector<DeviceMemory> weights_;  // by buffer id
   std::vector<Step> init_, steps_;
-  std::map<std::string, LibraryRun> plans_;  // of launches that differ in their buffers alone
   ExecutableStats stats_;
   bool is_timing_ = false;
   std::vector<double> step_seconds_;

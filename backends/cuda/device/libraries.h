@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,10 +17,13 @@ namespace lathe::cuda {
 using LibraryRun = std::function<Status(CUstream stream, std::span<const CUdeviceptr> buffers)>;
 
 // Memory that the library calls of one program use one after the other. Reserved while they are
-// planned, allocated once before the first runs: recordings keep its address.
+// planned, by any thread; allocated once before the first runs: recordings keep its address.
 class Workspace {
  public:
-  void reserve(size_t num_bytes) { needed_ = std::max(needed_, num_bytes); }
+  void reserve(size_t num_bytes) {
+    std::lock_guard lock(mutex_);
+    needed_ = std::max(needed_, num_bytes);
+  }
   Status allocate(const Device& device) {
     LATHE_TRY(memory_, DeviceMemory::allocate(device, needed_, "the libraries' workspace"));
     return Ok{};
@@ -28,6 +32,7 @@ class Workspace {
   size_t num_bytes() const { return memory_.num_bytes(); }
 
  private:
+  std::mutex mutex_;
   size_t needed_ = 0;
   DeviceMemory memory_;
 };

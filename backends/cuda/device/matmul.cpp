@@ -67,9 +67,11 @@ Result<const CublasLt*> open_cublas_lt() {
   return opened.get();
 }
 
+// Its handle keeps a stream and memory: one call at a time.
 struct Cublas {
   CublasApi api;
   CublasHandle handle = nullptr;
+  mutable std::mutex in_use;
 };
 
 Result<const Cublas*> open_cublas() {
@@ -343,6 +345,7 @@ Status Matmul::run_table(CUstream stream, std::span<const CUdeviceptr> buffers,
   LATHE_TRY(int left, cublas_dtype(left_.dtype));
   LATHE_TRY(int result, cublas_dtype(result_.dtype));
   const CublasApi& api = table_library_->api;
+  std::lock_guard lock(table_library_->in_use);
   LATHE_DO(check(api.set_stream(table_library_->handle, stream), "take a stream"));
   LATHE_DO(
       check(api.set_workspace(table_library_->handle, workspace.address(), workspace.num_bytes()),
