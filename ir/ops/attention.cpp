@@ -187,12 +187,19 @@ std::vector<Example> attention_examples() {
   const ExampleTensor heads{.shape = {1, 2, 3, 4}}, keys{.shape = {1, 2, 5, 4}};
   const ExampleTensor mask{
       .dtype = DType::b8, .shape = {3, 5}, .values = {1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1}};
+  const auto half = [](DType dtype, std::vector<int64_t> shape) {
+    return ExampleTensor{.dtype = dtype, .shape = std::move(shape)};
+  };
+  const ExampleTensor few = half(DType::f16, {2, 5, 8}), many = half(DType::bf16, {2, 4, 9, 16});
   return {
       {.operands = {heads, keys, keys, none}},
       {.operands = {heads, keys, keys, mask}},
       {.operands = {heads, keys, keys, {.shape = {1, 1, 3, 5}}}, .attrs = {{"scale", 0.3}}},
       {.operands = {heads, heads, heads, none}, .attrs = {{"is_causal", true}}},
       {.operands = {{.shape = {4, 3, 4}}, {.shape = {2, 3, 4}}, {.shape = {2, 3, 2}}, none},
+       .attrs = {{"enable_gqa", true}}},
+      {.operands = {few, few, few, none}, .attrs = {{"is_causal", true}, {"scale", 0.5}}},
+      {.operands = {many, half(DType::bf16, {2, 2, 7, 16}), half(DType::bf16, {2, 2, 7, 8}), none},
        .attrs = {{"enable_gqa", true}}},
   };
 }

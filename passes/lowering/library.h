@@ -61,7 +61,6 @@ LibraryEpilogue claim_epilogue(KernelContext& kernel, const Node& node,
 Result<bool> lower_library(Lowering& lowering, Node& node, BufferId out, Phase phase);
 Result<bool> lower_library_matmul(Lowering& lowering, Node& node, BufferId out, Phase phase);
 Result<bool> lower_library_convolution(Lowering& lowering, Node& node, BufferId out, Phase phase);
-// Two products with a softmax between them, whose scores go through memory.
 Result<bool> lower_library_attention(Lowering& lowering, Node& node, BufferId out, Phase phase);
 
 // A product of strided operands, appended as a launch. Rows and columns are those of the result.

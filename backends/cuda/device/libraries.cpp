@@ -12,6 +12,7 @@ Result<LibraryRun> plan_library(const Program& program, const LibraryLaunch& lau
   if (launch.routine == "matmul") return plan_matmul(program, launch, std::move(workspace));
   if (launch.routine == "convolution")
     return plan_convolution(program, launch, std::move(workspace));
+  if (launch.routine == "attention") return plan_attention(program, launch, std::move(workspace));
   return Diag{code::kUnavailable, Loc::unknown(),
               fmt::format("no library of the cuda target runs '{}'", launch.routine)};
 }

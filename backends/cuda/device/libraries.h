@@ -46,6 +46,8 @@ Result<LibraryRun> plan_matmul(const Program& program, const LibraryLaunch& laun
                                std::shared_ptr<Workspace> workspace);
 Result<LibraryRun> plan_convolution(const Program& program, const LibraryLaunch& launch,
                                     std::shared_ptr<Workspace> workspace);
+Result<LibraryRun> plan_attention(const Program& program, const LibraryLaunch& launch,
+                                  std::shared_ptr<Workspace> workspace);
 
 // The sizes of that name; empty when the launch has none.
 std::vector<int64_t> launch_sizes(const LibraryLaunch& launch, const std::string& name);

@@ -1,0 +1,133 @@
+// Attention through cuDNN: two products with a softmax between them, described operation by
+// operation in the form that cuDNN knows as one kernel. The scores never reach memory.
+#include <limits>
+#include <memory>
+
+#include "backends/cuda/device/cudnn_graph.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe::cuda {
+namespace {
+
+using Attribute = CudnnAttribute;
+using Kind = CudnnKind;
+using Type = CudnnType;
+using Sizes = std::vector<int64_t>;
+
+class Attention {
+ public:
+  Attention(CudnnGraph& graph, const Program& program, const LibraryLaunch& launch)
+      : graph_(graph),
+        launch_(launch),
+        dtype_(program.buffers[static_cast<size_t>(launch.buffers.back())].type.dtype) {}
+
+  Status describe() {
+    const Sizes q = launch_sizes(launch_, "q"), k = launch_sizes(launch_, "k");
+    LATHE_CHECK(q.size() == kRank && k.size() == kRank, "attention without sizes");
+    dims_ = {q[0], q[1], q[2], k[2]};
+    row_dims_ = {q[0], q[1], q[2], 1};
+    const CudnnDescriptor query = operand("q", 0, false), key = operand("k", 1, true);
+    CudnnDescriptor scores = value();
+    add_product(query, key, scores);
+    scores = with(kCudnnMul, scores, graph_.constant(static_cast<float>(launch_.scale), kRank));
+    if (!launch_sizes(launch_, "is_causal").empty()) scores = masked(scores);
+    const CudnnDescriptor most = reduced(kCudnnReduceMax, scores);
+    const CudnnDescriptor exponential = with(kCudnnExp, with(kCudnnSub, scores, most), nullptr);
+    const CudnnDescriptor sum = reduced(kCudnnReduceAdd, exponential);
+    // The logarithm of the sum, which nobody asks for, belongs to the form that cuDNN knows.
+    const CudnnDescriptor logarithm = row_value(), whole = row_value();
+    graph_.add_pointwise(kCudnnLog, sum, nullptr, nullptr, logarithm);
+    graph_.add_pointwise(kCudnnAdd, most, logarithm, nullptr, whole);
+    const CudnnDescriptor weights = value(cudnn_dtype(dtype_));
+    graph_.add_pointwise(kCudnnDiv, exponential, sum, nullptr, weights);
+    add_product(weights, operand("v", 2, false), operand("o", 3, false));
+    return Ok{};
+  }
+
+ private:
+  static constexpr size_t kRank = 4;  // batch, heads, rows, columns
+
+  CudnnDescriptor operand(const std::string& name, size_t position, bool is_transposed) {
+    Sizes dims = launch_sizes(launch_, name), strides = launch_sizes(launch_, name + "_strides");
+    CudnnGraph::Port port{position, strides.empty() ? 0 : strides.front() * dtype_bytes(dtype_)};
+    if (!strides.empty()) strides.erase(strides.begin());
+    if (is_transposed) {
+      std::swap(dims[2], dims[3]);
+      std::swap(strides[2], strides[3]);
+    }
+    return graph_.memory(cudnn_dtype(dtype_), dims, strides, port);
+  }
+
+  static Sizes packed(const Sizes& dims) {
+    return {dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1};
+  }
+  CudnnDescriptor value(int dtype = kCudnnFloat) {
+    return graph_.value(dims_, packed(dims_), dtype);
+  }
+
+  CudnnDescriptor row_value() { return graph_.value(row_dims_, packed(row_dims_)); }
+
+  CudnnDescriptor with(int mode, CudnnDescriptor x, CudnnDescriptor b) {
+    CudnnDescriptor y = value();
+    graph_.add_pointwise(mode, x, b, nullptr, y);
+    return y;
+  }
+
+  void add_product(CudnnDescriptor a, CudnnDescriptor b, CudnnDescriptor c) {
+    CudnnDescriptors& parts = graph_.parts();
+    CudnnDescriptor product = parts.create(Kind::matmul);
+    parts.set_int(product, Attribute::matmul_precision, Type::dtype, kCudnnFloat);
+    parts.finalize(product);
+    graph_.add(Kind::matmul_operation, {{Attribute::matmul_a, a},
+                                        {Attribute::matmul_b, b},
+                                        {Attribute::matmul_c, c},
+                                        {Attribute::matmul_description, product}});
+  }
+
+  CudnnDescriptor reduced(int mode, CudnnDescriptor x) {
+    CudnnDescriptors& parts = graph_.parts();
+    CudnnDescriptor reduction = parts.create(Kind::reduction);
+    parts.set_int(reduction, Attribute::reduction_mode, Type::reduction_mode, mode);
+    parts.set_int(reduction, Attribute::reduction_precision, Type::dtype, kCudnnFloat);
+    parts.finalize(reduction);
+    CudnnDescriptor y = row_value();
+    graph_.add(Kind::reduction_operation, {{Attribute::reduction_x, x},
+                                           {Attribute::reduction_y, y},
+                                           {Attribute::reduction_description, reduction}});
+    return y;
+  }
+
+  // Query i sees keys up to i.
+  CudnnDescriptor masked(CudnnDescriptor scores) {
+    constexpr int64_t kRows = 2, kColumns = 3;
+    const CudnnDescriptor row = value(kCudnnInt32), column = value(kCudnnInt32);
+    graph_.add_pointwise(kCudnnIndex, scores, nullptr, nullptr, row, kCudnnFloat, kRows);
+    graph_.add_pointwise(kCudnnIndex, scores, nullptr, nullptr, column, kCudnnFloat, kColumns);
+    const CudnnDescriptor is_seen = value(kCudnnBoolean);
+    graph_.add_pointwise(kCudnnGreaterEqual, row, column, nullptr, is_seen, kCudnnBoolean);
+    const CudnnDescriptor least = graph_.constant(-std::numeric_limits<float>::infinity(), kRank);
+    CudnnDescriptor y = value();
+    graph_.add_pointwise(kCudnnSelect, scores, least, is_seen, y);
+    return y;
+  }
+
+  CudnnGraph& graph_;
+  const LibraryLaunch& launch_;
+  DType dtype_;
+  Sizes dims_, row_dims_;  // of the scores, and of what is one for each query
+};
+
+}  // namespace
+
+Result<LibraryRun> plan_attention(const Program& program, const LibraryLaunch& launch,
+                                  std::shared_ptr<Workspace> workspace) {
+  LATHE_TRY(const CudnnLease lease, CudnnLease::take());
+  auto graph = std::make_shared<CudnnGraph>(lease, "attend");
+  LATHE_DO(Attention(*graph, program, launch).describe());
+  LATHE_DO(graph->plan(lease, *workspace));
+  return LibraryRun([graph, workspace](CUstream stream, std::span<const CUdeviceptr> buffers) {
+    return graph->run(stream, buffers, *workspace);
+  });
+}
+
+}  // namespace lathe::cuda

@@ -1,0 +1,18 @@
+// Scaled dot-product attention: what its loops and its library launches share.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "passes/lowering/kernel_context.h"
+
+namespace lathe {
+
+// Index of element (row, column) of the matrix at a batch index.
+std::vector<loop::Expr> attention_index(std::span<const loop::Expr> batch, loop::Expr row,
+                                        loop::Expr column);
+
+// The score of query i and key t with the mask, additive or boolean and broadcast over the scores.
+loop::Expr masked_score(KernelContext& kernel, Value mask, std::span<const loop::Expr> batch,
+                        loop::Expr i, loop::Expr t, loop::Expr score);
+
+}  // namespace lathe

@@ -1,0 +1,290 @@
+// Attention through a library: as one launch where the library takes all of it, otherwise as two
+// products with a softmax between them, whose scores go through memory.
+#include <cmath>
+#include <limits>
+
+#include "passes/lowering/attention.h"
+#include "passes/lowering/epilogue.h"
+#include "passes/lowering/library.h"
+
+namespace lathe {
+namespace {
+
+using loop::Expr;
+
+constexpr int64_t kRowStep = 8;      // elements: of 16 bits, a wide access
+constexpr int64_t kMostDepth = 128;  // of heads that one launch takes
+constexpr size_t kImageRank = 4;     // batch, heads, rows, columns
+
+// In the products, where several heads share a key, the dim of the heads is two: the keys' and the
+// heads of each, so that strides can say what is read.
+class LibraryAttention {
+ public:
+  LibraryAttention(Lowering& lowering, Node& node, Phase phase)
+      : lowering_(lowering),
+        node_(node),
+        root_(node.bodies.empty() ? node : *node.bodies[0]->nodes[0]),
+        phase_(phase),
+        kernel_(lowering, phase, node.name),
+        shape_(root_.types[0].static_shape()),
+        dtype_(root_.types[0].dtype) {
+    if (!node.bodies.empty()) kernel_.enter(node);
+  }
+
+  Result<bool> run(BufferId out) {
+    const Value query = operand(0), key = operand(1), value = operand(2);
+    const std::vector<int64_t> q = query.type().static_shape(), k = key.type().static_shape();
+    for (Value each : {query, key, value})
+      if (each.type().dtype != dtype_ || each.type().rank() < 2) return false;
+    if (!is_float(dtype_) || lowering_.buffer(out).num_bytes == 0 || k[k.size() - 2] == 0)
+      return false;
+    queries_ = q[q.size() - 2];
+    keys_ = k[k.size() - 2];
+    make_batch(key.type());
+    const TensorType& type = lowering_.buffer(out).type;
+    const bool is_direct =
+        node_.bodies.empty() && type.dtype == dtype_ &&
+        result(out, type, variable(queries_), variable(shape_.back()), queries_, shape_.back());
+    const BufferId made = is_direct ? out : temporary("sums", dtype_, shape_);
+    LATHE_TRY(bool is_done, emit_whole(made));
+    if (!is_done) {
+      LATHE_TRY(is_done, emit_products(query, key, value, made));
+    }
+    if (!is_done || is_direct) return is_done;
+    KernelContext rest(lowering_, phase_, node_.name);
+    if (!node_.bodies.empty()) rest.enter(node_);
+    const Value root{const_cast<Node*>(&root_), 0};
+    rest.read_from(root, made, lowering_.buffer(made).type);
+    const Value last = node_.bodies.empty() ? root : node_.bodies[0]->outputs[0];
+    LATHE_DO(lowering_.emit_elements(
+        rest, out, {"epilogue", node_.loc, 0},
+        [&](std::span<const Expr> index) { return rest.element(last, index); }));
+    return true;
+  }
+
+ private:
+  double scale() const {
+    const double depth = static_cast<double>(operand(0).type().static_shape().back());
+    return root_.float_attr("scale", 1 / std::sqrt(depth));
+  }
+
+  // One launch, which keeps the scores on the chip: of halves and without a mask, so that no row
+  // lacks a key.
+  Result<bool> emit_whole(BufferId made) {
+    const int64_t depth = operand(0).type().static_shape().back(), width = shape_.back();
+    const bool is_even = depth % kRowStep == 0 && width % kRowStep == 0;
+    if (!is_half(dtype_) || operand(3) || !is_even || depth > kMostDepth || width > kMostDepth ||
+        shape_.size() > kImageRank)
+      return false;
+    std::vector<Expr> vars;
+    for (int64_t extent : shape_) vars.push_back(variable(extent));
+    auto place =
+        place_result(kernel_, made, lowering_.buffer(made).type, vars, vars, queries_, width);
+    if (!place || !is_image(*place, shape_)) return false;
+    const std::vector<int64_t> whole = image(shape_);
+    const int64_t heads = image(operand(1).type().static_shape())[1];
+    for (size_t i = 0; i < 3; ++i) {
+      const std::vector<int64_t> own = image(operand(i).type().static_shape());
+      if (own[0] != whole[0] || own[1] != (i == 0 ? whole[1] : heads)) return false;
+    }
+    if (whole[1] % heads != 0) return false;
+    LibraryLaunch launch{"attention", {}, {}, {}, scale()};
+    const char* const names[] = {"q", "k", "v"};
+    for (size_t i = 0; i < 3; ++i) {
+      LATHE_TRY(const Strided read, place_image(operand(i)));
+      add_image(launch, names[i], read, operand(i).type().static_shape());
+    }
+    add_image(launch, "o", *place, shape_);
+    if (root_.bool_attr("is_causal")) launch.sizes.push_back({"is_causal", {1}});
+    lowering_.emit_library(std::move(launch), describe(node_), phase_);
+    return true;
+  }
+
+  // With leading dims of one element.
+  static std::vector<int64_t> image(std::vector<int64_t> shape) {
+    shape.insert(shape.begin(), kImageRank - shape.size(), 1);
+    return shape;
+  }
+
+  // Elements of a row side by side, rows where wide accesses may begin, and none read twice.
+  static bool is_image(const Strided& place, const std::vector<int64_t>& shape) {
+    bool is_wide = place.offset % kRowStep == 0 && place.strides.back() == 1;
+    for (size_t i = 0; i + 1 < shape.size(); ++i)
+      is_wide =
+          is_wide && place.strides[i] % kRowStep == 0 && (shape[i] == 1 || place.strides[i] > 0);
+    return is_wide;
+  }
+
+  Result<Strided> place_image(Value tensor) {
+    const std::vector<int64_t> shape = tensor.type().static_shape();
+    std::vector<Expr> vars;
+    for (int64_t extent : shape) vars.push_back(variable(extent));
+    std::optional<Strided> found = as_strided(kernel_, kernel_.element(tensor, vars), dtype_, vars);
+    if (!found || !is_image(*found, shape)) {
+      LATHE_DO(copy_operand(lowering_, kernel_, tensor));
+      found = as_strided(kernel_, kernel_.element(tensor, vars), dtype_, vars);
+    }
+    if (kernel_.error()) return *kernel_.error();
+    LATHE_CHECK(found.has_value(), "a copy that lies nowhere");
+    return *found;
+  }
+
+  // "q" has its extents, "q_strides" its offset and strides. Dims of one element have no stride of
+  // their own: that of a packed tensor is as good as any.
+  static void add_image(LibraryLaunch& launch, const std::string& name, const Strided& place,
+                        const std::vector<int64_t>& shape) {
+    const std::vector<int64_t> extents = image(shape);
+    std::vector<int64_t> strides = place.strides;
+    strides.insert(strides.begin(), kImageRank - strides.size(), 0);
+    int64_t packed = 1;
+    for (size_t i = kImageRank; i-- > 0; packed *= extents[i])
+      if (extents[i] == 1) strides[i] = packed;
+    strides.insert(strides.begin(), place.offset);
+    launch.buffers.push_back(place.buffer);
+    launch.sizes.push_back({name, extents});
+    launch.sizes.push_back({name + "_strides", std::move(strides)});
+  }
+
+  Result<bool> emit_products(Value query, Value key, Value value, BufferId made) {
+    const int64_t depth = query.type().static_shape().back(), width = shape_.back();
+    const Expr i = variable(queries_), t = variable(keys_), d = variable(depth),
+               e = variable(width);
+    MatmulSpec scores{queries_, keys_, depth, extents_, {}, {}, {}, {}};
+    MatmulSpec sums{queries_, width, keys_, extents_, {}, {}, {}, {}};
+    LATHE_TRY(auto a, place(query, i, d, i, d, queries_, depth));
+    LATHE_TRY(auto b, place(key, t, d, d, t, depth, keys_));
+    LATHE_TRY(auto v, place(value, t, e, t, e, keys_, width));
+    if (!a || !b || !v) return false;
+    // Rows begin where wide accesses may: nobody reads what fills them up.
+    std::vector<int64_t> square(shape_.begin(), shape_.end() - 2);
+    square.insert(square.end(), {queries_, (keys_ + kRowStep - 1) / kRowStep * kRowStep});
+    const BufferId scored = temporary("scores", compute_dtype(dtype_), square);
+    const BufferId weights = temporary("weights", dtype_, square);
+    scores.a = *a;
+    scores.b = *b;
+    scores.d = *result(scored, lowering_.buffer(scored).type, i, t, queries_, keys_);
+    LaunchInfo info = describe(node_);
+    info.flops /= 2;
+    info.label += "_scores";
+    emit_matmul(lowering_, scores, info, phase_);
+    LATHE_DO(emit_softmax(scored, weights));
+
+    sums.a = *result(weights, lowering_.buffer(weights).type, i, t, queries_, keys_);
+    sums.b = *v;
+    sums.d = *result(made, lowering_.buffer(made).type, i, e, queries_, width);
+    info.label = describe(node_).label + "_values";
+    emit_matmul(lowering_, sums, info, phase_);
+    return true;
+  }
+
+  Value operand(size_t i) const {
+    return i < root_.operands.size() ? kernel_.resolve(root_.operands[i]) : Value{};
+  }
+
+  Expr variable(int64_t extent) {
+    return kernel_.pool().var(kernel_.fresh_var(std::max<int64_t>(1, extent)));
+  }
+
+  BufferId temporary(const std::string& name, DType dtype, const std::vector<int64_t>& shape) {
+    TensorType type{dtype, {}};
+    for (int64_t extent : shape) type.shape.push_back(Dim(extent));
+    const int64_t size = type.static_elements().value_or(0);
+    return lowering_.add_temporary(node_.name + "_" + name, type, size, phase_);
+  }
+
+  void make_batch(const TensorType& key) {
+    const size_t num_batch = shape_.size() - 2, own = key.shape.size() - 2;
+    for (size_t d = 0; d < num_batch; ++d) {
+      const bool is_shared = d + own >= num_batch;
+      const int64_t heads = is_shared ? key.shape[d + own - num_batch].value() : 1;
+      const int64_t outer = heads > 1 && heads < shape_[d] ? heads : 1, inner = shape_[d] / outer;
+      Expr at = variable(inner);
+      if (outer > 1) {
+        vars_.push_back(variable(outer));
+        extents_.push_back(outer);
+        batch_.push_back(vars_.back() * kernel_.integer(inner) + at);
+      } else {
+        batch_.push_back(at);
+      }
+      vars_.push_back(at);
+      extents_.push_back(inner);
+    }
+  }
+
+  // Element (row, column) of a tensor, as a matrix over (m, n), which are these in some order.
+  Result<std::optional<Strided>> place(Value tensor, Expr row, Expr column, Expr m, Expr n,
+                                       int64_t rows, int64_t columns) {
+    std::vector<Expr> index = attention_index(batch_, row, column);
+    const Shape& own = tensor.type().shape;
+    index.erase(index.begin(), index.end() - static_cast<long>(own.size()));
+    for (size_t d = 0; d + 2 < own.size(); ++d) {
+      const int64_t heads = shape_[shape_.size() - own.size() + d], extent = own[d].value();
+      if (extent == 1)
+        index[d] = kernel_.integer(0);
+      else if (extent < heads)
+        index[d] = kernel_.simplify(loop::floor_div(index[d], kernel_.integer(heads / extent)));
+    }
+    return place_operand(lowering_, kernel_, tensor, index, attention_index(vars_, m, n), rows,
+                         columns);
+  }
+
+  std::optional<Strided> result(BufferId buffer, const TensorType& type, Expr row, Expr column,
+                                int64_t rows, int64_t columns) {
+    return place_result(kernel_, buffer, type, attention_index(batch_, row, column),
+                        attention_index(vars_, row, column), rows, columns);
+  }
+
+  // A row whose scores are all -inf gives zeros, as PyTorch's does.
+  Status emit_softmax(BufferId scored, BufferId weights) {
+    KernelContext kernel(lowering_, phase_, "softmax");
+    if (!node_.bodies.empty()) kernel.enter(node_);
+    const TensorType& type = lowering_.buffer(scored).type;
+    const Value mask = operand(3);
+    const double scale = this->scale();
+    const bool is_causal = root_.bool_attr("is_causal");
+    const double least = -std::numeric_limits<double>::infinity();
+    return lowering_.emit_elements(
+        kernel, weights, {"softmax", node_.loc, 0}, [&](std::span<const Expr> index) {
+          const Expr row = index[index.size() - 2];
+          const bool is_filled = type.shape.back().value() != keys_;
+          auto score = [&](Expr t, bool may_be_beyond = false) {
+            std::vector<Expr> at(index.begin(), index.end());
+            at.back() = t;
+            Expr x = kernel.load(scored, type, at) * scale;
+            if (may_be_beyond) t = loop::min(t, kernel.integer(keys_ - 1));
+            if (mask) x = masked_score(kernel, mask, index.first(index.size() - 2), row, t, x);
+            if (is_causal) x = loop::select(loop::le(t, row), x, loop::constant_like(x, least));
+            return x;
+          };
+          const Expr most = kernel.reduce(loop::ReduceOp::max, {keys_},
+                                          [&](std::span<const Expr> r) { return score(r[0]); });
+          const Expr top = loop::select(loop::eq(most, loop::constant_like(most, least)),
+                                        loop::constant_like(most, 0), most);
+          const Expr sum = kernel.reduce(loop::ReduceOp::sum, {keys_},
+                                         [&](auto r) { return loop::exp(score(r[0]) - top); });
+          const Expr none = loop::constant_like(sum, 0), one = loop::constant_like(sum, 1);
+          const Expr divisor = loop::select(loop::eq(sum, none), one, sum);
+          return loop::exp(score(index.back(), is_filled) - top) / divisor;
+        });
+  }
+
+  Lowering& lowering_;
+  Node& node_;
+  const Node& root_;
+  Phase phase_;
+  KernelContext kernel_;
+  std::vector<int64_t> shape_;
+  DType dtype_;
+  int64_t queries_ = 1, keys_ = 1;
+  std::vector<Expr> batch_;       // the index of each batch dim of the result
+  std::vector<Expr> vars_;        // what strides are over
+  std::vector<int64_t> extents_;  // of those
+};
+
+}  // namespace
+
+Result<bool> lower_library_attention(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+  return LibraryAttention(lowering, node, phase).run(out);
+}
+
+}  // namespace lathe
