@@ -5,6 +5,7 @@ PyTorch is not needed, and not imported unless the caller has imported it.
 """
 
 import ctypes
+import functools
 import json
 import re
 import sys
@@ -91,11 +92,11 @@ class Compiled:
         for i, (name, dtype, shape) in enumerate(self.inputs):
             self.input_pointers[i] = address(check_tensor(inputs[i], i, name, dtype, shape, torch))
         for i, (_, dtype, shape) in enumerate(self.outputs):
+            dtype = dtype_object(dtype, torch)
             if torch is not None:
-                dtype = getattr(torch, TORCH_DTYPES[dtype])
                 outputs.append(torch.empty(shape, dtype=dtype, device=device))
             else:
-                outputs.append(np.empty(shape, dtype=NUMPY_DTYPES[dtype]))
+                outputs.append(np.empty(shape, dtype=dtype))
             self.output_pointers[i] = address(outputs[-1])
         if self.library.lathe_run(self.handle, self.input_pointers, self.output_pointers) != 0:
             self.raise_error()
@@ -118,17 +119,24 @@ def address(tensor):
     return tensor.ctypes.data if isinstance(tensor, np.ndarray) else tensor.data_ptr()
 
 
+@functools.cache
+def dtype_object(number, module):
+    """NumPy's dtype, or torch's where that is the module."""
+    if module is None:
+        return np.dtype(NUMPY_DTYPES[number])
+    return getattr(module, TORCH_DTYPES[number])
+
+
 def check_tensor(tensor, index, name, dtype, shape, torch):
     """The tensor when it fits."""
     is_torch = torch is not None and isinstance(tensor, torch.Tensor)
-    names = TORCH_DTYPES if is_torch else NUMPY_DTYPES
+    if tensor.dtype == dtype_object(dtype, torch if is_torch else None) and tensor.shape == shape:
+        return tensor
+    expected = (TORCH_DTYPES if is_torch else NUMPY_DTYPES)[dtype]
     found = str(tensor.dtype).replace("torch.", "")
-    if found != names[dtype] or tuple(tensor.shape) != shape:
-        raise LatheError(
-            f"input {index} ('{name}') is {names[dtype]}{list(shape)}, "
-            f"got {found}{list(tensor.shape)}"
-        )
-    return tensor
+    raise LatheError(
+        f"input {index} ('{name}') is {expected}{list(shape)}, got {found}{list(tensor.shape)}"
+    )
 
 
 def contiguous(value, torch, target):
@@ -136,7 +144,7 @@ def contiguous(value, torch, target):
     if torch is not None and isinstance(value, torch.Tensor):
         if value.device.type not in ("cpu", target):
             raise LatheError(f"a tensor is on '{value.device}', expected the CPU")
-        return value.detach().contiguous()
+        return value if value.is_contiguous() else value.detach().contiguous()
     array = np.asarray(value)
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
@@ -156,6 +164,8 @@ class Model:
             self.in_spec = pytree.parse_spec(signature["in_spec"])
             self.out_spec = pytree.parse_spec(signature["out_spec"])
         self.signature = signature
+        names = [info["name"] for info in first.info["inputs"]]
+        self.mutated = [i for i, name in enumerate(names) if name in first.info["mutations"]]
 
     @staticmethod
     def key(dims):
@@ -174,10 +184,10 @@ class Model:
         uses_torch = torch is not None and any(isinstance(t, torch.Tensor) for t in tensors)
         self.current = self.compiled_for(tensors, leaves)
         outputs = self.current.run(tensors, torch if uses_torch else None)
-        for info, value, tensor in zip(self.info["inputs"], given, tensors):
+        for i in self.mutated:
             # The model changed a copy where the caller's memory was not contiguous.
-            if info["name"] in self.info["mutations"] and address(value) != address(tensor):
-                value[...] = tensor
+            if address(given[i]) != address(tensors[i]):
+                given[i][...] = tensors[i]
         return self.unflatten(outputs)
 
     def flatten(self, args, kwargs):
