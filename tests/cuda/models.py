@@ -1,10 +1,11 @@
 """Models on a GPU: Lathe beside PyTorch in one process, through the C ABI, checked and timed.
 
-    python tests/cuda/models.py f32|bf16|time|bandwidth [--models A,B] --json OUT
+    python tests/cuda/models.py f32|bf16|f16|time|compile|bandwidth [--models A,B] --json OUT
 
-f32 and bf16 hold the zoo's eight graphs, with the weights of one seed, against PyTorch eager.
-time interleaves eager, Lathe and torch.compile on four models at their usual batch sizes, in bf16.
-bandwidth sets pointwise and normalisation kernels beside a copy. Needs PyTorch with CUDA.
+f32, bf16 and f16 hold the zoo's eight graphs, with the weights of one seed, against PyTorch eager.
+time interleaves eager, Lathe and torch.compile on four models at their usual batch sizes, in bf16;
+compile sets their first calls in fresh processes beside torch.compile's. bandwidth sets pointwise
+and normalisation kernels beside a copy. Needs PyTorch with CUDA.
 """
 
 import argparse
@@ -16,22 +17,23 @@ import time
 import traceback
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "frontend/python"), str(ROOT / "tests/bench")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("frontend/python", "tests/bench", "tests/cuda")]
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 import eager  # noqa: E402
+import first_call  # noqa: E402
 import lathe  # noqa: E402
+import workloads  # noqa: E402
 from lathe import random  # noqa: E402
 
 SEED = 0
 ZOO = ("lerp", "ffnn", "resnet18", "resnet50", "bert_base", "gpt2", "unet", "vit_b_16")
-# In bf16 as well. gpt2's graph names f32 for its masks, which its layers in bf16 refuse: `time` has
-# that model exported in bf16.
-ZOO_BF16 = tuple(name for name in ZOO if name != "gpt2")
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 NUMPY_DTYPES = {"f32": "float32", "i64": "int64", "bool": "bool"}
-TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 2e-2}
+TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 2e-2, torch.float16: 1e-3}
+COMPILE_ROUNDS = 2
 BLOCK_SECONDS = 20e-3
 
 
@@ -103,21 +105,27 @@ def exact_results(module, tensors):
     return None
 
 
-def check_zoo(name, dtype, folder):
+def zoo_model(name, dtype, folder):
+    """The eager module, its inputs, and the same in Lathe."""
     path = ROOT / f"tests/zoo/{name}.aten.json.gz"
-    module = on_gpu(eager.load(path, SEED))
-    options = {"target": "cuda", "weights": f"random:{SEED}"}
-    model = lathe.load(path, **options)
-    tensors = cuda_inputs(model)
-    if dtype is torch.bfloat16:
-        module = module.to(dtype)
-        tensors = [t.to(dtype) if t.is_floating_point() else t for t in tensors]
-        program = torch.export.export(module, tuple(tensors), strict=False)
-        path = pathlib.Path(folder) / f"{name}.pt2"
-        torch.export.save(program, path)
-        model = lathe.load(path, target="cuda")
+    if name == "gpt2" and dtype is not torch.float32:
+        # Its graph names f32 for its masks, which its layers in halves refuse.
+        module, tensors = workloads.make("gpt2_b1", dtype)
+    else:
+        module = on_gpu(eager.load(path, SEED)).to(dtype)
+        model = lathe.load(path, target="cuda", weights=f"random:{SEED}")
+        tensors = [t.to(dtype) if t.is_floating_point() else t for t in cuda_inputs(model)]
+        if dtype is torch.float32:
+            return module, tensors, model
+    path = pathlib.Path(folder) / f"{name}.pt2"
+    torch.export.save(torch.export.export(module, tuple(tensors), strict=False), path)
+    return module, tensors, lathe.load(path, target="cuda")
+
+
+def check_zoo(name, dtype, folder):
+    module, tensors, model = zoo_model(name, DTYPES[dtype], folder)
     theirs = module(*tensors)
-    row = {"model": name, "dtype": str(dtype).split(".")[-1]}
+    row = {"model": name, "dtype": dtype}
     mine = [model(*tensors) for _ in range(2)][-1]
     torch.cuda.synchronize()
     calls = [lambda: model(*tensors), lambda: module(*tensors)]
@@ -155,59 +163,10 @@ def interleave(calls, min_seconds, min_rounds=15):
     return samples
 
 
-def timed_models():
-    """Name to a function that makes the module and its inputs."""
-
-    def image(make, batch):
-        return make().eval(), (torch.randn(batch, 3, 224, 224),)
-
-    def tokens(make, batch, length, words):
-        return make().eval(), (torch.randint(0, words, (batch, length)),)
-
-    def resnet50():
-        import torchvision
-
-        return image(torchvision.models.resnet50, 32)
-
-    def vit():
-        import torchvision
-
-        return image(torchvision.models.vit_b_16, 10)
-
-    def bert():
-        import transformers
-
-        config = transformers.BertConfig()
-        return tokens(lambda: First(transformers.BertModel(config)), 8, 128, 30000)
-
-    def gpt2():
-        import transformers
-
-        config = transformers.GPT2Config(use_cache=False)
-        return tokens(lambda: First(transformers.GPT2LMHeadModel(config)), 1, 128, 50000)
-
-    return {"resnet50_b32": resnet50, "bert_base_b8": bert, "gpt2_b1": gpt2, "vit_b_16_b10": vit}
-
-
-class First(torch.nn.Module):
-    """The first tensor of a model's result."""
-
-    def __init__(self, inner):
-        super().__init__()
-        self.inner = inner
-
-    def forward(self, ids):
-        return self.inner(input_ids=ids, return_dict=False)[0]
-
-
 def time_model(name, folder):
-    torch.manual_seed(SEED)
-    module, tensors = timed_models()[name]()
-    module = module.to(torch.bfloat16).cuda()
-    tensors = [t.to(torch.bfloat16) if t.is_floating_point() else t for t in tensors]
-    tensors = [t.cuda() for t in tensors]
+    module, tensors = workloads.make(name, torch.bfloat16)
     path = pathlib.Path(folder) / f"{name}.pt2"
-    torch.export.save(torch.export.export(module, tuple(tensors), strict=False), path)
+    torch.export.save(torch.export.export(module, tensors, strict=False), path)
     plain = lathe.load(path, target="cuda")
     captured = lathe.load(path, target="cuda", mode="reduce-overhead")
     theirs = module(*tensors)
@@ -218,18 +177,11 @@ def time_model(name, folder):
     replayed = judge([captured(*tensors) for _ in range(2)][-1], theirs, exact)
     row["agrees"] = row["agrees"] and replayed["agrees"]
     row["captured"] = replayed
-    del captured
-    before = time.perf_counter()
-    captured = lathe.load(path, target="cuda", mode="reduce-overhead")
-    captured(*tensors)
-    torch.cuda.synchronize()
-    row["first_ms"] = (time.perf_counter() - before) * 1e3
     module = module.to(torch.bfloat16)
-    before = time.perf_counter()
     compiled = torch.compile(module, mode="reduce-overhead")
-    compiled(*tensors)
+    for _ in range(3):
+        compiled(*tensors)
     torch.cuda.synchronize()
-    row["inductor_first_ms"] = (time.perf_counter() - before) * 1e3
     calls = {
         "eager": lambda: module(*tensors),
         "lathe": lambda: plain(*tensors),
@@ -238,6 +190,19 @@ def time_model(name, folder):
     }
     for key, samples in zip(calls, interleave(list(calls.values()), 2)):
         row[f"{key}_ms"] = float(np.median(samples))
+    return row
+
+
+def compile_model(name, folder):
+    """Seconds to the first result, in turns; the ratio is of the slowest and the fastest."""
+    del folder
+    who = ("lathe", "inductor")
+    samples = {key: [] for key in who}
+    for _ in range(COMPILE_ROUNDS):
+        for key in who:
+            samples[key].append(first_call.seconds_of(key, name))
+    row = {"model": name, **{f"{key}_s": sorted(samples[key]) for key in who}}
+    row["least_ratio"] = min(samples["inductor"]) / max(samples["lathe"])
     return row
 
 
@@ -278,14 +243,21 @@ def bandwidth(name, folder):
     return row
 
 
+PHASES = {
+    **{dtype: (ZOO, lambda name, folder, d=dtype: check_zoo(name, d, folder)) for dtype in DTYPES},
+    "time": (workloads.MAKERS, time_model),
+    "compile": (workloads.MAKERS, compile_model),
+    "bandwidth": (LANES_IR, bandwidth),
+}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("phase", choices=["f32", "bf16", "time", "bandwidth"])
+    parser.add_argument("phase", choices=list(PHASES))
     parser.add_argument("--models", help="which, comma-separated; all unless given")
     parser.add_argument("--json", help="where to write the rows")
     arguments = parser.parse_args()
-    names = {"time": list(timed_models()), "bandwidth": list(LANES_IR), "bf16": ZOO_BF16}
-    names = names.get(arguments.phase, ZOO)
+    names, measure = PHASES[arguments.phase]
     if arguments.models:
         names = arguments.models.split(",")
     rows = []
@@ -293,13 +265,7 @@ def main():
         before = time.perf_counter()
         with torch.no_grad(), tempfile.TemporaryDirectory() as folder:
             try:
-                if arguments.phase == "time":
-                    row = time_model(name, folder)
-                elif arguments.phase == "bandwidth":
-                    row = bandwidth(name, folder)
-                else:
-                    dtype = torch.float32 if arguments.phase == "f32" else torch.bfloat16
-                    row = check_zoo(name, dtype, folder)
+                row = measure(name, folder)
             except Exception as error:  # the others shall run all the same
                 last = traceback.format_exc().splitlines()[-6:]
                 row = {"model": name, "agrees": False, "error": str(error)[:2000], "where": last}

@@ -3,14 +3,13 @@
 #
 #   tests/cuda/on_gpu.sh FILES OUT [PHASE ...]
 #
-# FILES holds op_examples_on_gpu and liblathe.so (and libraries they need, in FILES/lib), OUT gets
-# a JSON file or a log for each phase. Every phase ends within 9 minutes.
+# FILES is what pack.sh made, OUT gets a JSON file or a log for each phase. Every phase ends within
+# 9 minutes.
 set -u
 files=$(realpath "$1") out=$2 here=$(realpath "$(dirname "$0")")
 shift 2
 mkdir -p "$out"
-export LD_LIBRARY_PATH=$files/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export LATHE_LIBRARY=$files/liblathe.so PYTHONUNBUFFERED=1
+export LATHE_LIBRARY=$files/liblathe.so LATHE_ROOT=$here/../.. PYTHONUNBUFFERED=1
 # PyTorch's own CUDA libraries.
 VIRTUAL_ENV=${VIRTUAL_ENV:-$(python3 -c 'import sys; print(sys.prefix)')}
 export VIRTUAL_ENV
@@ -31,6 +30,12 @@ run_phase() { # phase
         timeout 260 compute-sanitizer --tool racecheck --error-exitcode 1 \
           "$files/op_examples_on_gpu" >"$out/racecheck.log" 2>&1 && ran_all "$out/racecheck.log"
       ;;
+    config)
+      [ -x "$files/lathe" ] || { xz -dk "$files/lathe.xz" && chmod +x "$files/lathe"; } || return 1
+      timeout 530 "$files/lathe" run "$LATHE_ROOT/experiments/configs/cuda.json" \
+        --json "$out/config.json" | tee "$out/config.txt"
+      [ "${PIPESTATUS[0]}" = 0 ]
+      ;;
     errors)
       timeout 120 python3 "$here/bad_input.py" >"$out/errors.log" 2>&1
       ;;
@@ -41,7 +46,7 @@ run_phase() { # phase
 }
 
 failed=0
-[ $# -gt 0 ] || set -- ops errors f32 bf16 bandwidth time sanitize
+[ $# -gt 0 ] || set -- ops errors f32 bf16 f16 bandwidth time compile config sanitize
 for phase; do
   start=$SECONDS
   if run_phase "$phase"; then verdict=passed; else verdict=FAILED failed=1; fi
