@@ -13,6 +13,7 @@ namespace lathe::cuda {
 namespace {
 
 constexpr int kLeastCapability = 90;
+constexpr int kLeastDriver = 12000;  // of CUDA 12.0, as the driver says it
 
 Diag unavailable(std::string message) {
   return Diag{code::kUnavailable, Loc::unknown(), std::move(message)};
@@ -70,6 +71,11 @@ Status Device::bind() {
   LATHE_DO(find_all(*library, api_));
   LATHE_DO(check(api_.init(0), "starting the driver"));
   LATHE_DO(check(api_.driver_version(&driver_version_), "asking for the driver's version"));
+  if (driver_version_ < kLeastDriver)
+    return unavailable(fmt::format(
+        "NVIDIA's driver is for CUDA {}.{}, expected {}.{} or later: it has to be updated",
+        driver_version_ / 1000, driver_version_ % 1000 / 10, kLeastDriver / 1000,
+        kLeastDriver % 1000 / 10));
   int count = 0;
   LATHE_DO(check(api_.device_count(&count), "counting devices"));
   if (count == 0) return unavailable("the driver finds no NVIDIA GPU");
