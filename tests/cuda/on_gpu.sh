@@ -19,6 +19,8 @@ ran_all() { # log
   grep -q '\[  PASSED  \]' "$1" && ! grep -q '\[  SKIPPED \]' "$1"
 }
 
+# racecheck reports hazards inside cuDNN's own attention kernels, the same when PyTorch launches
+# them: they are left out there, and there alone.
 run_phase() { # phase
   case $1 in
     ops)
@@ -28,6 +30,7 @@ run_phase() { # phase
       timeout 260 compute-sanitizer --tool memcheck --error-exitcode 1 \
         "$files/op_examples_on_gpu" >"$out/memcheck.log" 2>&1 && ran_all "$out/memcheck.log" &&
         timeout 260 compute-sanitizer --tool racecheck --error-exitcode 1 \
+          --kernel-name-exclude kernel_substring=cudnn_generated \
           "$files/op_examples_on_gpu" >"$out/racecheck.log" 2>&1 && ran_all "$out/racecheck.log"
       ;;
     config)

@@ -22,10 +22,11 @@ TEST_P(OpExample, AgreesWithTheInterpreterOnTheGpu) {
   model.module = std::move(example->module);
   auto functional = reference_module(model);
   ASSERT_TRUE(functional.ok()) << functional.error().message;
-  auto reference = evaluate_reference(*functional, example->inputs, {});
-  ASSERT_TRUE(reference.ok()) << reference.error().message;
   auto backend = make_cuda_backend("");
   ASSERT_TRUE(backend.ok()) << backend.error().message;
+  const bool uses_tf32 = (*backend)->target().uses_tf32;
+  auto reference = evaluate_reference(*functional, example->inputs, {.uses_tf32 = uses_tf32});
+  ASSERT_TRUE(reference.ok()) << reference.error().message;
   BuildFailure failure;
   auto built = build(model, **backend, {}, failure);
   ASSERT_TRUE(built.ok()) << built.error().message << "\n" << print(model.module);
