@@ -70,14 +70,6 @@ class Runner {
   Status complete_config() {
     ExperimentConfig& c = study_.config;
     if (c.threads.empty()) c.threads = {study_.machine.cores};
-    const bool is_on_gpu = std::all_of(
-        c.targets.begin(), c.targets.end(),
-        [](const std::string& target) { return target == "cuda" || target == "interp"; });
-    if (c.mode != "default" && !(c.mode == "reduce-overhead" && is_on_gpu))
-      return config_error(code::kUnsupported, c.mode_loc,
-                          fmt::format("mode '{}' is not supported yet, expected 'default', or "
-                                      "'reduce-overhead' on target cuda",
-                                      c.mode));
     if (c.dynamic.value_or(false))
       return config_error(code::kUnsupported, c.dynamic_loc,
                           "dynamic kernels are not supported yet; 'dims' chooses the sizes that "
@@ -97,6 +89,12 @@ class Runner {
       bool is_other = machine != nullptr && machine->name != target;
       Result<std::unique_ptr<Backend>> backend = make_backend(target, is_other ? "" : c.isa);
       if (!backend.ok()) return placed(std::move(backend).error(), c.isa_loc);
+      const bool is_recorded = c.mode == "reduce-overhead" && (*backend)->target().has_graphs;
+      if (c.mode != "default" && !is_recorded)
+        return config_error(code::kUnsupported, c.mode_loc,
+                            fmt::format("mode '{}' is not supported yet on target {}, expected "
+                                        "'default', or 'reduce-overhead' on cuda",
+                                        c.mode, target));
       backends_[target] = *std::move(backend);
     }
     return Ok{};
@@ -173,8 +171,8 @@ class Runner {
         LATHE_DO(add_interpreter(model, ref));
         continue;
       }
-      // One thread runs WebAssembly and one queues a GPU's work: more would measure the same.
-      for (int threads : target == "cpu" ? config().threads : std::vector<int>{1})
+      const bool has_threads = backends_[target]->target().has_threads;
+      for (int threads : has_threads ? config().threads : std::vector<int>{1})
         for (const Variant& variant : config().variants) {
           double share = static_cast<double>(candidates_.size()) / static_cast<double>(total);
           LATHE_DO(progress(0.3 * share, fmt::format("{}  compiling {}", ref.name, variant.name)));
@@ -239,20 +237,28 @@ class Runner {
     return Ok{};
   }
 
+  Result<Reference> interpret(const Model& model, const ModelRef& ref, bool uses_tf32) {
+    LATHE_TRY(Module module, reference_module(model));
+    failure_.locs = module.locs;
+    auto tick = [&](double share) {
+      return progress(0.3 + 0.4 * share, ref.name + "  interpreting").ok();
+    };
+    return evaluate_reference(module, study_.inputs,
+                              {.dims = model.dims, .progress = tick, .uses_tf32 = uses_tf32});
+  }
+
   Status check_candidates(const Model& model, const ModelRef& ref) {
     bool has_interpreter = std::find(config().targets.begin(), config().targets.end(), "interp") !=
                            config().targets.end();
-    Reference reference;
-    if (config().check_interp || has_interpreter) {
-      LATHE_TRY(Module module, reference_module(model));
-      failure_.locs = module.locs;
-      auto tick = [&](double share) {
-        return progress(0.3 + 0.4 * share, ref.name + "  interpreting").ok();
-      };
-      LATHE_TRY(reference, evaluate_reference(module, study_.inputs, model.dims, tick));
-    }
+    std::map<bool, Reference> references;  // by whether the target uses TF32
     bool is_first = true;
     for (Candidate& candidate : candidates_) {
+      const auto backend = backends_.find(candidate.row.target);
+      const bool uses_tf32 = backend != backends_.end() && backend->second->target().uses_tf32;
+      Reference& reference = references[uses_tf32];
+      if (reference.exact.empty() && (config().check_interp || has_interpreter)) {
+        LATHE_TRY(reference, interpret(model, ref, uses_tf32));
+      }
       if (candidate.call == nullptr) candidate.row.samples.milliseconds = {reference.rounded_ms};
       const bool is_kept = is_first && options_.keep_outputs;
       if (!is_kept && !config().check_interp) continue;

@@ -103,14 +103,14 @@ Status load(lathe_model& handle, const char* path, const char* options_text, Loc
   if (config.variants.size() != 1 || config.targets.size() != 1 || config.threads.size() > 1)
     return Diag{code::kBadValue, Loc::unknown(),
                 "a load takes one pipeline, one target and one number of threads"};
-  if (config.mode != "default" &&
-      !(config.mode == "reduce-overhead" && config.targets.front() == "cuda"))
+  handle.threads = config.threads.empty() ? this_machine().cores : config.threads.front();
+  LATHE_TRY(handle.backend, make_backend(config.targets.front(), config.isa));
+  const bool is_recorded = config.mode == "reduce-overhead" && handle.backend->target().has_graphs;
+  if (config.mode != "default" && !is_recorded)
     return Diag{code::kUnsupported, Loc::unknown(),
                 fmt::format("mode '{}' is not supported yet on target {}, expected 'default', or "
                             "'reduce-overhead' on cuda",
                             config.mode, config.targets.front())};
-  handle.threads = config.threads.empty() ? this_machine().cores : config.threads.front();
-  LATHE_TRY(handle.backend, make_backend(config.targets.front(), config.isa));
   ModelOptions options;
   options.dims = config.dims;
   if (config.weights.is_random) options.random_weights = config.weights.seed;

@@ -102,7 +102,8 @@ class ResultCheck {
     ResultCheck check(model);
     LATHE_TRY(check.inputs_, random_inputs(model, 0));
     LATHE_TRY(check.weights_, reference_module(model));
-    LATHE_TRY(check.reference_, evaluate_reference(check.weights_, check.inputs_, model.dims));
+    LATHE_TRY(check.reference_,
+              evaluate_reference(check.weights_, check.inputs_, {.dims = model.dims}));
     return check;
   }
   Result<bool> accepts(const Unit& unit) const {

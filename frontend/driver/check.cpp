@@ -110,19 +110,18 @@ Diag at_origin(Diag diag, const LocTable& locs) {
 }  // namespace
 
 Result<Reference> evaluate_reference(const Module& module, const std::vector<Tensor>& inputs,
-                                     const std::map<std::string, int64_t>& dims,
-                                     const std::function<bool(double share)>& progress,
-                                     uint64_t max_bytes) {
+                                     const ReferenceOptions& how) {
   Reference reference;
   for (bool round : {false, true}) {
     EvalOptions options;
     options.round = round;
-    options.symbols = dims;
-    options.max_bytes = max_bytes;
-    if (progress)
+    options.uses_tf32 = how.uses_tf32;
+    options.symbols = how.dims;
+    options.max_bytes = how.max_bytes;
+    if (how.progress)
       options.progress = [&](size_t done, size_t total) {
         double share = total == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total);
-        return progress((share + (round ? 1 : 0)) / 2);
+        return how.progress((share + (round ? 1 : 0)) / 2);
       };
     auto start = std::chrono::steady_clock::now();
     Result<EvalResult> result = evaluate(module, module.main(), inputs, options);

@@ -20,13 +20,15 @@ struct Reference {
   double rounded_ms = 0;  // time of the rounded run
 };
 
-// Evaluates a functional graph twice, with these values of its symbols. `progress` gets a share
-// from 0 to 1; false stops with an error. Values that take more than `max_bytes` are one too.
-// Errors are told at places of the imported graph.
+struct ReferenceOptions {
+  std::map<std::string, int64_t> dims = {};         // values of symbols
+  std::function<bool(double share)> progress = {};  // from 0 to 1; false stops with an error
+  uint64_t max_bytes = EvalOptions().max_bytes;     // of values; beyond it is an error
+  bool uses_tf32 = false;  // the rounded run, as the target that is checked does
+};
+// Evaluates a functional graph twice. Errors are told at places of the imported graph.
 Result<Reference> evaluate_reference(const Module& module, const std::vector<Tensor>& inputs,
-                                     const std::map<std::string, int64_t>& dims,
-                                     const std::function<bool(double share)>& progress = {},
-                                     uint64_t max_bytes = EvalOptions().max_bytes);
+                                     const ReferenceOptions& how);
 
 // The outputs and, behind them, the new contents of everything that the graph mutates.
 std::vector<Tensor> results_of(const Graph& graph, EvalResult result);

@@ -56,6 +56,20 @@ void round_floats(Tensor& tensor) {
   }
 }
 
+// Points f32 operands at copies without the bits that TF32 lacks.
+std::vector<Tensor> as_tf32(std::vector<const Tensor*>& operands) {
+  std::vector<Tensor> copies;
+  copies.reserve(operands.size());
+  for (const Tensor*& operand : operands) {
+    if (operand == nullptr || operand->dtype != DType::f32) continue;
+    copies.push_back(*operand);
+    for (double& value : copies.back().floats)
+      value = static_cast<double>(round_to_tf32(static_cast<float>(value)));
+    operand = &copies.back();
+  }
+  return copies;
+}
+
 bool is_well_formed(const Tensor& tensor) {
   TensorType type{tensor.dtype, Shape(tensor.shape.begin(), tensor.shape.end())};
   const std::optional<int64_t> count = type.static_elements();
@@ -167,6 +181,9 @@ class Evaluator {
       LATHE_CHECK(!operand || operands.back() != nullptr,
                   fmt::format("an operand of '{}' has no value", node.name));
     }
+    std::vector<Tensor> narrowed;
+    if (options_.round && options_.uses_tf32 && node.op->traits.may_use_tf32)
+      narrowed = as_tf32(operands);
     Result<std::vector<Tensor>> results = apply(node, operands);
     if (!results.ok()) return located(std::move(results).error(), node);
     LATHE_CHECK(results->size() == node.types.size(),

@@ -16,6 +16,8 @@ namespace lathe {
 struct EvalOptions {
   bool round =
       true;  // to each result's dtype after every op (stands for eager); false: float64 throughout
+  // With `round`: f32 operands of ops that may use TF32 lose the bits that it lacks.
+  bool uses_tf32 = false;
   // Symbols' values; those that inputs determine are bound by the evaluator and need not be given.
   std::map<std::string, int64_t> symbols = {};
   std::function<bool(size_t done, size_t total)> progress = {};  // false stops with an error

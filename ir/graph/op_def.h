@@ -80,6 +80,7 @@ struct Traits {
   bool is_layout_agnostic = true;  // keeps its meaning and cost under any layout of its operands
   bool has_effects = false;        // never dead, never merged (asserts)
   bool is_random = false;
+  bool may_use_tf32 = false;  // in f32, by PyTorch's defaults on a GPU
 };
 
 // A slot is a function or the reason why there is none. It has no default: forgetting one does not

@@ -12,6 +12,7 @@ namespace {
 Target avx512() {
   Target target;
   target.name = "cpu";
+  target.has_threads = true;
   target.isa = "avx512";
   target.vector_bytes = 64;
   target.num_vector_registers = 32;
@@ -27,6 +28,7 @@ Target avx512() {
 Target avx2() {
   Target target;
   target.name = "cpu";
+  target.has_threads = true;
   target.isa = "avx2";
   target.vector_bytes = 32;
   target.num_vector_registers = 16;
@@ -67,6 +69,8 @@ Target sm_90() {
   target.l1_bytes = 256 << 10;
   target.l2_bytes = 50 << 20;
   target.max_threads = 256;
+  target.has_graphs = true;
+  target.uses_tf32 = true;
   target.libraries = {"attention", "convolution", "matmul"};
   return target;
 }

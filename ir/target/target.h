@@ -31,6 +31,9 @@ struct Target {
   // Threads that may share one vector, each with a few neighbouring lanes; 0: a vector is a
   // register.
   int max_threads = 0;
+  bool has_threads = false;  // of one program's kernels
+  bool has_graphs = false;   // a run can be recorded and replayed as one launch
+  bool uses_tf32 = false;    // for f32 convolutions, as PyTorch does there
   // What libraries of the target do better than loops: "matmul", "convolution". What one of them
   // does not take becomes loops all the same.
   std::vector<std::string> libraries;

@@ -116,6 +116,13 @@ double round_to(DType dtype, double value) {
 
 float bf16_to_f32(uint16_t bits) { return bits_as<float>(static_cast<uint32_t>(bits) << 16); }
 
+float round_to_tf32(float value) {
+  if (!std::isfinite(value)) return value;
+  constexpr uint32_t kLost = (1u << 13) - 1;
+  const uint32_t bits = bits_as<uint32_t>(value);
+  return bits_as<float>((bits + kLost / 2 + ((bits >> 13) & 1)) & ~kLost);
+}
+
 uint16_t f32_to_bf16(float value) {
   uint32_t bits = bits_as<uint32_t>(value);
   if (std::isnan(value)) return static_cast<uint16_t>((bits >> 16) | 0x40);

@@ -38,5 +38,6 @@ float bf16_to_f32(uint16_t bits);
 uint16_t f32_to_bf16(float value);
 float f16_to_f32(uint16_t bits);
 uint16_t f32_to_f16(float value);
+float round_to_tf32(float value);  // 10 bits behind the point, stored as f32
 
 }  // namespace lathe

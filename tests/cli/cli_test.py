@@ -116,6 +116,15 @@ class CliTest(unittest.TestCase):
         self.assertRegex(error, r"mine\.json:3:23: error\[unknown-pass\]")
         self.assertIn('"passes": "default,-fuse_elementwise"', error)
 
+    def test_mode_that_the_target_lacks(self):
+        path = self.write(
+            "mine.json",
+            '{"model": "m.pt2",\n  "mode": "reduce-overhead",\n  "targets": ["cpu"]}',
+        )
+        error = self.lathe("run", path, expect=2)
+        self.assertIn("mine.json:2:11", error)
+        self.assertIn("mode 'reduce-overhead' is not supported yet on target cpu", error)
+
     def test_unknown_key_names_the_near_one(self):
         path = self.write("mine.json", '{"modle": "m.pt2"}')
         error = self.lathe("run", path, expect=2)

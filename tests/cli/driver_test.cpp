@@ -8,6 +8,8 @@
 #include "frontend/driver/check.h"
 #include "frontend/driver/measure.h"
 #include "frontend/driver/model.h"
+#include "ir/graph/text.h"
+#include "ir/op/all_ops.h"
 
 namespace lathe {
 namespace {
@@ -67,6 +69,27 @@ TEST(Check, IntegersMustBeEqual) {
   other.integers[1] = 6;
   EXPECT_TRUE(compare(exact, exact, exact).passed);
   EXPECT_FALSE(compare(other, exact, exact).passed);
+}
+
+// What one product of 1 + 2^-12 and 1 gives in the rounded run.
+double rounded_product(const std::string& op, bool uses_tf32) {
+  auto module =
+      parse("func @main(%x: f32[1, 1, 1], %w: f32[1, 1, 1]) -> f32[1, 1, 1] {\n  %0 = " + op +
+                "(%x, %w)\n  return %0\n}\n",
+            builtin_registry());
+  EXPECT_TRUE(module.ok()) << module.error().message;
+  Tensor x = floats({1 + 0x1p-12}), w = floats({1});
+  x.shape = w.shape = {1, 1, 1};
+  auto reference = evaluate_reference(*module, {x, w}, {.uses_tf32 = uses_tf32});
+  EXPECT_TRUE(reference.ok()) << reference.error().message;
+  EXPECT_EQ(reference->exact[0].floats[0], 1 + 0x1p-12);
+  return reference->rounded[0].floats[0];
+}
+
+TEST(Check, Tf32RoundsWhatConvolutionsReadAndNoOtherOp) {
+  EXPECT_EQ(rounded_product("convolution", true), 1);
+  EXPECT_EQ(rounded_product("convolution", false), 1 + 0x1p-12);
+  EXPECT_EQ(rounded_product("matmul", true), 1 + 0x1p-12);
 }
 
 TEST(RandomInputs, PositionsStayWithinTheirTable) {

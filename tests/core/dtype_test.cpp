@@ -48,6 +48,15 @@ TEST(DType, RoundsHalvesToEven) {
   EXPECT_TRUE(std::isnan(round_to(DType::bf16, NAN)));
 }
 
+TEST(DType, Tf32KeepsTenBitsBehindThePoint) {
+  EXPECT_EQ(round_to_tf32(1 + 0x1p-10f), 1 + 0x1p-10f);
+  EXPECT_EQ(round_to_tf32(1 + 0x1p-11f), 1.0f);  // half way: to even
+  EXPECT_EQ(round_to_tf32(1 + 0x3p-11f), 1 + 0x1p-9f);
+  EXPECT_EQ(round_to_tf32(-1 - 0x1.8p-11f), -1 - 0x1p-10f);
+  EXPECT_EQ(round_to_tf32(INFINITY), INFINITY);
+  EXPECT_TRUE(std::isnan(round_to_tf32(NAN)));
+}
+
 TEST(DType, RoundsIntegersByTruncationAndWrapping) {
   EXPECT_EQ(round_to(DType::i32, -2.7), -2);
   EXPECT_EQ(round_to(DType::u8, 300), 44);

@@ -107,7 +107,8 @@ Result<std::vector<Tensor>> run_loops(const Program& program, const Model& model
 Result<Agreement> judge(const Model& model, const std::vector<Tensor>& inputs,
                         const std::vector<Tensor>& results) {
   LATHE_TRY(Module graph, reference_module(model));
-  LATHE_TRY(Reference reference, evaluate_reference(graph, inputs, model.dims, {}, kMaxBytes));
+  LATHE_TRY(Reference reference,
+            evaluate_reference(graph, inputs, {.dims = model.dims, .max_bytes = kMaxBytes}));
   return compare(results, reference);
 }
 
