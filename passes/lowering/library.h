@@ -56,6 +56,10 @@ LibraryEpilogue claim_epilogue(KernelContext& kernel, const Node& node,
                                loop::Expr column, int64_t columns, LibraryEpilogue result = {},
                                size_t most = SIZE_MAX);
 
+// What a fused body still has to do: a loop from `done`, whose value lies in `made`, to `out`.
+Status emit_rest(Lowering& lowering, const Node& node, const Node& done, BufferId made,
+                 BufferId out, Phase phase);
+
 // A contraction, or a fused node whose body starts with one, through the library that its target
 // has for it. False: the library cannot, and loops must.
 Result<bool> lower_library(Lowering& lowering, Node& node, BufferId out, Phase phase);

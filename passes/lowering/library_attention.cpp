@@ -51,14 +51,7 @@ class LibraryAttention {
       LATHE_TRY(is_done, emit_products(query, key, value, made));
     }
     if (!is_done || is_direct) return is_done;
-    KernelContext rest(lowering_, phase_, node_.name);
-    if (!node_.bodies.empty()) rest.enter(node_);
-    const Value root{const_cast<Node*>(&root_), 0};
-    rest.read_from(root, made, lowering_.buffer(made).type);
-    const Value last = node_.bodies.empty() ? root : node_.bodies[0]->outputs[0];
-    LATHE_DO(lowering_.emit_elements(
-        rest, out, {"epilogue", node_.loc, 0},
-        [&](std::span<const Expr> index) { return rest.element(last, index); }));
+    LATHE_DO(emit_rest(lowering_, node_, root_, made, out, phase_));
     return true;
   }
 

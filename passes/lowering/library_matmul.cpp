@@ -189,14 +189,7 @@ class MatmulLowering {
     }
     const Node& last = claimed_node();
     emit_matmul(lowering_, spec_, describe(node_), phase_);
-    KernelContext rest(lowering_, phase_, node_.name);
-    if (!node_.bodies.empty()) rest.enter(node_);
-    rest.read_from({const_cast<Node*>(&last), 0}, sums, type);
-    const Value result =
-        node_.bodies.empty() ? Value{const_cast<Node*>(&root_), 0} : node_.bodies[0]->outputs[0];
-    LATHE_DO(lowering_.emit_elements(
-        rest, out, {"epilogue", node_.loc, 0},
-        [&](std::span<const Expr> index) { return rest.element(result, index); }));
+    LATHE_DO(emit_rest(lowering_, node_, last, sums, out, phase_));
     return true;
   }
 

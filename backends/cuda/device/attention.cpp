@@ -121,12 +121,8 @@ class Attention {
 
 Result<LibraryRun> plan_attention(const Program& program, const LibraryLaunch& launch,
                                   std::shared_ptr<Workspace> workspace) {
-  LATHE_TRY(const CudnnLease lease, CudnnLease::take());
-  auto graph = std::make_shared<CudnnGraph>(lease, "attend");
-  LATHE_DO(Attention(*graph, program, launch).describe());
-  LATHE_DO(graph->plan(lease, *workspace));
-  return LibraryRun([graph, workspace](CUstream stream, std::span<const CUdeviceptr> buffers) {
-    return graph->run(stream, buffers, *workspace);
+  return plan_graph("attend", std::move(workspace), [&](CudnnGraph& graph) {
+    return Attention(graph, program, launch).describe();
   });
 }
 

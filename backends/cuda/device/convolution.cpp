@@ -51,10 +51,7 @@ class Convolution {
  private:
   CudnnDescriptor operand(const std::string& name, const std::vector<int64_t>& dims,
                           size_t position) {
-    std::vector<int64_t> strides = launch_sizes(launch_, name + "_strides");
-    CudnnGraph::Port port{position, strides.empty() ? 0 : strides.front() * dtype_bytes(dtype_)};
-    if (!strides.empty()) strides.erase(strides.begin());
-    return graph_.memory(cudnn_dtype(dtype_), dims, strides, port);
+    return graph_.memory(launch_, name, dtype_, dims, position);
   }
 
   // The value after `done` operations of the epilogue; the last one is the result.
@@ -92,12 +89,8 @@ class Convolution {
 
 Result<LibraryRun> plan_convolution(const Program& program, const LibraryLaunch& launch,
                                     std::shared_ptr<Workspace> workspace) {
-  LATHE_TRY(const CudnnLease lease, CudnnLease::take());
-  auto graph = std::make_shared<CudnnGraph>(lease, "convolve");
-  LATHE_DO(Convolution(*graph, program, launch).describe());
-  LATHE_DO(graph->plan(lease, *workspace));
-  return LibraryRun([graph, workspace](CUstream stream, std::span<const CUdeviceptr> buffers) {
-    return graph->run(stream, buffers, *workspace);
+  return plan_graph("convolve", std::move(workspace), [&](CudnnGraph& graph) {
+    return Convolution(graph, program, launch).describe();
   });
 }
 

@@ -131,6 +131,14 @@ CudnnDescriptor CudnnGraph::memory(int dtype, const std::vector<int64_t>& dims,
   return tensor(dtype, dims, strides, next_id_++, false, false);
 }
 
+CudnnDescriptor CudnnGraph::memory(const LibraryLaunch& launch, const std::string& name,
+                                   DType dtype, const std::vector<int64_t>& dims, size_t position) {
+  std::vector<int64_t> strides = launch_sizes(launch, name + "_strides");
+  Port port{position, strides.empty() ? 0 : strides.front() * dtype_bytes(dtype)};
+  if (!strides.empty()) strides.erase(strides.begin());
+  return memory(cudnn_dtype(dtype), dims, strides, port);
+}
+
 CudnnDescriptor CudnnGraph::value(const std::vector<int64_t>& dims,
                                   const std::vector<int64_t>& strides, int dtype) {
   return tensor(dtype, dims, strides, next_id_++, true, false);
@@ -242,6 +250,17 @@ Status CudnnGraph::run(CUstream stream, std::span<const CUdeviceptr> buffers,
   LATHE_TRY(const CudnnLease lease, CudnnLease::take());
   LATHE_DO(check(api_.set_stream(lease.handle(), stream), "take a stream to"));
   return check(api_.execute(lease.handle(), plan_, pack), "start to");
+}
+
+Result<LibraryRun> plan_graph(const std::string& what, std::shared_ptr<Workspace> workspace,
+                              const std::function<Status(CudnnGraph& graph)>& describe) {
+  LATHE_TRY(const CudnnLease lease, CudnnLease::take());
+  auto graph = std::make_shared<CudnnGraph>(lease, what);
+  LATHE_DO(describe(*graph));
+  LATHE_DO(graph->plan(lease, *workspace));
+  return LibraryRun([graph, workspace](CUstream stream, std::span<const CUdeviceptr> buffers) {
+    return graph->run(stream, buffers, *workspace);
+  });
 }
 
 }  // namespace lathe::cuda

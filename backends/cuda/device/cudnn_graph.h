@@ -3,6 +3,7 @@
 // A graph is described once, operation by operation; cuDNN's heuristics name engines, best first,
 // and the first that can be made runs it.
 #pragma once
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -76,6 +77,9 @@ class CudnnGraph {
   };
   CudnnDescriptor memory(int dtype, const std::vector<int64_t>& dims,
                          const std::vector<int64_t>& strides, Port port);
+  // Of the launch's sizes "<name>_strides": the offset in elements, then the strides.
+  CudnnDescriptor memory(const LibraryLaunch& launch, const std::string& name, DType dtype,
+                         const std::vector<int64_t>& dims, size_t position);
   // A value between operations, of the sums' precision unless told.
   CudnnDescriptor value(const std::vector<int64_t>& dims, const std::vector<int64_t>& strides,
                         int dtype = kCudnnFloat);
@@ -112,5 +116,9 @@ class CudnnGraph {
   int64_t next_id_ = 0;
   int64_t workspace_bytes_ = 0;
 };
+
+// What runs the graph that `describe` makes; `what` names it in errors.
+Result<LibraryRun> plan_graph(const std::string& what, std::shared_ptr<Workspace> workspace,
+                              const std::function<Status(CudnnGraph& graph)>& describe);
 
 }  // namespace lathe::cuda
