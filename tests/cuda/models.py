@@ -33,7 +33,8 @@ ZOO = ("lerp", "ffnn", "resnet18", "resnet50", "bert_base", "gpt2", "unet", "vit
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 NUMPY_DTYPES = {"f32": "float32", "i64": "int64", "bool": "bool"}
 TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 2e-2, torch.float16: 1e-3}
-COMPILE_ROUNDS = 2
+# Models whose first calls are timed, and how often.
+FIRST_CALLS = {**dict.fromkeys(workloads.MAKERS, 2), **dict.fromkeys(workloads.ZOO_MAKERS, 1)}
 BLOCK_SECONDS = 20e-3
 
 
@@ -77,23 +78,6 @@ def cuda_inputs(model):
     return tensors
 
 
-def on_gpu(module):
-    """The module there: also the tensors that its graph makes, which were exported on a CPU."""
-    for node in list(module.graph.nodes):
-        if node.target is torch.ops.aten._assert_tensor_metadata.default:
-            module.graph.erase_node(node)
-            continue
-        there = torch.device("cuda")
-        node.args = tuple(there if isinstance(a, torch.device) else a for a in node.args)
-        if "device" in node.kwargs:
-            node.kwargs = {**node.kwargs, "device": there}
-    for name, value in list(vars(module).items()):
-        if isinstance(value, torch.Tensor):
-            setattr(module, name, value.cuda())
-    module.recompile()
-    return module.cuda()
-
-
 def exact_results(module, tensors):
     """The same graph in float64, or float32 where it names its dtypes; none when neither runs."""
     for dtype in (torch.float64, torch.float32):
@@ -112,7 +96,7 @@ def zoo_model(name, dtype, folder):
         # Its graph names f32 for its masks, which its layers in halves refuse.
         module, tensors = workloads.make("gpt2_b1", dtype)
     else:
-        module = on_gpu(eager.load(path, SEED)).to(dtype)
+        module = workloads.on_gpu(eager.load(path, SEED)).to(dtype)
         model = lathe.load(path, target="cuda", weights=f"random:{SEED}")
         tensors = [t.to(dtype) if t.is_floating_point() else t for t in cuda_inputs(model)]
         if dtype is torch.float32:
@@ -198,7 +182,7 @@ def compile_model(name, folder):
     del folder
     who = ("lathe", "inductor")
     samples = {key: [] for key in who}
-    for _ in range(COMPILE_ROUNDS):
+    for _ in range(FIRST_CALLS[name]):
         for key in who:
             samples[key].append(first_call.seconds_of(key, name))
     row = {"model": name, **{f"{key}_s": sorted(samples[key]) for key in who}}
@@ -246,7 +230,7 @@ def bandwidth(name, folder):
 PHASES = {
     **{dtype: (ZOO, lambda name, folder, d=dtype: check_zoo(name, d, folder)) for dtype in DTYPES},
     "time": (workloads.MAKERS, time_model),
-    "compile": (workloads.MAKERS, compile_model),
+    "compile": (FIRST_CALLS, compile_model),
     "bandwidth": (LANES_IR, bandwidth),
 }
 
