@@ -2,6 +2,7 @@
 #include "passes/lowering/lowering.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "fmt/format.h"
@@ -104,6 +105,7 @@ Result<Program> Lowering::run() {
   }
   LATHE_DO(copy_outputs());
   settle_persistent();
+  program_.buffers.assign(std::move_iterator(buffers_.begin()), std::move_iterator(buffers_.end()));
   return std::move(program_);
 }
 
@@ -130,8 +132,8 @@ void Lowering::break_chains() {
 }
 
 BufferId Lowering::add_buffer(ProgramBuffer buffer) {
-  program_.buffers.push_back(std::move(buffer));
-  return static_cast<BufferId>(program_.buffers.size()) - 1;
+  buffers_.push_back(std::move(buffer));
+  return static_cast<BufferId>(buffers_.size()) - 1;
 }
 
 BufferId Lowering::add_temporary(const std::string& name, TensorType type, int64_t num_elements,
@@ -375,8 +377,8 @@ void Lowering::settle_persistent() {
   for (const Launch& launch : program_.steps) {
     for (BufferId id : launch.buffers()) read_by_steps.insert(id);
   }
-  for (size_t i = 0; i < program_.buffers.size(); ++i) {
-    ProgramBuffer& buffer = program_.buffers[i];
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    ProgramBuffer& buffer = buffers_[i];
     if (buffer.kind == BufferKind::persistent &&
         read_by_steps.count(static_cast<BufferId>(i)) == 0) {
       buffer.kind = BufferKind::temporary;

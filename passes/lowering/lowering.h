@@ -4,6 +4,7 @@
 // memory: who reads it reads through it. What depends on constants alone is made once, in
 // Program::init.
 #pragma once
+#include <deque>
 #include <functional>
 #include <map>
 #include <set>
@@ -50,9 +51,8 @@ class Lowering {
   // A buffer of at least the type's elements; init's is persistent when a step reads it.
   BufferId add_temporary(const std::string& name, TensorType type, int64_t num_elements,
                          Phase phase);
-  const ProgramBuffer& buffer(BufferId id) const {
-    return program_.buffers[static_cast<size_t>(id)];
-  }
+  // Stays where it is while others are added.
+  const ProgramBuffer& buffer(BufferId id) const { return buffers_[static_cast<size_t>(id)]; }
 
   // Appends a launch of the kernel, which is shared with an equal one.
   Status emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers, const LaunchInfo& info,
@@ -83,7 +83,8 @@ class Lowering {
   Target target_;  // the context's, as its numerics want it
   ConstantValues constants_;
   std::unordered_set<const Node*> chain_breaks_;
-  Program program_;
+  Program program_;  // without its buffers until the end
+  std::deque<ProgramBuffer> buffers_;
   std::map<Value, BufferId> places_;         // values that have a buffer
   std::map<Value, BufferId> outputs_;        // values that are made in an output buffer
   std::vector<Value> output_values_;         // user outputs, then mutations

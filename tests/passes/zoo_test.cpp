@@ -9,6 +9,7 @@
 #include "frontend/import/import.h"
 #include "ir/graph/text.h"
 #include "ir/op/all_ops.h"
+#include "ir/program/program.h"
 #include "passes/pipeline.h"
 
 namespace lathe {
@@ -111,6 +112,27 @@ TEST_P(Zoo, RunsTheGraphPipeline) {
   for (const Expectation& expected : kExpected) {
     if (name.substr(0, name.find('.')) != expected.model) continue;
     EXPECT_EQ(counts[expected.op], expected.count) << expected.op << "\n" << refusals;
+  }
+}
+
+// Libraries take other ways through lowering than loops do.
+TEST_P(Zoo, LowersForTargetsOfEveryKind) {
+  const std::string& name = GetParam();
+  if (name.find(".aten") == std::string::npos) return;  // the other form meets the same lowering
+  ImportOptions import_options;
+  import_options.allow_missing_weights = true;
+  auto imported = import_model("tests/zoo/" + name + ".json.gz", import_table(), builtin_registry(),
+                               import_options);
+  ASSERT_TRUE(imported.ok()) << imported.error().message;
+  Result<Pipeline> pipeline = parse_pipeline("default");
+  ASSERT_TRUE(pipeline.ok()) << pipeline.error().message;
+  for (const char* isa : {"avx512", "sm_90", "simd128"}) {
+    Unit unit{clone(imported->module), {}};
+    PassContext context{builtin_registry(), *find_target(isa)};
+    auto report = run_pipeline(unit, *pipeline, {}, context);
+    ASSERT_TRUE(report.ok()) << isa << ": " << report.error().message;
+    const Status valid = verify(unit.program);
+    EXPECT_TRUE(valid.ok()) << isa << ": " << valid.error().message;
   }
 }
 
