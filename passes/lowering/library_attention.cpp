@@ -61,8 +61,8 @@ class LibraryAttention {
     return root_.float_attr("scale", 1 / std::sqrt(depth));
   }
 
-  // One launch, which keeps the scores on the chip: of halves and without a mask, so that no row
-  // lacks a key.
+  // One launch, which keeps the scores on the chip: of halves. Masks are left to the products,
+  // which read them however they lie, and give zeros where one hides every key.
   Result<bool> emit_whole(BufferId made) {
     const int64_t depth = operand(0).type().static_shape().back(), width = shape_.back();
     const bool is_even = depth % kRowStep == 0 && width % kRowStep == 0;
