@@ -1,4 +1,5 @@
 // Runs a module of cases and reports each to Bazel as JUnit XML: node_cases.mjs FILE ARGUMENTS...
+// A case that returns { skipped: REASON } did not run.
 import fs from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
@@ -15,15 +16,19 @@ let failures = 0;
 for (const [name, run] of Object.entries(cases)) {
   const start = performance.now();
   let failure = "";
+  let skipped = "";
   try {
-    await run(args);
+    skipped = (await run(args))?.skipped ?? "";
   } catch (error) {
     failure = error.stack ?? String(error);
     failures += 1;
   }
   const seconds = ((performance.now() - start) / 1000).toFixed(3);
-  console.log(`${failure ? "FAILED" : "ok    "} ${name} (${seconds} s)${failure && `\n${failure}`}`);
-  const body = failure && `<failure message="${escape(failure)}"/>`;
+  const verdict = failure ? "FAILED" : skipped ? "skipped" : "ok    ";
+  const why = failure || skipped;
+  console.log(`${verdict} ${name} (${seconds} s)${why && `\n${why}`}`);
+  const tag = failure ? "failure" : "skipped";
+  const body = why && `<${tag} message="${escape(why)}"/>`;
   rows.push(
     `<testcase classname="${suite}" name="${escape(name)}" time="${seconds}">${body}</testcase>`,
   );
