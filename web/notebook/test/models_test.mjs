@@ -6,7 +6,8 @@ import { floatsOf, resultsOf, watchKernels } from "./kernel_results.mjs";
 import { options, runNatively } from "./native.mjs";
 import { distance } from "./npz.mjs";
 
-const models = ["lerp", "ffnn", "resnet18", "resnet50", "bert_base", "gpt2", "unet", "vit_b_16"];
+const zoo = ["lerp", "ffnn", "resnet18", "resnet50", "bert_base", "gpt2", "unet", "vit_b_16"];
+const models = ["small_cnn", "attention_block", ...zoo.map((name) => `${name}.aten`)];
 
 const page_test = pageTests();
 
@@ -14,9 +15,9 @@ for (const name of models)
   page_test(
     `${name} computes in the browser what the interpreter computes`,
     async (page) => {
-      const expected = runNatively(`${name}.aten`, "interp", 0);
+      const expected = runNatively(name, "interp", 0);
       await watchKernels(page);
-      await typeSource(page, ".cell.model", `block = import("${name}.aten")`);
+      await typeSource(page, ".cell.model", `block = import("${name}")`);
       await page.locator('.add button:has-text("Bench")').click();
       await page.keyboard.press("Escape");
       await typeSource(page, ".cell.bench", "bench(fast, repeats=1)");
