@@ -408,4 +408,11 @@ std::string print_config(const ExperimentConfig& config) {
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
+Status check_mode(const std::string& mode, const std::string& target, bool has_graphs) {
+  if (mode == "default" || (has_graphs && mode == "reduce-overhead")) return Ok{};
+  return Diag{code::kUnsupported, Loc::unknown(),
+              fmt::format("mode '{}' is not supported yet on target {}, expected 'default'{}", mode,
+                          target, has_graphs ? " or 'reduce-overhead'" : "")};
+}
+
 }  // namespace lathe

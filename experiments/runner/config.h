@@ -78,6 +78,9 @@ using LocateFn = std::function<Loc(size_t offset)>;
 // kind are errors at their place, with the nearest valid word.
 Status apply_config(json::Value object, const LocateFn& locate, ExperimentConfig& config);
 
+// An error without a place when the target cannot run so; `has_graphs` as Target says.
+Status check_mode(const std::string& mode, const std::string& target, bool has_graphs);
+
 // Reads a config file: at most 1 MiB of JSON, with at least one model. `file` gives the name
 // unless a key does.
 Result<ExperimentConfig> read_config(std::string_view text, const std::string& file,

@@ -84,17 +84,17 @@ class Runner {
       }
     }
     for (const std::string& target : c.targets) {
-      if (target == "interp") continue;
+      if (target == "interp") {  // has no launches to record: asked to, it does the same
+        Status runs = check_mode(c.mode, target, true);
+        if (!runs.ok()) return placed(std::move(runs).error(), c.mode_loc);
+        continue;
+      }
       const Target* machine = find_target(c.isa);  // an instruction set is of one target
       bool is_other = machine != nullptr && machine->name != target;
       Result<std::unique_ptr<Backend>> backend = make_backend(target, is_other ? "" : c.isa);
       if (!backend.ok()) return placed(std::move(backend).error(), c.isa_loc);
-      const bool is_recorded = c.mode == "reduce-overhead" && (*backend)->target().has_graphs;
-      if (c.mode != "default" && !is_recorded)
-        return config_error(code::kUnsupported, c.mode_loc,
-                            fmt::format("mode '{}' is not supported yet on target {}, expected "
-                                        "'default', or 'reduce-overhead' on cuda",
-                                        c.mode, target));
+      Status runs = check_mode(c.mode, target, (*backend)->target().has_graphs);
+      if (!runs.ok()) return placed(std::move(runs).error(), c.mode_loc);
       backends_[target] = *std::move(backend);
     }
     return Ok{};

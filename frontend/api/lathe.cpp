@@ -105,12 +105,7 @@ Status load(lathe_model& handle, const char* path, const char* options_text, Loc
                 "a load takes one pipeline, one target and one number of threads"};
   handle.threads = config.threads.empty() ? this_machine().cores : config.threads.front();
   LATHE_TRY(handle.backend, make_backend(config.targets.front(), config.isa));
-  const bool is_recorded = config.mode == "reduce-overhead" && handle.backend->target().has_graphs;
-  if (config.mode != "default" && !is_recorded)
-    return Diag{code::kUnsupported, Loc::unknown(),
-                fmt::format("mode '{}' is not supported yet on target {}, expected 'default', or "
-                            "'reduce-overhead' on cuda",
-                            config.mode, config.targets.front())};
+  LATHE_DO(check_mode(config.mode, config.targets.front(), handle.backend->target().has_graphs));
   ModelOptions options;
   options.dims = config.dims;
   if (config.weights.is_random) options.random_weights = config.weights.seed;

@@ -125,6 +125,14 @@ class CliTest(unittest.TestCase):
         self.assertIn("mine.json:2:11", error)
         self.assertIn("mode 'reduce-overhead' is not supported yet on target cpu", error)
 
+    def test_mode_that_no_target_has(self):
+        path = self.write(
+            "mine.json",
+            '{"model": "m.pt2",\n  "mode": "max-autotune",\n  "targets": ["interp"]}',
+        )
+        error = self.lathe("run", path, expect=2)
+        self.assertIn("mode 'max-autotune' is not supported yet on target interp", error)
+
     def test_unknown_key_names_the_near_one(self):
         path = self.write("mine.json", '{"modle": "m.pt2"}')
         error = self.lathe("run", path, expect=2)
