@@ -134,14 +134,14 @@ void CudaExecutable::fence_library(const Program& program) {
   bool follows_cudnn = false;
   for (size_t i = 0; i < steps_.size(); ++i) {
     auto* library = std::get_if<LibraryLaunch>(&program.steps[i].kind);
-    const bool is_cudnn = library && library->routine != "matmul";
+    const bool waits_early = library && is_cudnn(*library);
     const std::vector<BufferId>& buffers = steps_[i].buffers;
-    if (is_cudnn && follows_cudnn)
+    if (waits_early && follows_cudnn)
       for (size_t b = 0; b + 1 < buffers.size(); ++b) {
         const size_t made_at = writer[static_cast<size_t>(buffers[b])];
         if (made_at != SIZE_MAX && made_at + 1 != i) steps_[i].is_fenced = true;
       }
-    follows_cudnn = is_cudnn;
+    follows_cudnn = waits_early;
     if (auto* kernel = std::get_if<KernelLaunch>(&program.steps[i].kind)) {
       size_t next = 0;
       const loop::Kernel& source = program.kernels[static_cast<size_t>(kernel->kernel)];

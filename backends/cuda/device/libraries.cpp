@@ -17,6 +17,10 @@ Result<LibraryRun> plan_library(const Program& program, const LibraryLaunch& lau
               fmt::format("no library of the cuda target runs '{}'", launch.routine)};
 }
 
+bool is_cudnn(const LibraryLaunch& launch) {
+  return launch.routine == "convolution" || launch.routine == "attention";
+}
+
 std::vector<int64_t> launch_sizes(const LibraryLaunch& launch, const std::string& name) {
   for (const auto& [key, values] : launch.sizes)
     if (key == name) return values;

@@ -41,6 +41,8 @@ class Workspace {
 Result<LibraryRun> plan_library(const Program& program, const LibraryLaunch& launch,
                                 std::shared_ptr<Workspace> workspace);
 
+bool is_cudnn(const LibraryLaunch& launch);  // otherwise cuBLASLt's
+
 // One routine each.
 Result<LibraryRun> plan_matmul(const Program& program, const LibraryLaunch& launch,
                                std::shared_ptr<Workspace> workspace);
