@@ -69,6 +69,26 @@ TEST(CudaEmit, ShortVectorsShareABlockAndTheLastGroupsLeave) {
   EXPECT_TRUE(contains(text, "if (thread == 0) y[i] = total;")) << text;
 }
 
+// exp(x) / w, where w is one value for all lanes.
+std::string quotients(const std::string& dtype) {
+  const std::string cast = dtype == "f32" ? "" : dtype;
+  return emit("kernel @k(%x: f32[1024], %w: f32[1], %y: " + dtype + R"([1024] out) {
+  parallel %i in 0..1 {
+    store %y[%i*1024] = )" +
+              cast + R"((exp(load f32x1024 %x[%i*1024]) / splat(load f32 %w[0], 1024))
+  }
+})");
+}
+
+TEST(CudaEmit, OnlyHalvesAreMadeFromNearValues) {
+  std::string text = quotients("bf16");
+  EXPECT_TRUE(contains(text, "near_quotient(near_exp(")) << text;
+  EXPECT_TRUE(contains(text, "Divisor(")) << text;
+  text = quotients("f32");
+  EXPECT_TRUE(contains(text, "expf(")) << text;
+  EXPECT_FALSE(contains(text, "near_")) << text;
+}
+
 TEST(CudaEmit, LanesGoRoundTheThreadsWhereRowsAreNotAligned) {
   std::string text = emit(R"(kernel @k(%x: f32[390], %y: f32[390] out) {
   parallel %i in 0..3 {
