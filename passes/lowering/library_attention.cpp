@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "passes/lowering/attention.h"
-#include "passes/lowering/epilogue.h"
 #include "passes/lowering/library.h"
 
 namespace lathe {

@@ -19,7 +19,7 @@ ran_all() { # log
   grep -q '\[  PASSED  \]' "$1" && ! grep -q '\[  SKIPPED \]' "$1"
 }
 
-# racecheck reports hazards inside cuDNN's own attention kernels, the same when PyTorch launches
+# racecheck reports hazards inside cuDNN's own attention kernels, also when PyTorch launches
 # them: they are left out there, and there alone.
 run_phase() { # phase
   case $1 in
