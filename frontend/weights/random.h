@@ -40,8 +40,8 @@ namespace lathe {
 //   the name contains "mask"                                        1
 //   the name contains "token_type"                                  0
 //   the name contains "position_ids"                                0, 1, 2, ... along the last dim
-//   otherwise                                                       uniform in [0, 100), or as
-//   given
+//   otherwise                                                       uniform in [0, 100), or in
+//                                                                   the range that is given
 // Bool inputs                                                       true
 struct FillRule {
   enum class Kind : uint8_t { uniform, integers, arange, constant, lower_triangle };

@@ -20,8 +20,8 @@
 //   layout   = "layout" "(" INT { "," INT } ")"
 //   at       = "@" INT                     // a row of the locs table
 //   locs     = "locs" "{" { "@" INT "=" location } "}"
-//   location = "python" STRING STRING STRING STRING { ( "at" | "from" ) STRING ":" INT STRING
-//   STRING }
+//   location = "python" STRING STRING STRING STRING {
+//              ( "at" | "from" ) STRING ":" INT STRING STRING }
 //            | "text" STRING ":" INT ":" INT STRING
 //            | "derived" STRING "[" [ "@" INT { "," "@" INT } ] "]"
 //

@@ -13,9 +13,10 @@ namespace lathe {
 //   imported    as PyTorch wrote it: in-place ops, asserts, composite ops
 //   functional  no in-place nodes
 //   core        no op that only has a decomposition
-//   fused       every node is one launch: a fused group, a contraction with its epilogue, or a lone
-//   op loops       a program of launches over loop kernels; the graph is no longer used planned
-//   every temporary has its place in the arena
+//   fused       every node is one launch: a fused group, a contraction with its epilogue, or a
+//               lone op
+//   loops       a program of launches over loop kernels; the graph is no longer used
+//   planned     every temporary has its place in the arena
 enum class Form : uint8_t { imported, functional, core, fused, loops, planned };
 std::string_view form_name(Form form);
 

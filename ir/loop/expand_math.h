@@ -18,9 +18,8 @@ namespace lathe::loop {
 //   log1p    1.0    1.0
 //   tanh     2.5    2.5
 //   erf      1.2    1.2
-//   sin cos  1.6    1.6    for |x| up to 2e5 in f32 and 1e9 in f64; beyond, accuracy is lost step
-//   by
-//                          step, but the result stays in [-1, 1]
+//   sin cos  1.6    1.6    for |x| up to 2e5 in f32 and 1e9 in f64; beyond, accuracy is lost
+//                          step by step, but the result stays in [-1, 1]
 //   rsqrt    1.5    1.5    1/sqrt(x)
 //   pow      1.1    1.1    over the whole range; integers by squaring, exactly
 //

@@ -1,23 +1,29 @@
 // Spelling of operations in the text form, for the printer, the parser and messages.
 //
-//   kernel   = "kernel" "@" NAME "(" [ buffer { "," buffer } ] ")" [ "grain" INT ] "{" { dim }
-//   block "}" buffer   = VALUE ":" dtype "[" INT "]" [ "out" | "scratch" | "stack" ] dim      =
-//   "dim" VALUE "in" "[" INT "," INT "]" stmt     = ( "parallel" | "for" | "unroll" ) VALUE "in"
-//   expr ".." expr [ "step" INT ] "{" block "}"
+//   kernel   = "kernel" "@" NAME "(" [ buffer { "," buffer } ] ")" [ "grain" INT ]
+//              "{" { dim } block "}"
+//   buffer   = VALUE ":" dtype "[" INT "]" [ "out" | "scratch" | "stack" ]
+//   dim      = "dim" VALUE "in" "[" INT "," INT "]"
+//   block    = { stmt }
+//   stmt     = ( "parallel" | "for" | "unroll" ) VALUE "in" expr ".." expr [ "step" INT ]
+//              "{" block "}"
 //            | "if" expr "{" block "}" [ "else" "{" block "}" ]
 //            | "let" VALUE [ ":" type ] "=" expr
-//            | "def" VALUE "=" expr                  // a name for a shared expression, no
-//            statement | "regs" VALUE ":" type [ "[" INT { "," INT } "]" ] | VALUE [ "[" expr { ","
-//            expr } "]" ] "=" expr | "store" [ "nontemporal" ] VALUE "[" expr "]" [ "mask" "(" expr
-//            ")" ] "=" expr | "prefetch" VALUE "[" expr "]" [ "locality" INT ]
+//            | "def" VALUE "=" expr                  // names a shared expression; no statement
+//            | "regs" VALUE ":" type [ "[" INT { "," INT } "]" ]
+//            | VALUE [ "[" expr { "," expr } "]" ] "=" expr
+//            | "store" [ "nontemporal" ] VALUE "[" expr "]" [ "mask" "(" expr ")" ] "=" expr
+//            | "prefetch" VALUE "[" expr "]" [ "locality" INT ]
 //   type     = dtype [ "x" LANES ]                   // f32, f32x16
 //   expr     = infix operators, weakest first:  ||  &&  == != < <= > >=  |  ^  &  << >>  + -
 //              * / // %  and prefix  - ! ~
 //   primary  = literal | VALUE | VALUE "[" expr { "," expr } "]" | "(" expr ")"
 //            | function "(" expr { "," expr } ")"    // sqrt, exp, min, max, pow, fma, select, ...
 //            | dtype "(" expr ")"                    // cast
-//            | "bitcast" "(" expr "," dtype ")" | "splat" "(" expr "," LANES ")"
-//            | "ramp" "(" expr "," STRIDE "," LANES ")" | "reduce_lanes" "(" reduction "," expr ")"
+//            | "bitcast" "(" expr "," dtype ")"
+//            | "splat" "(" expr "," LANES ")"
+//            | "ramp" "(" expr "," STRIDE "," LANES ")"
+//            | "reduce_lanes" "(" reduction "," expr ")"
 //            | reduction "[" VALUE "in" "0" ".." expr { "," ... } "]" "(" expr ")"
 //            | "load" [ type ] VALUE "[" expr "]" [ "mask" "(" expr ")" ]
 //

@@ -1,7 +1,7 @@
 // The verifier. What it checks:
 //
 // Tables
-// - buffers have a size that fits the address space, variables and registers 1 to 64 lanes, a power
+// - buffers have a size that fits the address space, variables and registers 1 to 2048 lanes, a power
 //   of two; register arrays have positive extents and at most 2^16 elements; the grain is positive
 // Expressions
 // - belong to the kernel's pool; ids name existing variables, buffers and register arrays
@@ -13,8 +13,7 @@
 //   arrays likewise, with as many scalar i64 indices as they have dims
 // Statements
 // - loops have scalar i64 bounds, a positive step and a variable that no loop around them binds;
-// when
-//   the bounds are constants the variable's range in the table covers them
+//   when the bounds are constants the variable's range in the table covers them
 // - a parallel loop stands in no other loop
 // - stores go to scratch, stack or written buffers and have their dtype
 // - let variables have the dtype and lanes of their value

@@ -1,10 +1,10 @@
 // The verifier of programs.
 //
 // Checked: ids are in range; a kernel launch has one buffer per global buffer of its kernel, each
-// at least as large, and writes only what may be written; persistent
-// buffers are written by init and read by steps; nothing is read before it is written; every output
-// is written or is an input, a constant or persistent; planned temporaries are 64-byte aligned, lie
-// in their arena and do not overlap while both are alive.
+// at least as large, and writes only what may be written; persistent buffers are written by init
+// and read by steps; nothing is read before it is written; every output is written or is an input,
+// a constant or persistent; planned temporaries are 64-byte aligned, lie in their arena and do not
+// overlap while both are alive.
 // Not checked: the kernels themselves (loop::verify), and that a launch which gets the same memory
 // as operand and result (two temporaries at one offset) works in place.
 #include <fmt/format.h>
