@@ -36,7 +36,6 @@ def candidates():
         yield folder / "bazel-bin/frontend/api/liblathe.so"
 
 
-@functools.lru_cache(maxsize=1)
 def library():
     """The loaded library; an OSError that says how to get it when there is none."""
     path = next((p for p in candidates() if p.is_file()), None)
@@ -45,6 +44,12 @@ def library():
             "liblathe.so was not found; build it with `bazel build //frontend/api:liblathe.so`, "
             "or set LATHE_LIBRARY to its path"
         )
+    return open_library(path)
+
+
+@functools.lru_cache
+def open_library(path):
+    """The library at `path`. Several may be open at once: their symbols are their own."""
     lib = ctypes.CDLL(str(path))
     handle, text, pointers = ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p)
     signatures = {
