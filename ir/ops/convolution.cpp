@@ -254,6 +254,13 @@ std::vector<Example> convolution_examples() {
                  {"output_padding", Ints{1, 1}},
                  {"groups", int64_t{2}}}},
       {.operands = {{.shape = {1, 2, 3, 4, 3}}, {.shape = {2, 2, 1, 2, 3}}, none}},
+      // Extents of 1 that padding widens.
+      {.operands = {{.shape = {1, 2, 1}}, {.shape = {3, 2, 3}}, none},
+       .attrs = {{"padding", Ints{1}}}},
+      {.operands = {{.shape = {2, 3, 1, 1}}, {.shape = {4, 3, 3, 3}}, {.shape = {4}}},
+       .attrs = {{"padding", Ints{1, 1}}}},
+      {.operands = {{.shape = {1, 2, 1, 3, 1}}, {.shape = {2, 2, 3, 3, 3}}, none},
+       .attrs = {{"padding", Ints{1, 1, 1}}}},
   };
 }
 

@@ -39,6 +39,11 @@ Value KernelContext::resolve(Value value) const {
   return found == captured_.end() ? value : found->second;
 }
 
+const TensorType& KernelContext::read_type(Value value) const {
+  auto forced = forced_.find(value);
+  return forced == forced_.end() ? value.type() : forced->second.second;
+}
+
 Expr KernelContext::fail(Diag diag, DType dtype) {
   if (!has_error_) {
     has_error_ = true;
@@ -72,7 +77,7 @@ Expr KernelContext::element_within(Value value, std::span<const Expr> index) {
   Element& within = entry->second;
   if (is_new) {
     std::vector<Expr> at;
-    for (const Dim& dim : value.type().shape) {
+    for (const Dim& dim : read_type(value).shape) {
       const bool is_single = dim == Dim(1);
       within.vars.push_back(is_single ? std::nullopt : std::optional(fresh_var(dim.value())));
       at.push_back(is_single ? pool().integer(0) : pool().var(*within.vars.back()));

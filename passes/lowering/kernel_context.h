@@ -23,7 +23,8 @@ class KernelContext final : public ElementContext {
   // The value at the index now being built; valid until the next clear_bindings.
   void bind(Value value, loop::Expr element);
   void clear_bindings();
-  // Reads of the value come from this buffer, also when it would be inlined.
+  // Reads of the value come from this buffer, also when it would be inlined. Its type says what an
+  // index may be: that of a padded copy reaches further than the value's.
   void read_from(Value value, BufferId buffer);
   void read_from(Value value, BufferId buffer, TensorType type) {
     forced_[resolve(value)] = {buffer, std::move(type)};
@@ -33,8 +34,8 @@ class KernelContext final : public ElementContext {
 
   // The element of a value at a logical index, in its compute dtype.
   loop::Expr element(Value value, std::span<const loop::Expr> index);
-  // As element(), simplified by what only the value's shape says: the index lies within it. For
-  // templates, whose indices are sums and lets with wider ranges (query + i, min(t, last)).
+  // As element(), simplified by what only the shape of what is read says: the index lies within
+  // it. For templates, whose indices are sums and lets with wider ranges (query + i, min(t, last)).
   loop::Expr element_within(Value value, std::span<const loop::Expr> index);
   // As element(), but computed here even when the value has a place of its own.
   loop::Expr compute(Value value, std::span<const loop::Expr> index);
@@ -58,6 +59,8 @@ class KernelContext final : public ElementContext {
 
  private:
   loop::Expr fail(Diag diag, DType dtype);
+  // Of what a resolved value is read from.
+  const TensorType& read_type(Value value) const;
 
   Lowering& lowering_;
   Phase phase_;
@@ -69,7 +72,7 @@ class KernelContext final : public ElementContext {
   std::map<Value, loop::Expr> bound_;
   std::map<Value, std::pair<BufferId, TensorType>> forced_;
   std::map<std::pair<Value, std::vector<const loop::ExprNode*>>, loop::Expr> memo_;
-  // The element at variables that range over the value's shape; none for dims of extent 1.
+  // The element at variables that range over the shape of what is read; none for dims of extent 1.
   struct Element {
     loop::Expr expr;
     std::vector<std::optional<loop::Var>> vars;
