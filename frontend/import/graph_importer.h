@@ -40,6 +40,7 @@ class GraphImporter {
 
   Status import_nodes(const pt2::Graph& graph, Scope& scope);
   Status import_call_node(const pt2::Node& node, Scope& scope);
+  Status check_region(const pt2::Node& node);
   Status import_region(const pt2::Node& node, Scope& scope);
   Status import_cond(const pt2::Node& node, Scope& scope);
   Result<std::vector<CallArg>> inline_graph(const pt2::Node& node, const pt2::Graph& graph,

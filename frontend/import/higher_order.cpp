@@ -11,12 +11,36 @@ using pt2::Argument;
 using Tag = pt2::Argument::Tag;
 
 constexpr std::string_view kHigherOrder = "torch.ops.higher_order.";
+constexpr std::string_view kAutocast = "wrap_with_autocast";
 
 // "cond" of "torch.ops.higher_order.cond"; empty for other targets.
 std::string_view higher_order_name(const pt2::Node& node) {
   const std::string_view target = node.target;
   if (target.substr(0, kHigherOrder.size()) != kHigherOrder) return {};
   return target.substr(kHigherOrder.size());
+}
+
+// The first call inside: export gives a region's own call no line of Python.
+const pt2::Node& first_call(const pt2::Node& node) {
+  const std::vector<const pt2::Graph*> graphs = graphs_of(node);
+  if (graphs.empty() || graphs.front()->nodes.empty()) return node;
+  return first_call(graphs.front()->nodes.front());
+}
+
+// wrap_with_autocast(device type, dtype, enabled, caches casts, graph, operands...)
+bool is_disabled_autocast(const pt2::Node& node) {
+  constexpr size_t kEnabled = 2;
+  if (node.inputs.size() <= kEnabled) return false;
+  const Argument& enabled = node.inputs[kEnabled].arg;
+  return enabled.tag == Tag::as_bool && !enabled.as<bool>();
+}
+
+std::string autocast_dtype(const pt2::Node& node) {
+  constexpr size_t kDtype = 1;
+  if (node.inputs.size() <= kDtype) return "another dtype";
+  const Argument& dtype = node.inputs[kDtype].arg;
+  if (dtype.tag != Tag::as_scalar_type) return "another dtype";
+  return std::string(scalar_type_name(dtype.as<int64_t>()));
 }
 
 }  // namespace
@@ -29,7 +53,6 @@ std::vector<const pt2::Graph*> graphs_of(const pt2::Node& node) {
   return graphs;
 }
 
-// Autocast regions keep their meaning because the types of the calls inside are checked.
 bool is_region(const pt2::Node& node) {
   const std::string_view name = higher_order_name(node);
   const bool is_wrapper = name.substr(0, 5) == "wrap_" || name == "wrap" ||
@@ -73,7 +96,19 @@ Result<std::vector<CallArg>> GraphImporter::inline_graph(const pt2::Node& node,
   return results;
 }
 
+// An enabled autocast region is refused even when the types inside agree: casts within an op (an
+// LSTM's products) do not show in its types. Decomposition writes every cast into the graph.
+Status GraphImporter::check_region(const pt2::Node& node) {
+  if (higher_order_name(node) != kAutocast || is_disabled_autocast(node)) return Ok{};
+  return Diag{code::kUnsupported, locate(first_call(node)),
+              fmt::format("this is inside a torch.autocast region ({}), whose casts are not in the "
+                          "file; export after run_decompositions() (lathe.export(..., core=True)), "
+                          "which writes them as ops",
+                          autocast_dtype(node))};
+}
+
 Status GraphImporter::import_region(const pt2::Node& node, Scope& scope) {
+  LATHE_DO(check_region(node));
   LATHE_TRY(std::vector<CallArg> results, inline_graph(node, *graphs_of(node).front(), scope));
   return bind_outputs(node, results, scope);
 }

@@ -91,6 +91,11 @@ class Parser {
   static void read_keys(Value value, TreeSpec& spec) {
     if (MaybeValue inner = value.member("dict_context")) value = *inner;
     if (value.kind() != Kind::array) return;
+    // A dataclass keeps two lists: fields with a value, which are its children, and those that were
+    // None.
+    if (spec.kind == TreeSpec::Kind::other && value.size() == 2 &&
+        (*value.elements().begin()).kind() == Kind::array)
+      value = *value.elements().begin();
     std::vector<std::string> keys;
     for (Value key : value.elements()) {
       if (key.kind() == Kind::string)

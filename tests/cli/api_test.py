@@ -1,5 +1,6 @@
 """lathe.load on NumPy arrays, through the C ABI."""
 
+import dataclasses
 import os
 import pathlib
 import sys
@@ -87,6 +88,28 @@ class LoadTest(unittest.TestCase):
                         rtol=2e-2 if half else 1e-4,
                         atol=2e-2 if half else 1e-4,
                     )
+
+    def test_a_dataclass_is_taken_as_it_was_exported(self):
+        @dataclasses.dataclass
+        class Pair:
+            left: object = None
+            middle: object = None
+            right: object = None
+
+        one = np.ones(3, np.float32)
+        table = {"scale": 2 * one, "shift": 3 * one}
+        model = lathe.load(FIXTURES / "dataclasses.pt2", threads=1)
+        for pair in (Pair(left=one, right=one), {"left": one, "right": one}):
+            result = model(pair, table)
+            np.testing.assert_array_equal(result["left"], 3 * one)
+            np.testing.assert_array_equal(result["middle"], -2 * one)
+            self.assertIsNone(result["right"])
+        with self.assertRaisesRegex(lathe.LatheError, "got Pair without 'right'"):
+            model(Pair(left=one), table)
+        with self.assertRaisesRegex(lathe.LatheError, "'middle' was exported as None"):
+            model(Pair(one, one, one), table)
+        with self.assertRaisesRegex(lathe.LatheError, "'Pair' with the fields .*got ndarray"):
+            model(one, table)
 
     def test_mutated_buffers_keep_their_contents(self):
         path = FIXTURES / "mutated_buffers.pt2"

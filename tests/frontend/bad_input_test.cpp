@@ -88,6 +88,12 @@ TEST(BadInput, ControlFlowThatIsNoChoiceOfPureBranches) {
          "the branches of 'cond' have 0 and 1 results");
 }
 
+TEST(BadInput, AutocastRegionsAreNamedByTheirPythonLine) {
+  expect_error(
+      replaced(kModel, R"("arg":{"as_bool":false})", R"("arg":{"as_bool":true})", "autocast"),
+      "models.py:308: error[unsupported]: this is inside a torch.autocast region (bfloat16)");
+}
+
 TEST(BadInput, ReferencesMustResolve) {
   expect_error(replaced(kModel, R"("arg":{"as_tensor":{"name":"gelu"}})",
                         R"("arg":{"as_tensor":{"name":"gelv"}})"),

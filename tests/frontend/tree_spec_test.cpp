@@ -40,6 +40,9 @@ TEST(TreeSpec, ReadsPythonsContainers) {
   ASSERT_TRUE(output.ok());
   EXPECT_EQ(output->kind, TreeSpec::Kind::other);
   EXPECT_EQ(output->keys[0], "logits");
+  auto dataclass = parsed(node("m.Pair", R"("[[\"left\", \"right\"], [\"middle\"]]")", 2));
+  ASSERT_TRUE(dataclass.ok());
+  EXPECT_EQ(dataclass->keys, (std::vector<std::string>{"left", "right"}));
 }
 
 TEST(TreeSpec, RefusesWhatIsNone) {

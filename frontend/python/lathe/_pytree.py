@@ -7,6 +7,7 @@ import collections
 import json
 
 LEAF = None
+DICTS = ("dict", "OrderedDict", "defaultdict")
 
 
 class TreeError(ValueError):
@@ -47,21 +48,56 @@ def count_leaves(spec):
 
 
 def dict_keys(spec):
-    """Keys of a dict's children; defaultdict has its factory before them."""
+    """Keys of a dict's children, or the fields of a class's."""
     keys = context(spec)
-    if kind(spec) == "defaultdict" and isinstance(keys, (list, tuple)) and len(keys) == 2:
-        keys = keys[1]
-    if isinstance(keys, dict):
-        keys = keys.get("keys", list(keys))
-    return list(keys or [])
+    if isinstance(keys, dict):  # a defaultdict has its factory beside its keys
+        keys = keys.get("dict_context")
+    if is_dataclass(spec):
+        keys = keys[0]
+    keys = keys if isinstance(keys, (list, tuple)) else []
+    return [tuple(key) if isinstance(key, list) else key for key in keys]
+
+
+def is_dataclass(spec):
+    """A dataclass has two lists of fields: with a value, and None when it was exported."""
+    keys = context(spec)
+    is_pair = isinstance(keys, list) and len(keys) == 2 and all(isinstance(k, list) for k in keys)
+    return is_pair and kind(spec) not in DICTS
+
+
+def absent_fields(spec):
+    """Fields of a dataclass that have no child, since they were None."""
+    return context(spec)[1] if is_dataclass(spec) else []
+
+
+def field_values(tree, spec, where):
+    """Values of a class's fields: of an object that has them, or of a dict in its place."""
+
+    def field(key):
+        return tree.get(key) if isinstance(tree, dict) else getattr(tree, str(key), None)
+
+    def has(key):
+        found = key in tree if isinstance(tree, dict) else hasattr(tree, str(key))
+        return found and not (is_dataclass(spec) and field(key) is None)
+
+    for key in dict_keys(spec):
+        if not has(key):
+            raise TreeError(
+                f"{where}: expected '{kind(spec)}' with the fields {dict_keys(spec)}, got "
+                f"{type(tree).__name__} without '{key}'"
+            )
+    for key in absent_fields(spec):
+        if has(key):
+            raise TreeError(f"{where}: the field '{key}' was exported as None, got a value")
+    return [field(key) for key in dict_keys(spec)]
 
 
 def flatten(tree, spec, where="the arguments"):
     """Leaves of `tree` in the order of `spec`; a different nesting is a TreeError."""
     if is_leaf(spec):
         return [tree]
-    name, parts = kind(spec), children(spec)
-    if name in ("dict", "OrderedDict", "defaultdict"):
+    parts = children(spec)
+    if kind(spec) in DICTS:
         keys = dict_keys(spec)
         if not isinstance(tree, dict) or set(tree) != set(keys):
             found = sorted(map(str, tree)) if isinstance(tree, dict) else type(tree).__name__
@@ -70,7 +106,7 @@ def flatten(tree, spec, where="the arguments"):
     elif isinstance(tree, (tuple, list, collections.deque)):
         values = list(tree)
     else:
-        values = [getattr(tree, str(key), None) for key in dict_keys(spec)]
+        values = field_values(tree, spec, where)
     if len(values) != len(parts):
         raise TreeError(f"{where}: expected {len(parts)} values, got {len(values)}")
     leaves = []
@@ -99,4 +135,4 @@ def unflatten(leaves, spec):
         return tuple(values)
     if name == "OrderedDict":
         return collections.OrderedDict(zip(keys, values))
-    return dict(zip(keys, values))
+    return dict(zip(keys, values)) | dict.fromkeys(absent_fields(spec))
