@@ -143,10 +143,10 @@ void show(const Model& model, const Build& made, const std::vector<double>& seco
     if (value) gives.push_back(value.type());
   double total = 0;
   for (double s : seconds) total += s;
+  const Model::WeightTotals weights = model.weight_totals();
   fmt::print("{}   {}, {}, {} weights ({})\n", styled(model.path, Style::bold, color),
              model.producer, plural(model.num_nodes(), "node"),
-             format_large(static_cast<double>(model.num_weights())),
-             format_bytes(model.weight_bytes()));
+             format_large(static_cast<double>(weights.elements)), format_bytes(weights.bytes));
   Table facts({Align::left, Align::left});
   facts.add(
       {"captured",

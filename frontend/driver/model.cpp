@@ -40,16 +40,36 @@ bool has_ending(const std::string& path, std::string_view ending) {
          path.compare(path.size() - ending.size(), ending.size(), ending) == 0;
 }
 
+template <class Visit>
+void for_each_weight(const Module& module, Visit visit) {
+  for (const auto& graph : module.graphs)
+    for (const auto& node : graph->nodes)
+      if (node->op->attr_index("name") >= 0 && !node->is_none("name")) visit(*node);
+}
+
 // Text names weights in constants only; the module learns their types from there.
 void declare_weights(Module& module) {
-  for (const auto& graph : module.graphs)
-    for (const auto& node : graph->nodes) {
-      if (node->op->attr_index("name") < 0 || node->is_none("name")) continue;
-      Weight& weight = module.weights[node->string_attr("name")];
-      if (weight.data.bytes != nullptr) continue;
-      weight.data.type = node->types[0];
-      weight.data.strides = row_major_strides(node->types[0].static_shape());
-    }
+  for_each_weight(module, [&](const Node& node) {
+    Weight& weight = module.weights[node.string_attr("name")];
+    if (weight.data.bytes != nullptr) return;
+    weight.data.type = node.types[0];
+    weight.data.strides = row_major_strides(node.types[0].static_shape());
+  });
+}
+
+// Bytes of a storage, from the first that a weight's elements reach to one past the last.
+struct StoredRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t width = 1;  // of an element
+};
+
+StoredRange range_of(const TensorData& data, int64_t first_byte) {
+  const int64_t width = dtype_bytes(data.type.dtype);
+  int64_t reach = data.type.static_elements().value_or(0) > 0 ? 1 : 0;
+  const std::vector<int64_t> shape = data.type.static_shape();
+  for (size_t i = 0; i < shape.size() && reach > 0; ++i) reach += (shape[i] - 1) * data.strides[i];
+  return {first_byte, first_byte + reach * width, width};
 }
 
 // Every symbol's size: given, or the exporter's example; inside its range.
@@ -163,18 +183,32 @@ bool Model::has_weights() const {
                      [](const auto& entry) { return entry.second.data.bytes != nullptr; });
 }
 
-int64_t Model::num_weights() const {
-  int64_t sum = 0;
-  for (const auto& [name, weight] : module.weights)
-    sum += weight.data.type.static_elements().value_or(0);
-  return sum;
-}
-
-int64_t Model::weight_bytes() const {
-  int64_t sum = 0;
-  for (const auto& [name, weight] : module.weights)
-    sum += weight.data.type.static_elements().value_or(0) * dtype_bytes(weight.data.type.dtype);
-  return sum;
+Model::WeightTotals Model::weight_totals() const {
+  std::set<std::string> names;
+  for_each_weight(module, [&](const Node& node) { names.insert(node.string_attr("name")); });
+  // By entry of the archive; a weight without one has its name.
+  std::map<std::string, std::vector<StoredRange>> stored;
+  for (const std::string& name : names) {
+    const auto weight = module.weights.find(name);
+    if (weight == module.weights.end()) continue;
+    const auto place = weight_places.find(name);
+    const bool is_placed = place != weight_places.end();
+    stored[is_placed ? place->second.entry : name].push_back(
+        range_of(weight->second.data, is_placed ? place->second.first_byte : 0));
+  }
+  WeightTotals totals;
+  for (auto& [entry, ranges] : stored) {
+    std::sort(ranges.begin(), ranges.end(),
+              [](const StoredRange& a, const StoredRange& b) { return a.begin < b.begin; });
+    int64_t counted = 0;  // up to this byte
+    for (const StoredRange& range : ranges) {
+      const int64_t num_new = std::max<int64_t>(range.end - std::max(range.begin, counted), 0);
+      totals.bytes += num_new;
+      totals.elements += num_new / range.width;
+      counted = std::max(counted, range.end);
+    }
+  }
+  return totals;
 }
 
 int64_t Model::num_nodes() const { return static_cast<int64_t>(module.main().nodes.size()); }

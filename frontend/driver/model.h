@@ -57,8 +57,13 @@ struct Model {
 
   WeightStore weights() const { return {module, random_weights}; }
   bool has_weights() const;  // every weight has bytes in the file
-  int64_t weight_bytes() const;
-  int64_t num_weights() const;  // elements
+  // Of the weights that the graph reads. What several names share in the file (a tied embedding, a
+  // view of a buffer) counts once.
+  struct WeightTotals {
+    int64_t elements = 0;
+    int64_t bytes = 0;
+  };
+  WeightTotals weight_totals() const;
   int64_t num_nodes() const;
 };
 

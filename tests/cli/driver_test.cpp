@@ -110,6 +110,23 @@ TEST(RandomInputs, PositionsStayWithinTheirTable) {
   EXPECT_EQ(seen, (std::set<double>{0, 1, 2, 3, 4}));
 }
 
+TEST(Model, CountsWhatSeveralNamesShareOnce) {
+  LocTable locs;
+  const auto model = load_model("tests/fixtures/tied_weights.pt2", {}, locs);
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  EXPECT_EQ(model->module.weights.size(), 4u);
+  const Model::WeightTotals totals = model->weight_totals();
+  EXPECT_EQ(totals.elements, 12 * 8 + 3 * 8);  // the embedding is the head; "tail" is in "row"
+  EXPECT_EQ(totals.bytes, 4 * totals.elements);
+}
+
+TEST(Model, CountsNoWeightThatTheGraphDoesNotRead) {
+  LocTable locs;
+  const auto model = load_model("tests/zoo/gpt2.aten.json.gz", {.allow_no_weights = true}, locs);
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  EXPECT_EQ(model->weight_totals().elements, 124439808);  // as PyTorch counts its parameters
+}
+
 TEST(Measure, TakesTurnsAndAtLeastTheRepeats) {
   std::vector<int> order;
   std::vector<std::function<Status()>> calls;

@@ -79,7 +79,7 @@ class BorrowedWeights {
 };
 
 Status check_size(const Model& model, const Program& program) {
-  int64_t flops = 0, elements = model.num_weights();
+  int64_t flops = 0, elements = model.weight_totals().elements;
   for (const Launch& launch : program.steps) flops += launch.flops;
   for (const auto& ports : {program.inputs, program.outputs})
     for (BufferId id : ports)

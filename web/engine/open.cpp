@@ -21,8 +21,9 @@ Json model_json(int64_t handle, const OpenModel& open) {
   json["producer"] = model.producer;
   json["nodes"] = model.num_nodes();
   json["num_weights"] = model.module.weights.size();
-  json["parameters"] = model.num_weights();
-  json["weight_bytes"] = model.weight_bytes();
+  const Model::WeightTotals totals = model.weight_totals();
+  json["parameters"] = totals.elements;
+  json["weight_bytes"] = totals.bytes;
   json["has_weights"] = model.weight_places.size() == model.module.weights.size();
   json["hash"] = fmt::format("{:016x}", structural_hash(model.module));
   json["dims"] = Json::object();
