@@ -57,13 +57,12 @@ is_page_fresh() {
       -o -newer "$state/page_built" -type f -print -quit 2>/dev/null)" ]
 }
 
-# The engine, then the page around it.
+# The engine, then the page around it; the caller has the turn.
 build_page() {
   is_page_fresh && return 0
   need_packages "${packages_build[@]}" "${packages_web[@]}" python3 python3-venv
   need_node
   need_node_modules
-  mkdir -p "$state"
   touch "$state/page_started"
   if ! run_bazel "Building the engine" "$state/engine.log" build //web/engine:engine_wasm; then
     show_build_errors "$state/engine.log"
@@ -107,6 +106,8 @@ run_web() {
     esac
     shift
   done
+  begin_turn
   build_page
+  end_turn
   exec python3 "$root/web/serve.py" "$page/dist" --port "$port"
 }
