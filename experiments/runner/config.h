@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "frontend/driver/measure.h"
-#include "frontend/pt2/json.h"
+#include "frontend/file/json.h"
 #include "ir/support/result.h"
 #include "ir/target/numerics.h"
 

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "frontend/npz/atomic_file.h"
+#include "frontend/file/atomic_file.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "frontend/file/file_bytes.h"
 #include "frontend/import/import.h"
-#include "frontend/pt2/file_bytes.h"
 #include "frontend/weights/random.h"
 #include "ir/graph/node.h"
 #include "ir/graph/tensor.h"

@@ -3,8 +3,8 @@
 
 #include <utility>
 
+#include "frontend/file/json.h"
 #include "frontend/import/signature.h"
-#include "frontend/pt2/json.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {

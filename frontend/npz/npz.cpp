@@ -5,8 +5,8 @@
 
 #include <utility>
 
-#include "frontend/npz/atomic_file.h"
-#include "frontend/pt2/zip.h"
+#include "frontend/file/atomic_file.h"
+#include "frontend/file/zip.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {

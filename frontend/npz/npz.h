@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "frontend/pt2/file_bytes.h"
+#include "frontend/file/file_bytes.h"
 #include "ir/type/dtype.h"
 
 namespace lathe {

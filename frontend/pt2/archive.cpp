@@ -7,7 +7,7 @@
 
 #include <utility>
 
-#include "frontend/pt2/inflate.h"
+#include "frontend/file/inflate.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe::pt2 {

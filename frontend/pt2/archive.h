@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "frontend/pt2/file_bytes.h"
-#include "frontend/pt2/zip.h"
+#include "frontend/file/file_bytes.h"
+#include "frontend/file/zip.h"
 
 namespace lathe::pt2 {
 

@@ -10,8 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "frontend/file/json.h"
 #include "frontend/pt2/argument.h"
-#include "frontend/pt2/json.h"
 
 namespace lathe::pt2 {
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "frontend/pt2/json.h"
+#include "frontend/file/json.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe::pt2 {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "frontend/pt2/json.h"
+#include "frontend/file/json.h"
 
 namespace lathe {
 namespace {

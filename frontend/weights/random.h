@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "frontend/pt2/file_bytes.h"
+#include "frontend/file/file_bytes.h"
 #include "ir/graph/node.h"
 
 namespace lathe {

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <functional>
 
-#include "frontend/pt2/zip.h"
+#include "frontend/file/zip.h"
 #include "tests/frontend/importing.h"
 
 namespace lathe {

@@ -1,5 +1,5 @@
 // The JSON reader: values, positions, limits.
-#include "frontend/pt2/json.h"
+#include "frontend/file/json.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "frontend/pt2/inflate.h"
-#include "frontend/pt2/zip.h"
+#include "frontend/file/inflate.h"
+#include "frontend/file/zip.h"
 
 namespace lathe {
 namespace {

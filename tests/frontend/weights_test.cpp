@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "frontend/pt2/inflate.h"
+#include "frontend/file/inflate.h"
 #include "frontend/weights/random.h"
 
 namespace lathe {

@@ -1,9 +1,9 @@
 // The zip reader and writer, and bounded inflation.
-#include "frontend/pt2/zip.h"
+#include "frontend/file/zip.h"
 
 #include <gtest/gtest.h>
 
-#include "frontend/pt2/inflate.h"
+#include "frontend/file/inflate.h"
 
 namespace lathe {
 namespace {

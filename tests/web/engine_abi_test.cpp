@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "frontend/pt2/file_bytes.h"
-#include "frontend/pt2/inflate.h"
+#include "frontend/file/file_bytes.h"
+#include "frontend/file/inflate.h"
 #include "web/engine/engine.h"
 
 namespace lathe {

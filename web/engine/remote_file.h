@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "frontend/pt2/file_source.h"
+#include "frontend/file/file_source.h"
 #include "web/engine/request.h"
 
 namespace lathe {

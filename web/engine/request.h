@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "frontend/pt2/file_bytes.h"
-#include "frontend/pt2/json.h"
+#include "frontend/file/file_bytes.h"
+#include "frontend/file/json.h"
 #include "ir/support/result.h"
 
 namespace lathe {

@@ -1,5 +1,5 @@
 // Decompression through zlib, in steps that the output limit bounds.
-#include "frontend/pt2/inflate.h"
+#include "frontend/file/inflate.h"
 
 #include <fmt/format.h>
 #include <zlib.h>

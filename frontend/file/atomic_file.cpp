@@ -1,5 +1,5 @@
 // Atomic replacement of files.
-#include "frontend/npz/atomic_file.h"
+#include "frontend/file/atomic_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

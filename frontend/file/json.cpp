@@ -1,6 +1,6 @@
 // The JSON parser: nlohmann's SAX parser fills the token array. Its exceptions are only made, never
 // thrown: the handler's parse_error receives them.
-#include "frontend/pt2/json.h"
+#include "frontend/file/json.h"
 
 #include <fmt/format.h>
 

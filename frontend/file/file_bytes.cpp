@@ -1,5 +1,5 @@
 // Read-only mappings of files.
-#include "frontend/pt2/file_bytes.h"
+#include "frontend/file/file_bytes.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "frontend/pt2/file_source.h"
+#include "frontend/file/file_source.h"
 
 namespace lathe {
 

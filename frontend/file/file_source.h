@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "frontend/pt2/file_bytes.h"
+#include "frontend/file/file_bytes.h"
 
 namespace lathe {
 

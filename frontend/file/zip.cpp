@@ -1,5 +1,5 @@
 // Zip directories, after PKWARE's APPNOTE 6.3.
-#include "frontend/pt2/zip.h"
+#include "frontend/file/zip.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <functional>
 #include <utility>
 
-#include "frontend/pt2/inflate.h"
+#include "frontend/file/inflate.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {

@@ -1,9 +1,9 @@
 // Files that are whole.
-#include "frontend/pt2/file_source.h"
+#include "frontend/file/file_source.h"
 
 #include <utility>
 
-#include "frontend/pt2/inflate.h"
+#include "frontend/file/inflate.h"
 
 namespace lathe {
 

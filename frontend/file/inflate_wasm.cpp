@@ -1,6 +1,6 @@
 // What inflate.h promises, without zlib: a page decompresses with its own means before it hands
 // bytes over, so data that arrive compressed are the caller's mistake.
-#include "frontend/pt2/inflate.h"
+#include "frontend/file/inflate.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
