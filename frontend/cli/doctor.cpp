@@ -11,7 +11,7 @@
 #include "frontend/driver/machine.h"
 #include "ir/op/all_ops.h"
 #include "ir/target/target.h"
-#include "passes/pipeline.h"
+#include "passes/pipeline/pipeline.h"
 
 namespace lathe {
 

@@ -8,7 +8,7 @@
 #include "frontend/cli/terminal.h"
 #include "frontend/driver/files.h"
 #include "ir/op/all_ops.h"
-#include "passes/pipeline.h"
+#include "passes/pipeline/pipeline.h"
 
 namespace lathe {
 

@@ -6,7 +6,7 @@
 
 #include "backends/backend.h"
 #include "frontend/driver/model.h"
-#include "passes/pipeline.h"
+#include "passes/pipeline/pipeline.h"
 
 namespace lathe {
 

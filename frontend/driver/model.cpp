@@ -17,7 +17,7 @@
 #include "ir/op/all_ops.h"
 #include "ir/support/diag_codes.h"
 #include "ir/type/bind.h"
-#include "passes/pipeline.h"
+#include "passes/pipeline/pipeline.h"
 
 namespace lathe {
 

@@ -5,7 +5,7 @@
 #include "frontend/npz/npz.h"
 #include "ir/graph/eval.h"
 #include "ir/target/target.h"
-#include "passes/pipeline.h"
+#include "passes/pipeline/pipeline.h"
 #include "tests/frontend/importing.h"
 
 namespace lathe {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "passes/pipeline.h"
+#include "passes/pipeline/pipeline.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lathe;

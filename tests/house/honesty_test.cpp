@@ -14,7 +14,7 @@
 #include "ir/op/all_ops.h"
 #include "ir/support/diag_codes.h"
 #include "ir/target/target.h"
-#include "passes/pipeline.h"
+#include "passes/pipeline/pipeline.h"
 #include "tests/tools/file_case.h"
 
 namespace lathe {

@@ -77,8 +77,7 @@ def sibling_problem(path, header):
         return None
     if folder == "ir/ops":
         return "an op file includes no other op file: it is complete by itself"
-    is_runner = path.stem.startswith("pipeline")
-    if folder == "passes" and not is_runner and name != "pass.h":
+    if folder == "passes" and name != "pass.h":
         return "a pass includes no other pass; what they share is in passes/analysis"
     return None
 

@@ -9,7 +9,6 @@ import tree
 FORBIDDEN = re.compile(r"(^|_)(util|utils|misc|common|helpers?|stuff)(_|$)")
 MACROS = 5
 TODO_PER_1000_LINES = 0.5
-RUNNER = "pipeline"  # passes/pipeline*.cpp is the pass runner
 
 
 def defined_names(path):
@@ -29,8 +28,6 @@ class NamesTest(unittest.TestCase):
     def test_passes(self):
         found = []
         for path in pass_files():
-            if path.stem.startswith(RUNNER):
-                continue
             row = re.search(rf"PassDef define_{path.stem}\(\)", tree.text(path))
             # Options have names too; the pass's own comes first.
             names = defined_names(path)
@@ -45,7 +42,7 @@ class NamesTest(unittest.TestCase):
         stems = {p.stem for p in pass_files()}
         found = []
         for path in tree.files(".lathe", under="tests/passes"):
-            if path.stem.split(".")[0] not in stems and not path.stem.startswith(RUNNER):
+            if path.stem.split(".")[0] not in stems:
                 found.append(f"  {path} is named after no pass")
         self.report("a test of a pass is named after it", "rename it to PASS.lathe", found)
 

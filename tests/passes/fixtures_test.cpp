@@ -10,7 +10,7 @@
 #include "ir/graph/eval.h"
 #include "ir/graph/text.h"
 #include "ir/op/all_ops.h"
-#include "passes/pipeline.h"
+#include "passes/pipeline/pipeline.h"
 
 namespace lathe {
 namespace {

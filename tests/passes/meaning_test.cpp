@@ -15,7 +15,7 @@
 #include "ir/graph/text.h"
 #include "ir/op/all_ops.h"
 #include "ir/support/hash.h"
-#include "passes/pipeline.h"
+#include "passes/pipeline/pipeline.h"
 #include "tests/tools/file_case.h"
 
 namespace lathe {

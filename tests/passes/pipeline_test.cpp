@@ -4,7 +4,7 @@
 #include "ir/graph/text.h"
 #include "ir/op/all_ops.h"
 #include "ir/support/diag_codes.h"
-#include "passes/pipeline.h"
+#include "passes/pipeline/pipeline.h"
 
 namespace lathe {
 namespace {

@@ -10,7 +10,7 @@
 #include "ir/graph/text.h"
 #include "ir/op/all_ops.h"
 #include "ir/program/program.h"
-#include "passes/pipeline.h"
+#include "passes/pipeline/pipeline.h"
 
 namespace lathe {
 namespace {

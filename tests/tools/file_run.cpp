@@ -11,7 +11,7 @@
 #include "ir/graph/verify.h"
 #include "ir/program/program.h"
 #include "ir/target/target.h"
-#include "passes/pipeline.h"
+#include "passes/pipeline/pipeline.h"
 #include "tests/tools/line_checks.h"
 
 namespace lathe::file_test {

@@ -10,7 +10,7 @@
 
 #include "frontend/driver/model.h"
 #include "frontend/pt2/archive.h"
-#include "passes/pipeline.h"
+#include "passes/pipeline/pipeline.h"
 #include "web/engine/remote_file.h"
 #include "web/engine/request.h"
 

@@ -4,7 +4,7 @@
 #include "fmt/format.h"
 #include "ir/graph/text.h"
 #include "nlohmann/json.hpp"
-#include "passes/pipeline.h"
+#include "passes/pipeline/pipeline.h"
 
 namespace lathe {
 namespace {

@@ -1,5 +1,5 @@
 // Reproducers, bisection, and copies of modules for both.
-#include "passes/pipeline_debug.h"
+#include "passes/pipeline/reproduce.h"
 
 #include <algorithm>
 

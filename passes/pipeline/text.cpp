@@ -4,7 +4,7 @@
 
 #include "fmt/format.h"
 #include "ir/support/diag_codes.h"
-#include "passes/pipeline.h"
+#include "passes/pipeline/pipeline.h"
 
 namespace lathe {
 namespace {

@@ -1,5 +1,5 @@
 // The pass runner: checks the forms, runs the steps, and checks what every step claims.
-#include "passes/pipeline.h"
+#include "passes/pipeline/pipeline.h"
 
 #include <algorithm>
 #include <chrono>
@@ -10,7 +10,7 @@
 #include "ir/graph/verify.h"
 #include "ir/support/diag_codes.h"
 #include "ir/support/hash.h"
-#include "passes/pipeline_debug.h"
+#include "passes/pipeline/reproduce.h"
 
 namespace lathe {
 namespace {

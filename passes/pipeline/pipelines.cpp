@@ -1,5 +1,5 @@
 // The pipelines that have a name, as prose: what runs, in which order, and why there.
-#include "passes/pipeline.h"
+#include "passes/pipeline/pipeline.h"
 
 namespace lathe {
 namespace {

@@ -1,8 +1,8 @@
-// The runner's part for when something went wrong. Only pipeline*.cpp include it.
+// The runner's part for when something went wrong. Only this folder includes it.
 #pragma once
 #include <string>
 
-#include "passes/pipeline.h"
+#include "passes/pipeline/pipeline.h"
 
 namespace lathe {
 
