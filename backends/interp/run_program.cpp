@@ -5,31 +5,37 @@
 
 #include <cstring>
 
+#include "backends/interp/library_call.h"
 #include "ir/loop/text.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
 namespace {
 
-class Interpreter {
+class InterpretedProgram final : public Executable {
  public:
-  explicit Interpreter(const Program& program)
+  explicit InterpretedProgram(const Program& program)
       : program_(program), memory_(program.buffers.size()) {}
 
-  Status run(const CompileOptions& options, std::span<const BufferView> inputs,
-             std::span<const BufferView> outputs) {
+  Status prepare(const CompileOptions& options) {
     LATHE_DO(verify(program_));
+    LATHE_DO(allocate(options));
+    for (const Launch& launch : program_.init) LATHE_DO(execute(launch));
+    return Ok{};
+  }
+
+  Status run(std::span<const BufferView> inputs, std::span<const BufferView> outputs) override {
     LATHE_DO(check(inputs, program_.inputs, "input"));
     LATHE_DO(check(outputs, program_.outputs, "output"));
-    LATHE_DO(allocate(options));
     for (size_t i = 0; i < inputs.size(); ++i) copy_in(program_.inputs[i], inputs[i]);
-    for (const Launch& launch : program_.init) LATHE_DO(execute(launch));
     for (const Launch& launch : program_.steps) LATHE_DO(execute(launch));
     for (size_t i = 0; i < outputs.size(); ++i)
       if (outputs[i].num_bytes > 0)
         std::memcpy(outputs[i].bytes, bytes(program_.outputs[i]).data(), outputs[i].num_bytes);
     return Ok{};
   }
+
+  const ExecutableStats& stats() const override { return stats_; }
 
  private:
   const ProgramBuffer& buffer(BufferId id) const {
@@ -57,7 +63,7 @@ class Interpreter {
   Status allocate(const CompileOptions& options) {
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const ProgramBuffer& b = program_.buffers[i];
-      memory_[i].resize(static_cast<size_t>(b.num_bytes));
+      memory_[i].assign(static_cast<size_t>(b.num_bytes), std::byte{0xff});
       if (b.kind == BufferKind::constant) memory_[i] = b.bytes;
       if (b.kind != BufferKind::weight) continue;
       if (!options.weight)
@@ -78,32 +84,53 @@ class Interpreter {
   }
 
   Status execute(const Launch& launch) {
-    if (auto* copy = std::get_if<CopyLaunch>(&launch.kind)) {
-      bytes(copy->destination) = bytes(copy->source);
-      return Ok{};
-    }
-    auto* kernel = std::get_if<KernelLaunch>(&launch.kind);
-    if (!kernel)
-      return Diag{.code = code::kUnavailable,
-                  .loc = launch.origins.empty() ? Loc::unknown() : launch.origins.front(),
-                  .message = fmt::format("the interpreter runs kernel and copy launches, '{}' is "
-                                         "another kind",
-                                         launch.label)};
-    std::vector<loop::Memory> views;
-    for (BufferId id : kernel->buffers) views.push_back({bytes(id).data(), bytes(id).size()});
-    return loop::evaluate(program_.kernels[static_cast<size_t>(kernel->kernel)], views);
+    Status status = std::visit([this](const auto& kind) { return execute(kind); }, launch.kind);
+    if (status.ok()) return status;
+    Diag error = status.error();
+    if (error.loc == Loc::unknown() && !launch.origins.empty()) error.loc = launch.origins.front();
+    return error;
   }
 
-  const Program& program_;
+  Status execute(const CopyLaunch& copy) {
+    bytes(copy.destination) = bytes(copy.source);
+    return Ok{};
+  }
+  Status execute(const KernelLaunch& launch) {
+    std::vector<loop::Memory> views;
+    for (BufferId id : launch.buffers) views.push_back({bytes(id).data(), bytes(id).size()});
+    return loop::evaluate(program_.kernels[static_cast<size_t>(launch.kernel)], views);
+  }
+  Status execute(const LibraryLaunch& launch) {
+    return run_call(launch.call, program_.buffers,
+                    [this](BufferId id) { return bytes(id).data(); });
+  }
+  Status execute(const ShapeLaunch&) { return Ok{}; }  // sizes of verified programs are numbers
+  Status execute(const HostLaunch& launch) {
+    return Diag{
+        .code = code::kUnavailable,
+        .loc = Loc::unknown(),
+        .message = fmt::format("the interpreter cannot call '{}' of an embedder", launch.function)};
+  }
+
+  const Program program_;
   std::vector<std::vector<std::byte>> memory_;
+  ExecutableStats stats_;
 };
 
 }  // namespace
 
+Result<std::unique_ptr<Executable>> interpret(const Program& program,
+                                              const CompileOptions& options) {
+  auto made = std::make_unique<InterpretedProgram>(program);
+  LATHE_DO(made->prepare(options));
+  return std::unique_ptr<Executable>(std::move(made));
+}
+
 Status run_program_interpreted(const Program& program, const CompileOptions& options,
                                std::span<const BufferView> inputs,
                                std::span<const BufferView> outputs) {
-  return Interpreter(program).run(options, inputs, outputs);
+  LATHE_TRY(std::unique_ptr<Executable> executable, interpret(program, options));
+  return executable->run(inputs, outputs);
 }
 
 }  // namespace lathe

@@ -12,14 +12,11 @@ bool may_overlap(const Program& program, BufferId a, BufferId b) {
          y.offset >= 0 && x.offset < y.offset + y.num_bytes && y.offset < x.offset + x.num_bytes;
 }
 
-bool is_noalias(const Program& program, const loop::Kernel& kernel, const KernelLaunch& launch) {
-  std::vector<bool> is_written;
-  for (const loop::Buffer& buffer : kernel.buffers)
-    if (buffer.space == loop::Space::global) is_written.push_back(buffer.is_written);
-  for (size_t i = 0; i < launch.buffers.size(); ++i)
-    for (size_t j = i + 1; j < launch.buffers.size(); ++j)
-      if ((is_written[i] || is_written[j]) &&
-          may_overlap(program, launch.buffers[i], launch.buffers[j]))
+bool is_noalias(const Program& program, const Launch& launch) {
+  const std::vector<BufferUse> all = uses(program, launch);
+  for (size_t i = 0; i < all.size(); ++i)
+    for (size_t j = i + 1; j < all.size(); ++j)
+      if ((all[i].is_written || all[j].is_written) && may_overlap(program, all[i].id, all[j].id))
         return false;
   return true;
 }
@@ -32,8 +29,7 @@ std::vector<bool> noalias_kernels(const Program& program) {
     for (const Launch& launch : *launches) {
       auto* kernel = std::get_if<KernelLaunch>(&launch.kind);
       if (!kernel) continue;
-      auto index = static_cast<size_t>(kernel->kernel);
-      if (!is_noalias(program, program.kernels[index], *kernel)) result[index] = false;
+      if (!is_noalias(program, launch)) result[static_cast<size_t>(kernel->kernel)] = false;
     }
   return result;
 }

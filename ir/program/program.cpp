@@ -27,12 +27,7 @@ std::string print_launch(const Program& program, const Launch& launch) {
       return fmt::format("kernel @{}({})", name, buffer_list(l.buffers));
     }
     std::string operator()(const LibraryLaunch& l) const {
-      std::string text = fmt::format("library \"{}\"({})", l.routine, buffer_list(l.buffers));
-      for (const auto& [name, values] : l.sizes)
-        text += fmt::format(" {} = [{}]", name, fmt::join(values, ", "));
-      if (l.scale != 1) text += fmt::format(" scale = {}", l.scale);
-      if (!l.epilogue.empty()) text += fmt::format(" epilogue [{}]", fmt::join(l.epilogue, ", "));
-      return text;
+      return "library " + print(l.call, [](BufferId id) { return fmt::format("%{}", id); });
     }
     std::string operator()(const CopyLaunch& l) const {
       return fmt::format("copy %{} to %{}", l.source, l.destination);
@@ -41,7 +36,8 @@ std::string print_launch(const Program& program, const Launch& launch) {
       return fmt::format("shape {} = {}", l.symbol, l.value.str());
     }
     std::string operator()(const HostLaunch& l) const {
-      return fmt::format("host \"{}\"({})", l.function, buffer_list(l.buffers));
+      return fmt::format("host \"{}\"({}) -> ({})", l.function, buffer_list(l.reads),
+                         buffer_list(l.writes));
     }
   };
   std::string text = "    " + std::visit(Printer{program}, launch.kind);
@@ -62,14 +58,76 @@ std::string print_buffer(int id, const ProgramBuffer& buffer) {
 std::vector<BufferId> Launch::buffers() const {
   struct Buffers {
     std::vector<BufferId> operator()(const KernelLaunch& l) const { return l.buffers; }
-    std::vector<BufferId> operator()(const LibraryLaunch& l) const { return l.buffers; }
+    std::vector<BufferId> operator()(const LibraryLaunch& l) const {
+      std::vector<BufferId> ids;
+      for (const CallOperand& operand : operands(l.call)) ids.push_back(operand.tensor->buffer);
+      return ids;
+    }
     std::vector<BufferId> operator()(const CopyLaunch& l) const {
       return {l.source, l.destination};
     }
     std::vector<BufferId> operator()(const ShapeLaunch&) const { return {}; }
-    std::vector<BufferId> operator()(const HostLaunch& l) const { return l.buffers; }
+    std::vector<BufferId> operator()(const HostLaunch& l) const {
+      std::vector<BufferId> ids = l.reads;
+      ids.insert(ids.end(), l.writes.begin(), l.writes.end());
+      return ids;
+    }
   };
   return std::visit(Buffers{}, kind);
+}
+
+std::vector<BufferUse> uses(const Program& program, const Launch& launch) {
+  struct Uses {
+    const Program& program;
+    std::vector<BufferUse> operator()(const KernelLaunch& l) const {
+      std::vector<BufferUse> list;
+      const loop::Kernel& kernel = program.kernels[static_cast<size_t>(l.kernel)];
+      for (const loop::Buffer& formal : kernel.buffers)
+        if (formal.space == loop::Space::global && list.size() < l.buffers.size())
+          list.push_back({l.buffers[list.size()], formal.is_written});
+      return list;
+    }
+    std::vector<BufferUse> operator()(const LibraryLaunch& l) const {
+      std::vector<BufferUse> list;
+      for (const CallOperand& operand : operands(l.call))
+        list.push_back({operand.tensor->buffer, operand.is_written});
+      return list;
+    }
+    std::vector<BufferUse> operator()(const CopyLaunch& l) const {
+      return {{l.source, false}, {l.destination, true}};
+    }
+    std::vector<BufferUse> operator()(const ShapeLaunch&) const { return {}; }
+    std::vector<BufferUse> operator()(const HostLaunch& l) const {
+      std::vector<BufferUse> list;
+      for (BufferId id : l.reads) list.push_back({id, false});
+      for (BufferId id : l.writes) list.push_back({id, true});
+      return list;
+    }
+  };
+  return std::visit(Uses{program}, launch.kind);
+}
+
+Needed needed_launches(const Program& program) {
+  std::vector<bool> is_read(program.buffers.size());  // by a later launch, or by the caller
+  for (BufferId id : program.outputs) is_read[static_cast<size_t>(id)] = true;
+  auto walk = [&](const std::vector<Launch>& launches) {
+    std::vector<bool> needed(launches.size());
+    for (size_t i = launches.size(); i-- > 0;) {
+      const std::vector<BufferUse> all = uses(program, launches[i]);
+      needed[i] = std::holds_alternative<ShapeLaunch>(launches[i].kind) ||
+                  std::holds_alternative<HostLaunch>(launches[i].kind);
+      for (const BufferUse& use : all)
+        needed[i] = needed[i] || (use.is_written && is_read[static_cast<size_t>(use.id)]);
+      if (!needed[i]) continue;
+      for (const BufferUse& use : all)
+        if (!use.is_written) is_read[static_cast<size_t>(use.id)] = true;
+    }
+    return needed;
+  };
+  Needed result;
+  result.steps = walk(program.steps);
+  result.init = walk(program.init);
+  return result;
 }
 
 std::vector<int> last_uses_in_init(const Program& program) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ir/loop/node.h"
+#include "ir/program/call.h"
 #include "ir/support/result.h"
 #include "ir/type/tensor_type.h"
 
@@ -35,20 +36,12 @@ struct ProgramBuffer {
   std::vector<std::byte> bytes = {};  // for kind constant
 };
 
-using BufferId = int;
-
 struct KernelLaunch {
   int kernel;
   std::vector<BufferId> buffers;
 };  // in the order of the kernel's global buffers
-// A contraction, convolution or attention that a target's library may claim by a predicate;
-// epilogue ops by name.
 struct LibraryLaunch {
-  std::string routine;            // "matmul", "convolution", "attention"
-  std::vector<BufferId> buffers;  // operands, then results
-  std::vector<std::pair<std::string, std::vector<int64_t>>> sizes;  // "m", "stride", ...
-  std::vector<std::string> epilogue;                                // "bias", "gelu", ...
-  double scale = 1;                                                 // of attention's scores
+  LibraryCall call;
 };
 struct CopyLaunch {
   BufferId source, destination;
@@ -59,7 +52,7 @@ struct ShapeLaunch {
 };  // evaluates a size on the host
 struct HostLaunch {
   std::string function;
-  std::vector<BufferId> buffers;
+  std::vector<BufferId> reads, writes;
 };  // a call back into the embedder
 
 struct Launch {
@@ -67,8 +60,10 @@ struct Launch {
   std::string label;  // "linear_gelu", for tables
   std::vector<Loc> origins = {};
   int64_t flops = 0;  // multiply and add count one each; transcendental functions one
-  int64_t bytes = 0;  // least traffic: each operand and result once
-  std::vector<BufferId> buffers() const;  // what it reads or writes, as its kind orders them
+  int64_t bytes = 0;  // least traffic: each element that it may touch, once
+  // What it reads or writes: a kernel's in its order, otherwise what is read and then what is
+  // written.
+  std::vector<BufferId> buffers() const;
 };
 
 // State that a run replaces: afterwards, the contents of buffer `output` belong in buffer `input`.
@@ -92,6 +87,20 @@ struct Program {
   int64_t num_kernels() const;     // launches in steps that run on the device
   int64_t in_place_bytes() const;  // weights that steps read where they are mapped
 };
+
+struct BufferUse {
+  BufferId id;
+  bool is_written;  // a kernel may read it as well
+};
+// As Launch::buffers(). The launch's kernel must exist.
+std::vector<BufferUse> uses(const Program& program, const Launch& launch);
+
+// Which launches the results depend on: outputs, and what runs on the host. The launches' kernels
+// and buffers must exist.
+struct Needed {
+  std::vector<bool> init, steps;  // by launch
+};
+Needed needed_launches(const Program& program);
 
 // For each buffer the last launch of init that uses it: kUsedLater when steps or outputs do, -1
 // when nothing does. What init alone reads need not stay.

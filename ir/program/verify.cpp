@@ -1,10 +1,11 @@
 // The verifier of programs.
 //
 // Checked: ids are in range; a kernel launch has one buffer per global buffer of its kernel, each
-// at least as large, and writes only what may be written; persistent buffers are written by init
-// and read by steps; nothing is read before it is written; every output is written or is an input,
-// a constant or persistent; planned temporaries are 64-byte aligned, lie in their arena and do not
-// overlap while both are alive.
+// at least as large, and writes only what may be written; the operands of a library call lie within
+// their buffers and fit each other; persistent buffers are written by init and read by steps;
+// nothing is read before it is written; every output is written or is an input, a constant or
+// persistent; somebody reads what a launch writes; planned temporaries are 64-byte aligned, lie in
+// their arena and do not overlap while both are alive.
 // Not checked: the kernels themselves (loop::verify), and that a launch which gets the same memory
 // as operand and result (two temporaries at one offset) works in place.
 #include <fmt/format.h>
@@ -13,15 +14,11 @@
 #include <climits>
 
 #include "ir/program/program.h"
+#include "ir/program/verify_call.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
 namespace {
-
-struct Use {
-  BufferId id;
-  bool is_write;
-};
 
 constexpr int kNever = INT_MIN;
 
@@ -42,6 +39,7 @@ class Verifier {
     for (is_init_ = false, clock_ = 0; clock_ < static_cast<int>(program_.steps.size()); ++clock_)
       LATHE_DO(check_launch(program_.steps[static_cast<size_t>(clock_)]));
     LATHE_DO(check_outputs());
+    LATHE_DO(check_needed());
     return check_arenas();
   }
 
@@ -89,59 +87,67 @@ class Verifier {
   }
 
   Status check_launch(const Launch& launch) {
-    loc_ = launch.origins.empty() ? Loc::unknown() : launch.origins.front();
-    std::vector<Use> uses;
-    LATHE_DO(collect_uses(launch, uses));
-    for (const Use& use : uses)
-      if (!use.is_write) LATHE_DO(note_use(use));
-    for (const Use& use : uses)
-      if (use.is_write) LATHE_DO(note_use(use));
+    loc_ = place_of(launch);
+    LATHE_DO(std::visit([this](const auto& kind) { return check_kind(kind); }, launch.kind));
+    const std::vector<BufferUse> all = uses(program_, launch);
+    for (const BufferUse& use : all)
+      if (!use.is_written) LATHE_DO(note_use(use));
+    for (const BufferUse& use : all)
+      if (use.is_written) LATHE_DO(note_use(use));
     return Ok{};
   }
 
-  Status collect_uses(const Launch& launch, std::vector<Use>& uses) const {
-    if (auto* kernel = std::get_if<KernelLaunch>(&launch.kind)) return kernel_uses(*kernel, uses);
-    if (auto* copy = std::get_if<CopyLaunch>(&launch.kind)) {
-      LATHE_DO(check_id(copy->source, "a copy"));
-      LATHE_DO(check_id(copy->destination, "a copy"));
-      if (buffer(copy->source).num_bytes != buffer(copy->destination).num_bytes)
-        return fail(fmt::format("copy of {} bytes to {} bytes", buffer(copy->source).num_bytes,
-                                buffer(copy->destination).num_bytes));
-      uses = {{copy->source, false}, {copy->destination, true}};
-    } else if (auto* library = std::get_if<LibraryLaunch>(&launch.kind)) {
-      for (BufferId id : library->buffers) {
-        LATHE_DO(check_id(id, "a library launch"));
-        uses.push_back({id, id == library->buffers.back()});
-      }
-    } else if (auto* host = std::get_if<HostLaunch>(&launch.kind)) {
-      for (BufferId id : host->buffers) {
-        LATHE_DO(check_id(id, "a host launch"));
-        uses.push_back({id, !state(id).is_written && !is_source(buffer(id).kind)});
-      }
-    }
+  static Loc place_of(const Launch& launch) {
+    return launch.origins.empty() ? Loc::unknown() : launch.origins.front();
+  }
+
+  Status check_kind(const CopyLaunch& copy) const {
+    LATHE_DO(check_id(copy.source, "a copy"));
+    LATHE_DO(check_id(copy.destination, "a copy"));
+    if (buffer(copy.source).num_bytes == buffer(copy.destination).num_bytes) return Ok{};
+    return fail(fmt::format("copy of {} bytes to {} bytes", buffer(copy.source).num_bytes,
+                            buffer(copy.destination).num_bytes));
+  }
+
+  Status check_kind(const LibraryLaunch& launch) const {
+    const std::string wrong = find_wrong(launch.call, program_.buffers);
+    if (!wrong.empty()) return fail(wrong);
+    const std::vector<CallOperand> all = operands(launch.call);
+    for (const CallOperand& operand : all)
+      if (!operand.is_written && operand.tensor->buffer == all.back().tensor->buffer)
+        return fail(fmt::format("{} writes its operand '{}', {}", routine_name(launch.call),
+                                operand.name, quote(operand.tensor->buffer)));
     return Ok{};
   }
 
-  Status kernel_uses(const KernelLaunch& launch, std::vector<Use>& uses) const {
+  Status check_kind(const HostLaunch& host) const {
+    for (const auto* list : {&host.reads, &host.writes})
+      for (BufferId id : *list) LATHE_DO(check_id(id, "a host launch"));
+    return Ok{};
+  }
+
+  Status check_kind(const ShapeLaunch&) const { return Ok{}; }
+
+  Status check_kind(const KernelLaunch& launch) const {
     if (launch.kernel < 0 || static_cast<size_t>(launch.kernel) >= program_.kernels.size())
       return fail(fmt::format("kernel {} does not exist, expected less than {}", launch.kernel,
                               program_.kernels.size()));
     const loop::Kernel& kernel = program_.kernels[static_cast<size_t>(launch.kernel)];
+    size_t count = 0;
     for (const loop::Buffer& formal : kernel.buffers) {
       if (formal.space != loop::Space::global) continue;
-      if (uses.size() == launch.buffers.size())
+      if (count == launch.buffers.size())
         return fail(fmt::format("kernel '{}' has more buffers than the {} of its launch",
-                                kernel.name, uses.size()));
-      BufferId id = launch.buffers[uses.size()];
+                                kernel.name, count));
+      BufferId id = launch.buffers[count++];
       LATHE_DO(check_id(id, "a kernel launch"));
       if (formal.size > buffer(id).num_bytes / dtype_bytes(formal.dtype))
         return fail(fmt::format("kernel '{}' needs {} elements of {} for '{}', {} has {} bytes",
                                 kernel.name, formal.size, dtype_name(formal.dtype), formal.name,
                                 quote(id), buffer(id).num_bytes));
-      uses.push_back({id, formal.is_written});
     }
-    if (uses.size() != launch.buffers.size())
-      return fail(fmt::format("kernel '{}' has {} buffers, its launch {}", kernel.name, uses.size(),
+    if (count != launch.buffers.size())
+      return fail(fmt::format("kernel '{}' has {} buffers, its launch {}", kernel.name, count,
                               launch.buffers.size()));
     return Ok{};
   }
@@ -154,10 +160,10 @@ class Verifier {
   State& state(BufferId id) { return states_[static_cast<size_t>(id)]; }
   const State& state(BufferId id) const { return states_[static_cast<size_t>(id)]; }
 
-  Status note_use(const Use& use) {
+  Status note_use(const BufferUse& use) {
     const ProgramBuffer& b = buffer(use.id);
     State& s = state(use.id);
-    if (use.is_write) {
+    if (use.is_written) {
       bool allowed = b.kind == BufferKind::temporary ||
                      (b.kind == BufferKind::persistent && is_init_) ||
                      (b.kind == BufferKind::output && !is_init_);
@@ -191,6 +197,20 @@ class Verifier {
       if (!is_source(kind) && !is_empty && !state(id).is_written)
         return fail(fmt::format("output {} is never written", quote(id)));
     }
+    return Ok{};
+  }
+
+  Status check_needed() {
+    const Needed needed = needed_launches(program_);
+    for (const auto& [launches, is_needed] :
+         {std::pair(&program_.init, &needed.init), std::pair(&program_.steps, &needed.steps)})
+      for (size_t i = 0; i < launches->size(); ++i) {
+        loc_ = place_of((*launches)[i]);
+        if (!(*is_needed)[i])
+          return fail(fmt::format("nobody reads what launch {} '{}' of {} writes", i,
+                                  (*launches)[i].label,
+                                  launches == &program_.init ? "init" : "steps"));
+      }
     return Ok{};
   }
 

@@ -90,9 +90,9 @@ class EpilogueReader {
     if (is_activated_ || member.types[0].dtype != dtype_) return false;
     value = unrounded(value);
     if (value == sum) return true;  // a cast to the dtype that it has
-    if (is_relu(value, sum)) return activate("relu", into);
+    if (is_relu(value, sum)) return activate(Activation::relu, into);
     if (member.op->name == "gelu" && member.string_attr("approximate") == "tanh")
-      return activate("gelu_tanh", into);
+      return into.has_gelu && activate(Activation::gelu_tanh, into);
     const Expr term = other_term(value, sum);
     if (!term) return false;
     std::optional<Strided> place = as_strided(kernel_, term, dtype_, vars_);
@@ -103,19 +103,13 @@ class EpilogueReader {
     const bool has_rows =
         place->strides.back() == 1 && place->strides[vars_.size() - 2] >= columns_;
     if (slot || (!is_bias && !has_rows)) return false;
-    into.ops.push_back(is_bias ? "bias" : "residual");
     slot = std::move(place);
     return true;
   }
 
  private:
-  static bool knows(const LibraryEpilogue& library, const std::string& op) {
-    return std::find(library.known.begin(), library.known.end(), op) != library.known.end();
-  }
-
-  bool activate(const char* name, LibraryEpilogue& into) {
-    if (!knows(into, name)) return false;
-    into.ops.emplace_back(name);
+  bool activate(Activation activation, LibraryEpilogue& into) {
+    into.activation = activation;
     return is_activated_ = true;
   }
 

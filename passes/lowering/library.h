@@ -41,9 +41,9 @@ std::optional<Strided> place_result(KernelContext& kernel, BufferId buffer, cons
 
 // What a library does after the sum, and what is left.
 struct LibraryEpilogue {
-  std::vector<std::string> ops;  // "bias", "residual", "relu", "gelu_tanh", in their order
   std::optional<Strided> bias, residual;
-  std::vector<std::string> known = {"bias", "gelu_tanh", "relu", "residual"};  // to the library
+  Activation activation = Activation::none;  // behind both
+  bool has_gelu = true;                      // the library knows gelu_tanh
   size_t num_claimed = 0;  // members of the fused body that are done, the contraction among them
   std::vector<loop::Expr> index;  // of what the last of them gives
 };

@@ -80,15 +80,14 @@ class LibraryAttention {
       if (own[0] != whole[0] || own[1] != (i == 0 ? whole[1] : heads)) return false;
     }
     if (whole[1] % heads != 0) return false;
-    LibraryLaunch launch{"attention", {}, {}, {}, scale()};
-    const char* const names[] = {"q", "k", "v"};
-    for (size_t i = 0; i < 3; ++i) {
-      LATHE_TRY(const Strided read, place_image(operand(i)));
-      add_image(launch, names[i], read, operand(i).type().static_shape());
-    }
-    add_image(launch, "o", *place, shape_);
-    if (root_.bool_attr("is_causal")) launch.sizes.push_back({"is_causal", {1}});
-    lowering_.emit_library(std::move(launch), describe(node_), phase_);
+    AttentionCall call;
+    LATHE_TRY(call.q, place_image(operand(0)));
+    LATHE_TRY(call.k, place_image(operand(1)));
+    LATHE_TRY(call.v, place_image(operand(2)));
+    call.o = as_image(*place, shape_);
+    call.scale = scale();
+    call.is_causal = root_.bool_attr("is_causal");
+    lowering_.emit_library(std::move(call), describe(node_), phase_);
     return true;
   }
 
@@ -107,7 +106,7 @@ class LibraryAttention {
     return is_wide;
   }
 
-  Result<Strided> place_image(Value tensor) {
+  Result<CallTensor> place_image(Value tensor) {
     const std::vector<int64_t> shape = tensor.type().static_shape();
     std::vector<Expr> vars;
     for (int64_t extent : shape) vars.push_back(variable(extent));
@@ -118,23 +117,17 @@ class LibraryAttention {
     }
     if (kernel_.error()) return *kernel_.error();
     LATHE_CHECK(found.has_value(), "a copy that lies nowhere");
-    return *found;
+    return as_image(*found, shape);
   }
 
-  // "q" has its extents, "q_strides" its offset and strides. Dims of one element have no stride of
-  // their own: that of a packed tensor is as good as any.
-  static void add_image(LibraryLaunch& launch, const std::string& name, const Strided& place,
-                        const std::vector<int64_t>& shape) {
-    const std::vector<int64_t> extents = image(shape);
-    std::vector<int64_t> strides = place.strides;
-    strides.insert(strides.begin(), kImageRank - strides.size(), 0);
+  // Dims of one element have no stride of their own: that of a packed tensor is as good as any.
+  static CallTensor as_image(const Strided& place, const std::vector<int64_t>& shape) {
+    CallTensor tensor{place.buffer, place.offset, image(shape), place.strides};
+    tensor.strides.insert(tensor.strides.begin(), kImageRank - place.strides.size(), 0);
     int64_t packed = 1;
-    for (size_t i = kImageRank; i-- > 0; packed *= extents[i])
-      if (extents[i] == 1) strides[i] = packed;
-    strides.insert(strides.begin(), place.offset);
-    launch.buffers.push_back(place.buffer);
-    launch.sizes.push_back({name, extents});
-    launch.sizes.push_back({name + "_strides", std::move(strides)});
+    for (size_t i = kImageRank; i-- > 0; packed *= tensor.shape[i])
+      if (tensor.shape[i] == 1) tensor.strides[i] = packed;
+    return tensor;
   }
 
   Result<bool> emit_products(Value query, Value key, Value value, BufferId made) {

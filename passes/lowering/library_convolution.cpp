@@ -42,10 +42,9 @@ class ConvolutionLowering {
     LATHE_TRY(const Place x, place_channels_last(input, phase_));
     LATHE_TRY(const Place w, place_channels_last(filter, filter_phase(filter)));
     LibraryEpilogue start;
-    start.known = {"bias", "relu", "residual"};
+    start.has_gelu = false;
     if (root_.operands.size() > 2 && root_.operands[2]) {
       LATHE_TRY(start.bias, place_bias(kernel_.resolve(root_.operands[2])));
-      start.ops = {"bias"};
     }
     const LibraryEpilogue epilogue =
         claim_epilogue(kernel_, node_, index_, vars_, index_[1], y[1], start);
@@ -136,7 +135,7 @@ class ConvolutionLowering {
   Result<std::optional<Strided>> place_bias(Value bias) {
     const std::vector<Expr> at = {index_[1]};
     std::optional<Strided> found = as_strided(kernel_, kernel_.element(bias, at), dtype_, vars_);
-    if (!found) {
+    if (!found || found->strides.back() != 1) {
       LATHE_TRY(const BufferId made, lowering_.materialize(bias));
       kernel_.read_from(bias, made);
       found = as_strided(kernel_, kernel_.element(bias, at), dtype_, vars_);
@@ -206,38 +205,28 @@ class ConvolutionLowering {
     return as_image(std::move(values), fallback);
   }
 
+  // `strides` in image order.
+  CallTensor image(BufferId buffer, int64_t offset, const std::vector<int64_t>& shape,
+                   std::vector<int64_t> strides) const {
+    const std::vector<int64_t> extents = as_image(shape, 1);
+    return {buffer, offset, extents, strides_of_image(extents, as_image(std::move(strides), 0))};
+  }
+
   void emit(const Place& x, const Place& w, const Strided& y, const LibraryEpilogue& epilogue) {
-    LibraryLaunch launch{"convolution", {x.buffer, w.buffer}, {}, epilogue.ops};
-    auto add = [&](const char* name, std::vector<int64_t> sizes) {
-      launch.sizes.push_back({name, std::move(sizes)});
-    };
-    auto add_strides = [&](const char* name, int64_t offset, const std::vector<int64_t>& shape,
-                           const std::vector<int64_t>& strides) {
-      std::vector<int64_t> sizes = strides_of_image(as_image(shape, 1), as_image(strides, 0));
-      sizes.insert(sizes.begin(), offset);
-      add(name, std::move(sizes));
-    };
     const std::vector<int64_t> out = root_.types[0].static_shape();
-    add("x", as_image(x.shape, 1));
-    add("w", as_image(w.shape, 1));
-    add("y", as_image(out, 1));
-    add_strides("x_strides", x.offset, x.shape, x.strides);
-    add_strides("w_strides", w.offset, w.shape, w.strides);
-    add_strides("y_strides", y.offset, out, in_image_order(y));
-    add("padding", window("padding", 0));
-    add("stride", window("stride", 1));
-    add("dilation", window("dilation", 1));
-    if (epilogue.bias) {
-      launch.buffers.push_back(epilogue.bias->buffer);
-      add("bias", {epilogue.bias->offset});
-    }
-    if (epilogue.residual) {
-      launch.buffers.push_back(epilogue.residual->buffer);
-      add_strides("residual_strides", epilogue.residual->offset, out,
-                  in_image_order(*epilogue.residual));
-    }
-    launch.buffers.push_back(y.buffer);
-    lowering_.emit_library(std::move(launch), describe(node_), phase_);
+    ConvolutionCall call;
+    call.x = image(x.buffer, x.offset, x.shape, x.strides);
+    call.w = image(w.buffer, w.offset, w.shape, w.strides);
+    call.y = image(y.buffer, y.offset, out, in_image_order(y));
+    call.padding = window("padding", 0);
+    call.stride = window("stride", 1);
+    call.dilation = window("dilation", 1);
+    if (epilogue.bias)
+      call.epilogue.bias = CallTensor{epilogue.bias->buffer, epilogue.bias->offset, {out[1]}, {1}};
+    if (const std::optional<Strided>& added = epilogue.residual)
+      call.epilogue.residual = image(added->buffer, added->offset, out, in_image_order(*added));
+    call.epilogue.activation = epilogue.activation;
+    lowering_.emit_library(std::move(call), describe(node_), phase_);
   }
 
   Lowering& lowering_;

@@ -60,12 +60,16 @@ class MatmulBatch {
   std::vector<BatchDim> dims_;
 };
 
-std::vector<int64_t> sizes_of(const Strided& operand, size_t index,
-                              const std::vector<BatchDim>& dims) {
-  std::vector<int64_t> sizes = {operand.offset};
-  for (const BatchDim& dim : dims) sizes.push_back(dim.strides[index]);
-  sizes.insert(sizes.end(), operand.strides.end() - 2, operand.strides.end());
-  return sizes;
+CallTensor operand_of(const Strided& operand, size_t index, const std::vector<BatchDim>& dims,
+                      int64_t rows, int64_t columns) {
+  CallTensor tensor{operand.buffer, operand.offset, {}, {}};
+  for (const BatchDim& dim : dims) {
+    tensor.shape.push_back(dim.extent);
+    tensor.strides.push_back(dim.strides[index]);
+  }
+  tensor.shape.insert(tensor.shape.end(), {rows, columns});
+  tensor.strides.insert(tensor.strides.end(), operand.strides.end() - 2, operand.strides.end());
+  return tensor;
 }
 
 class MatmulLowering {
@@ -211,23 +215,17 @@ void emit_matmul(Lowering& lowering, MatmulSpec spec, const LaunchInfo& info, Ph
   while (batch.join_rows(spec)) {
   }
   const std::vector<BatchDim>& dims = batch.dims();
-  std::vector<int64_t> extents;
-  for (const BatchDim& dim : dims) extents.push_back(dim.extent);
-  LibraryLaunch launch{"matmul", {spec.a.buffer, spec.b.buffer}, {}, spec.epilogue.ops};
-  launch.sizes = {{"m", {spec.m}}, {"n", {spec.n}}, {"k", {spec.k}}, {"batch", extents}};
-  launch.sizes.push_back({"a", sizes_of(spec.a, 0, dims)});
-  launch.sizes.push_back({"b", sizes_of(spec.b, 1, dims)});
-  launch.sizes.push_back({"d", sizes_of(spec.d, 2, dims)});
-  if (spec.epilogue.bias) {
-    launch.buffers.push_back(spec.epilogue.bias->buffer);
-    launch.sizes.push_back({"bias", {spec.epilogue.bias->offset}});
-  }
-  if (spec.epilogue.residual) {
-    launch.buffers.push_back(spec.epilogue.residual->buffer);
-    launch.sizes.push_back({"residual", sizes_of(*spec.epilogue.residual, 3, dims)});
-  }
-  launch.buffers.push_back(spec.d.buffer);
-  lowering.emit_library(std::move(launch), info, phase);
+  MatmulCall call;
+  call.a = operand_of(spec.a, 0, dims, spec.m, spec.k);
+  call.b = operand_of(spec.b, 1, dims, spec.k, spec.n);
+  call.d = operand_of(spec.d, 2, dims, spec.m, spec.n);
+  const LibraryEpilogue& epilogue = spec.epilogue;
+  if (epilogue.bias)
+    call.epilogue.bias = CallTensor{epilogue.bias->buffer, epilogue.bias->offset, {spec.n}, {1}};
+  if (epilogue.residual)
+    call.epilogue.residual = operand_of(*epilogue.residual, 3, dims, spec.m, spec.n);
+  call.epilogue.activation = epilogue.activation;
+  lowering.emit_library(std::move(call), info, phase);
 }
 
 Result<bool> lower_library_matmul(Lowering& lowering, Node& node, BufferId out, Phase phase) {

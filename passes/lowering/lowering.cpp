@@ -11,6 +11,7 @@
 #include "ir/support/diag_codes.h"
 #include "passes/lowering/kernel_context.h"
 #include "passes/lowering/library.h"
+#include "passes/lowering/unread.h"
 
 namespace lathe {
 namespace {
@@ -104,8 +105,9 @@ Result<Program> Lowering::run() {
     LATHE_DO(lower_node(*node, is_constant ? Phase::init : Phase::step));
   }
   LATHE_DO(copy_outputs());
-  settle_persistent();
   program_.buffers.assign(std::move_iterator(buffers_.begin()), std::move_iterator(buffers_.end()));
+  drop_unread(program_);
+  settle_persistent();
   return std::move(program_);
 }
 
@@ -331,13 +333,15 @@ Status Lowering::emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers,
   return Ok{};
 }
 
-void Lowering::emit_library(LibraryLaunch library, const LaunchInfo& info, Phase phase) {
+void Lowering::emit_library(LibraryCall call, const LaunchInfo& info, Phase phase) {
   Launch launch;
   launch.label = info.label;
   launch.origins = {info.origin};
   launch.flops = info.flops;
-  for (BufferId id : library.buffers) launch.bytes += buffer(id).num_bytes;
-  launch.kind = std::move(library);
+  for (const CallOperand& operand : operands(call))
+    launch.bytes +=
+        distinct_elements(*operand.tensor) * dtype_bytes(buffer(operand.tensor->buffer).type.dtype);
+  launch.kind = LibraryLaunch{std::move(call)};
   (phase == Phase::init ? program_.init : program_.steps).push_back(std::move(launch));
 }
 
@@ -377,8 +381,8 @@ void Lowering::settle_persistent() {
   for (const Launch& launch : program_.steps) {
     for (BufferId id : launch.buffers()) read_by_steps.insert(id);
   }
-  for (size_t i = 0; i < buffers_.size(); ++i) {
-    ProgramBuffer& buffer = buffers_[i];
+  for (size_t i = 0; i < program_.buffers.size(); ++i) {
+    ProgramBuffer& buffer = program_.buffers[i];
     if (buffer.kind == BufferKind::persistent &&
         read_by_steps.count(static_cast<BufferId>(i)) == 0) {
       buffer.kind = BufferKind::temporary;

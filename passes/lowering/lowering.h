@@ -58,7 +58,7 @@ class Lowering {
   Status emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers, const LaunchInfo& info,
                      Phase phase);
   // Appends what a library of the target runs.
-  void emit_library(LibraryLaunch launch, const LaunchInfo& info, Phase phase);
+  void emit_library(LibraryCall call, const LaunchInfo& info, Phase phase);
   // Appends the loop that writes element(index) to every element of `out`, which has the kernel's
   // type.
   using ElementFn = std::function<loop::Expr(std::span<const loop::Expr> index)>;

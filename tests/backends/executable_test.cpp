@@ -207,6 +207,7 @@ TEST_P(ExecutableTest, KernelsMayWorkInPlace) {
 
 TEST_P(ExecutableTest, StepsMayReadWeightsInPlace) {
   Program program = make_program();
+  program.init.clear();
   program.steps[0] = {KernelLaunch{0, {kX, kWeight, kPartial}}, "first"};
   auto executable = backend_->compile(program, options(1));
   ASSERT_TRUE(executable.ok()) << executable.error().message;
@@ -261,7 +262,9 @@ TEST_P(ExecutableTest, MissingWeightsAreErrors) {
 
 TEST_P(ExecutableTest, OtherLaunchesAreUnavailable) {
   Program program = make_program();
-  program.steps.push_back({LibraryLaunch{"matmul", {kX, kOut}, {}, {}}, "mm"});
+  const CallTensor row{kX, 0, {1, 4}, {4, 1}}, column{kX, 0, {4, 1}, {1, 4}};
+  program.steps.push_back(
+      {LibraryLaunch{MatmulCall{row, column, {kOut, 0, {1, 1}, {1, 1}}, {}}}, "mm"});
   auto executable = backend_->compile(program, options(1));
   ASSERT_FALSE(executable.ok());
   EXPECT_EQ(executable.error().code, "unavailable");
@@ -303,6 +306,10 @@ TEST(ProgramVerify, FindsWrongPrograms) {
   expect_error([&](Program& p) { kernel(p.steps[0]).buffers[0] = kHidden; },
                "before it is written");
   expect_error([&](Program& p) { p.steps.pop_back(); }, "is never written");
+  expect_error([&](Program& p) { p.outputs.erase(p.outputs.begin() + 1); },
+               "nobody reads what launch 3 'copy' of steps writes");
+  expect_error([&](Program& p) { kernel(p.steps[0]).buffers[1] = kConstant; },
+               "nobody reads what launch 0 'pack' of init writes");
   expect_error([&](Program& p) { p.outputs[0] = kPartial; }, "outlives");
   Program empty = make_program();
   empty.buffers.push_back(

@@ -1,6 +1,7 @@
 // Every example of every op row, compiled for each target and run, against the interpreter.
 #include <gtest/gtest.h>
 
+#include "backends/interp/backend.h"
 #include "backends/wasm/node/backend.h"
 #include "frontend/driver/backends.h"
 #include "frontend/driver/build.h"
@@ -15,7 +16,9 @@ struct Machine {
   const char* target;
   const char* isa;
 };
-constexpr Machine kMachines[] = {{"cpu", ""}, {"wasm", "relaxed"}, {"wasm", "simd128"}};
+// What is lowered for a GPU runs in the interpreter.
+constexpr Machine kMachines[] = {
+    {"cpu", ""}, {"wasm", "relaxed"}, {"wasm", "simd128"}, {"interpreter", "sm_90"}};
 
 bool is_here(const Machine& machine) {
   return std::string_view(machine.target) != "wasm" || check_wasm(machine.isa).ok();
@@ -24,7 +27,9 @@ bool is_here(const Machine& machine) {
 Backend* backend_for(const Machine& machine) {
   static std::map<std::string, std::unique_ptr<Backend>> made;
   auto [entry, is_new] = made.try_emplace(std::string(machine.target) + machine.isa);
-  if (is_new) {
+  if (is_new && std::string_view(machine.target) == "interpreter") {
+    entry->second = make_interpreter(*find_target(machine.isa));
+  } else if (is_new) {
     auto backend = make_backend(machine.target, machine.isa);
     EXPECT_TRUE(backend.ok()) << backend.error().message;
     if (backend.ok()) entry->second = *std::move(backend);
@@ -62,7 +67,7 @@ TEST_P(OpExample, AgreesWithTheInterpreterOnEveryTarget) {
     EXPECT_TRUE(agreement.passed) << agreement.why << "\n" << print(model.module);
     ++num_run;
   }
-  EXPECT_GE(num_run, 2);
+  EXPECT_GE(num_run, 3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, OpExample, testing::ValuesIn(lowerable_examples()),

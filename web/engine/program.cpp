@@ -18,8 +18,8 @@ struct LaunchWriter {
   }
   void operator()(const LibraryLaunch& launch) const {
     json["kind"] = "library";
-    json["routine"] = launch.routine;
-    json["epilogue"] = launch.epilogue;
+    json["routine"] = routine_name(launch.call);
+    json["call"] = print(launch.call, [](BufferId id) { return fmt::format("%{}", id); });
   }
   void operator()(const CopyLaunch&) const { json["kind"] = "copy"; }
   void operator()(const ShapeLaunch& launch) const {

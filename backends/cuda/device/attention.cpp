@@ -16,21 +16,22 @@ using Sizes = std::vector<int64_t>;
 
 class Attention {
  public:
-  Attention(CudnnGraph& graph, const Program& program, const LibraryLaunch& launch)
-      : graph_(graph),
-        launch_(launch),
-        dtype_(program.buffers[static_cast<size_t>(launch.buffers.back())].type.dtype) {}
+  Attention(CudnnGraph& graph, const Program& program, const AttentionCall& call)
+      : graph_(graph), call_(call), dtype_(dtype_of(program, call.o)) {}
 
   Status describe() {
-    const Sizes q = launch_sizes(launch_, "q"), k = launch_sizes(launch_, "k");
-    LATHE_CHECK(q.size() == kRank && k.size() == kRank, "attention without sizes");
+    const Sizes &q = call_.q.shape, &k = call_.k.shape;
     dims_ = {q[0], q[1], q[2], k[2]};
     row_dims_ = {q[0], q[1], q[2], 1};
-    const CudnnDescriptor query = operand("q", 0, false), key = operand("k", 1, true);
+    const CudnnDescriptor query = graph_.memory(call_.q, dtype_, 0);
+    CallTensor transposed = call_.k;
+    std::swap(transposed.shape[2], transposed.shape[3]);
+    std::swap(transposed.strides[2], transposed.strides[3]);
+    const CudnnDescriptor key = graph_.memory(transposed, dtype_, 1);
     CudnnDescriptor scores = value();
     add_product(query, key, scores);
-    scores = with(kCudnnMul, scores, graph_.constant(static_cast<float>(launch_.scale), kRank));
-    if (!launch_sizes(launch_, "is_causal").empty()) scores = masked(scores);
+    scores = with(kCudnnMul, scores, graph_.constant(static_cast<float>(call_.scale), kRank));
+    if (call_.is_causal) scores = masked(scores);
     const CudnnDescriptor most = reduced(kCudnnReduceMax, scores);
     const CudnnDescriptor exponential = with(kCudnnExp, with(kCudnnSub, scores, most), nullptr);
     const CudnnDescriptor sum = reduced(kCudnnReduceAdd, exponential);
@@ -40,23 +41,12 @@ class Attention {
     graph_.add_pointwise(kCudnnAdd, most, logarithm, nullptr, whole);
     const CudnnDescriptor weights = value(cudnn_dtype(dtype_));
     graph_.add_pointwise(kCudnnDiv, exponential, sum, nullptr, weights);
-    add_product(weights, operand("v", 2, false), operand("o", 3, false));
+    add_product(weights, graph_.memory(call_.v, dtype_, 2), graph_.memory(call_.o, dtype_, 3));
     return Ok{};
   }
 
  private:
   static constexpr size_t kRank = 4;  // batch, heads, rows, columns
-
-  CudnnDescriptor operand(const std::string& name, size_t position, bool is_transposed) {
-    Sizes dims = launch_sizes(launch_, name), strides = launch_sizes(launch_, name + "_strides");
-    CudnnGraph::Port port{position, strides.empty() ? 0 : strides.front() * dtype_bytes(dtype_)};
-    if (!strides.empty()) strides.erase(strides.begin());
-    if (is_transposed) {
-      std::swap(dims[2], dims[3]);
-      std::swap(strides[2], strides[3]);
-    }
-    return graph_.memory(cudnn_dtype(dtype_), dims, strides, port);
-  }
 
   static Sizes packed(const Sizes& dims) {
     return {dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1};
@@ -112,18 +102,17 @@ class Attention {
   }
 
   CudnnGraph& graph_;
-  const LibraryLaunch& launch_;
+  const AttentionCall& call_;
   DType dtype_;
   Sizes dims_, row_dims_;  // of the scores, and of what is one for each query
 };
 
 }  // namespace
 
-Result<LibraryRun> plan_attention(const Program& program, const LibraryLaunch& launch,
+Result<LibraryRun> plan_attention(const Program& program, const AttentionCall& call,
                                   std::shared_ptr<Workspace> workspace) {
-  return plan_graph("attend", std::move(workspace), [&](CudnnGraph& graph) {
-    return Attention(graph, program, launch).describe();
-  });
+  return plan_graph("attend", std::move(workspace),
+                    [&](CudnnGraph& graph) { return Attention(graph, program, call).describe(); });
 }
 
 }  // namespace lathe::cuda

@@ -14,52 +14,46 @@ using Type = CudnnType;
 
 class Convolution {
  public:
-  Convolution(CudnnGraph& graph, const Program& program, const LibraryLaunch& launch)
-      : graph_(graph),
-        launch_(launch),
-        dtype_(program.buffers[static_cast<size_t>(launch.buffers.back())].type.dtype) {}
+  Convolution(CudnnGraph& graph, const Program& program, const ConvolutionCall& call)
+      : graph_(graph), call_(call), dtype_(dtype_of(program, call.y)) {}
 
   Status describe() {
-    y_dims_ = launch_sizes(launch_, "y");
-    LATHE_CHECK(y_dims_.size() == 4, "a convolution without sizes");
-    const CudnnDescriptor x = operand("x", launch_sizes(launch_, "x"), 0);
-    const CudnnDescriptor w = operand("w", launch_sizes(launch_, "w"), 1);
-    size_t next = 2;
-    const std::vector<int64_t> bias_place = launch_sizes(launch_, "bias");
-    const size_t bias_position = bias_place.empty() ? 0 : next++;
-    CudnnDescriptor now = sum_after(0);
+    const CudnnDescriptor x = graph_.memory(call_.x, dtype_, 0);
+    const CudnnDescriptor w = graph_.memory(call_.w, dtype_, 1);
+    const CallEpilogue& epilogue = call_.epilogue;
+    const bool has_relu = epilogue.activation == Activation::relu;
+    const size_t bias_position = 2, residual_position = epilogue.bias ? 3 : 2;
+    result_position_ = residual_position + (epilogue.residual ? 1 : 0);
+    num_left_ = (epilogue.bias ? 1 : 0) + (epilogue.residual ? 1 : 0) + (has_relu ? 1 : 0);
+    const CudnnDescriptor sum = next_sum();
     graph_.add(Kind::convolution_forward, {{Attribute::forward_x, x},
                                            {Attribute::forward_w, w},
-                                           {Attribute::forward_y, now},
+                                           {Attribute::forward_y, sum},
                                            {Attribute::forward_convolution, window()}});
-    for (size_t i = 0; i < launch_.epilogue.size(); ++i) {
-      const std::string& op = launch_.epilogue[i];
-      const int64_t channels = y_dims_[1];
-      CudnnDescriptor other = nullptr;
-      if (op == "bias")
-        other = graph_.memory(cudnn_dtype(dtype_), {1, channels, 1, 1},
-                              {channels, 1, channels, channels},
-                              {bias_position, bias_place.front() * dtype_bytes(dtype_)});
-      if (op == "residual") other = operand("residual", y_dims_, next);
-      CudnnDescriptor after = sum_after(i + 1);
-      graph_.add_pointwise(op == "relu" ? kCudnnRelu : kCudnnAdd, now, other, nullptr, after);
-      now = after;
+    now_ = sum;
+    if (epilogue.bias) {
+      const int64_t channels = call_.y.shape[1];
+      then(kCudnnAdd, graph_.memory(cudnn_dtype(dtype_), {1, channels, 1, 1},
+                                    {channels, 1, channels, channels},
+                                    {bias_position, epilogue.bias->offset * dtype_bytes(dtype_)}));
     }
+    if (epilogue.residual)
+      then(kCudnnAdd, graph_.memory(*epilogue.residual, dtype_, residual_position));
+    if (has_relu) then(kCudnnRelu, nullptr);
     return Ok{};
   }
 
  private:
-  CudnnDescriptor operand(const std::string& name, const std::vector<int64_t>& dims,
-                          size_t position) {
-    return graph_.memory(launch_, name, dtype_, dims, position);
+  void then(int mode, CudnnDescriptor other) {
+    const CudnnDescriptor after = next_sum();
+    graph_.add_pointwise(mode, now_, other, nullptr, after);
+    now_ = after;
   }
 
-  // The value after `done` operations of the epilogue; the last one is the result.
-  CudnnDescriptor sum_after(size_t done) {
-    if (done == launch_.epilogue.size()) return operand("y", y_dims_, launch_.buffers.size() - 1);
-    std::vector<int64_t> strides = launch_sizes(launch_, "y_strides");
-    if (!strides.empty()) strides.erase(strides.begin());
-    return graph_.value(y_dims_, strides);
+  // A value between operations; the last one is the result.
+  CudnnDescriptor next_sum() {
+    if (num_left_-- == 0) return graph_.memory(call_.y, dtype_, result_position_);
+    return graph_.value(call_.y.shape, call_.y.strides);
   }
 
   CudnnDescriptor window() {
@@ -68,29 +62,31 @@ class Convolution {
     parts.set_int(made, Attribute::convolution_precision, Type::dtype, kCudnnFloat);
     parts.set_int(made, Attribute::convolution_mode, Type::convolution_mode,
                   kCudnnCrossCorrelation);
-    const std::vector<int64_t> padding = launch_sizes(launch_, "padding");
+    const std::vector<int64_t>& padding = call_.padding;
     const int64_t dims = static_cast<int64_t>(padding.size());
     parts.set(made, Attribute::convolution_dims, Type::int64, 1, &dims);
     parts.set_sizes(made, Attribute::convolution_pre_paddings, padding);
     parts.set_sizes(made, Attribute::convolution_post_paddings, padding);
-    parts.set_sizes(made, Attribute::convolution_strides, launch_sizes(launch_, "stride"));
-    parts.set_sizes(made, Attribute::convolution_dilations, launch_sizes(launch_, "dilation"));
+    parts.set_sizes(made, Attribute::convolution_strides, call_.stride);
+    parts.set_sizes(made, Attribute::convolution_dilations, call_.dilation);
     parts.finalize(made);
     return made;
   }
 
   CudnnGraph& graph_;
-  const LibraryLaunch& launch_;
+  const ConvolutionCall& call_;
   DType dtype_;
-  std::vector<int64_t> y_dims_;
+  CudnnDescriptor now_ = nullptr;  // the sum so far
+  size_t result_position_ = 0;     // among the operands
+  int num_left_ = 0;               // operations of the epilogue
 };
 
 }  // namespace
 
-Result<LibraryRun> plan_convolution(const Program& program, const LibraryLaunch& launch,
+Result<LibraryRun> plan_convolution(const Program& program, const ConvolutionCall& call,
                                     std::shared_ptr<Workspace> workspace) {
   return plan_graph("convolve", std::move(workspace), [&](CudnnGraph& graph) {
-    return Convolution(graph, program, launch).describe();
+    return Convolution(graph, program, call).describe();
   });
 }
 

@@ -131,12 +131,9 @@ CudnnDescriptor CudnnGraph::memory(int dtype, const std::vector<int64_t>& dims,
   return tensor(dtype, dims, strides, next_id_++, false, false);
 }
 
-CudnnDescriptor CudnnGraph::memory(const LibraryLaunch& launch, const std::string& name,
-                                   DType dtype, const std::vector<int64_t>& dims, size_t position) {
-  std::vector<int64_t> strides = launch_sizes(launch, name + "_strides");
-  Port port{position, strides.empty() ? 0 : strides.front() * dtype_bytes(dtype)};
-  if (!strides.empty()) strides.erase(strides.begin());
-  return memory(cudnn_dtype(dtype), dims, strides, port);
+CudnnDescriptor CudnnGraph::memory(const CallTensor& operand, DType dtype, size_t position) {
+  return memory(cudnn_dtype(dtype), operand.shape, operand.strides,
+                {position, operand.offset * dtype_bytes(dtype)});
 }
 
 CudnnDescriptor CudnnGraph::value(const std::vector<int64_t>& dims,

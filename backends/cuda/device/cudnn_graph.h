@@ -72,14 +72,13 @@ class CudnnGraph {
 
   // Memory of a launch's buffer that the graph reads or writes.
   struct Port {
-    size_t position;  // in the launch's buffers
+    size_t position;  // among the call's operands
     int64_t offset_bytes;
   };
   CudnnDescriptor memory(int dtype, const std::vector<int64_t>& dims,
                          const std::vector<int64_t>& strides, Port port);
-  // Of the launch's sizes "<name>_strides": the offset in elements, then the strides.
-  CudnnDescriptor memory(const LibraryLaunch& launch, const std::string& name, DType dtype,
-                         const std::vector<int64_t>& dims, size_t position);
+  // The memory of an operand, which lies at this position among the call's.
+  CudnnDescriptor memory(const CallTensor& operand, DType dtype, size_t position);
   // A value between operations, of the sums' precision unless told.
   CudnnDescriptor value(const std::vector<int64_t>& dims, const std::vector<int64_t>& strides,
                         int dtype = kCudnnFloat);

@@ -112,7 +112,7 @@ Result<CudaExecutable::Step> CudaExecutable::make_step(const Program& program,
         device_.api().function(&step.function, module_, source.symbols[index].c_str()),
         "finding kernel '" + source.symbols[index] + "'"));
   } else if (auto* library = std::get_if<LibraryLaunch>(&launch.kind)) {
-    step.library = plans.of(*library);
+    step.library = plans.of(library->call);
   } else if (auto* copy = std::get_if<CopyLaunch>(&launch.kind)) {
     step.copy_bytes =
         static_cast<size_t>(program.buffers[static_cast<size_t>(copy->source)].num_bytes);
@@ -134,7 +134,7 @@ void CudaExecutable::fence_library(const Program& program) {
   bool follows_cudnn = false;
   for (size_t i = 0; i < steps_.size(); ++i) {
     auto* library = std::get_if<LibraryLaunch>(&program.steps[i].kind);
-    const bool waits_early = library && is_cudnn(*library);
+    const bool waits_early = library && is_cudnn(library->call);
     const std::vector<BufferId>& buffers = steps_[i].buffers;
     if (waits_early && follows_cudnn)
       for (size_t b = 0; b + 1 < buffers.size(); ++b) {
@@ -142,17 +142,8 @@ void CudaExecutable::fence_library(const Program& program) {
         if (made_at != SIZE_MAX && made_at + 1 != i) steps_[i].is_fenced = true;
       }
     follows_cudnn = waits_early;
-    if (auto* kernel = std::get_if<KernelLaunch>(&program.steps[i].kind)) {
-      size_t next = 0;
-      const loop::Kernel& source = program.kernels[static_cast<size_t>(kernel->kernel)];
-      for (const loop::Buffer& buffer : source.buffers) {
-        if (buffer.space != loop::Space::global) continue;
-        if (buffer.is_written) writer[static_cast<size_t>(buffers[next])] = i;
-        ++next;
-      }
-    } else if (!buffers.empty()) {
-      writer[static_cast<size_t>(buffers.back())] = i;
-    }
+    for (const BufferUse& use : uses(program, program.steps[i]))
+      if (use.is_written) writer[static_cast<size_t>(use.id)] = i;
   }
 }
 

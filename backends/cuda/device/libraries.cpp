@@ -1,30 +1,30 @@
 // Which library runs which routine.
 #include "backends/cuda/device/libraries.h"
 
-#include <fmt/format.h>
-
-#include "ir/support/diag_codes.h"
-
 namespace lathe::cuda {
 
-Result<LibraryRun> plan_library(const Program& program, const LibraryLaunch& launch,
+Result<LibraryRun> plan_library(const Program& program, const LibraryCall& call,
                                 std::shared_ptr<Workspace> workspace) {
-  if (launch.routine == "matmul") return plan_matmul(program, launch, std::move(workspace));
-  if (launch.routine == "convolution")
-    return plan_convolution(program, launch, std::move(workspace));
-  if (launch.routine == "attention") return plan_attention(program, launch, std::move(workspace));
-  return Diag{code::kUnavailable, Loc::unknown(),
-              fmt::format("no library of the cuda target runs '{}'", launch.routine)};
+  struct Planner {
+    const Program& program;
+    std::shared_ptr<Workspace> workspace;
+    Result<LibraryRun> operator()(const MatmulCall& call) const {
+      return plan_matmul(program, call, workspace);
+    }
+    Result<LibraryRun> operator()(const ConvolutionCall& call) const {
+      return plan_convolution(program, call, workspace);
+    }
+    Result<LibraryRun> operator()(const AttentionCall& call) const {
+      return plan_attention(program, call, workspace);
+    }
+  };
+  return std::visit(Planner{program, std::move(workspace)}, call);
 }
 
-bool is_cudnn(const LibraryLaunch& launch) {
-  return launch.routine == "convolution" || launch.routine == "attention";
-}
+bool is_cudnn(const LibraryCall& call) { return !std::holds_alternative<MatmulCall>(call); }
 
-std::vector<int64_t> launch_sizes(const LibraryLaunch& launch, const std::string& name) {
-  for (const auto& [key, values] : launch.sizes)
-    if (key == name) return values;
-  return {};
+DType dtype_of(const Program& program, const CallTensor& tensor) {
+  return program.buffers[static_cast<size_t>(tensor.buffer)].type.dtype;
 }
 
 }  // namespace lathe::cuda

@@ -13,7 +13,7 @@
 
 namespace lathe::cuda {
 
-// Puts a library's work for one launch into the stream; buffers as the launch lists them.
+// Puts a library's work for one launch into the stream; buffers in the order of operands(call).
 using LibraryRun = std::function<Status(CUstream stream, std::span<const CUdeviceptr> buffers)>;
 
 // Memory that the library calls of one program use one after the other. Reserved while they are
@@ -38,20 +38,20 @@ class Workspace {
 };
 
 // Plans are made here, once: heuristics are asked and memory is reserved.
-Result<LibraryRun> plan_library(const Program& program, const LibraryLaunch& launch,
+Result<LibraryRun> plan_library(const Program& program, const LibraryCall& call,
                                 std::shared_ptr<Workspace> workspace);
 
-bool is_cudnn(const LibraryLaunch& launch);  // otherwise cuBLASLt's
+bool is_cudnn(const LibraryCall& call);  // otherwise cuBLASLt's
 
 // One routine each.
-Result<LibraryRun> plan_matmul(const Program& program, const LibraryLaunch& launch,
+Result<LibraryRun> plan_matmul(const Program& program, const MatmulCall& call,
                                std::shared_ptr<Workspace> workspace);
-Result<LibraryRun> plan_convolution(const Program& program, const LibraryLaunch& launch,
+Result<LibraryRun> plan_convolution(const Program& program, const ConvolutionCall& call,
                                     std::shared_ptr<Workspace> workspace);
-Result<LibraryRun> plan_attention(const Program& program, const LibraryLaunch& launch,
+Result<LibraryRun> plan_attention(const Program& program, const AttentionCall& call,
                                   std::shared_ptr<Workspace> workspace);
 
-// The sizes of that name; empty when the launch has none.
-std::vector<int64_t> launch_sizes(const LibraryLaunch& launch, const std::string& name);
+// The dtype of the operand's buffer.
+DType dtype_of(const Program& program, const CallTensor& tensor);
 
 }  // namespace lathe::cuda

@@ -1,8 +1,6 @@
 // Planning on threads.
 #include "backends/cuda/device/library_plans.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "ir/support/diag_codes.h"
@@ -19,10 +17,10 @@ LibraryPlans::LibraryPlans(const Program& program, const Device& device,
     : program_(program), device_(device), workspace_(std::move(workspace)) {
   add(program.init);
   add(program.steps);
-  made_.assign(launches_.size(),
+  made_.assign(calls_.size(),
                Diag{code::kInternal, Loc::unknown(), "a library launch without a plan"});
   const size_t machine = std::max(1u, std::thread::hardware_concurrency());
-  const size_t count = std::min({launches_.size(), machine, kMostThreads});
+  const size_t count = std::min({calls_.size(), machine, kMostThreads});
   for (size_t i = 0; i < count; ++i) threads_.emplace_back([this] { work(); });
 }
 
@@ -33,23 +31,20 @@ LibraryPlans::~LibraryPlans() {
 void LibraryPlans::add(const std::vector<Launch>& launches) {
   for (const Launch& launch : launches)
     if (auto* library = std::get_if<LibraryLaunch>(&launch.kind))
-      if (plans_.emplace(key_of(*library), launches_.size()).second) launches_.push_back(library);
+      if (plans_.emplace(key_of(library->call), calls_.size()).second)
+        calls_.push_back(&library->call);
 }
 
-std::string LibraryPlans::key_of(const LibraryLaunch& launch) const {
-  std::string key =
-      fmt::format("{} {} {}", launch.routine, launch.scale, fmt::join(launch.epilogue, ","));
-  for (const auto& [name, values] : launch.sizes)
-    key += fmt::format(" {}={}", name, fmt::join(values, ","));
-  for (BufferId id : launch.buffers)
-    key += fmt::format(" {}", dtype_name(program_.buffers[static_cast<size_t>(id)].type.dtype));
-  return key;
+std::string LibraryPlans::key_of(const LibraryCall& call) const {
+  return print(call, [this](BufferId id) {
+    return std::string(dtype_name(program_.buffers[static_cast<size_t>(id)].type.dtype));
+  });
 }
 
 void LibraryPlans::work() {
   const Status bound = device_.use();  // contexts are bound to threads
-  for (size_t i = next_++; i < launches_.size(); i = next_++)
-    made_[i] = bound.ok() ? plan_library(program_, *launches_[i], workspace_) : bound.error();
+  for (size_t i = next_++; i < calls_.size(); i = next_++)
+    made_[i] = bound.ok() ? plan_library(program_, *calls_[i], workspace_) : bound.error();
 }
 
 Status LibraryPlans::finish() {
@@ -59,8 +54,8 @@ Status LibraryPlans::finish() {
   return Ok{};
 }
 
-const LibraryRun& LibraryPlans::of(const LibraryLaunch& launch) const {
-  return *made_[plans_.at(key_of(launch))];
+const LibraryRun& LibraryPlans::of(const LibraryCall& call) const {
+  return *made_[plans_.at(key_of(call))];
 }
 
 }  // namespace lathe::cuda

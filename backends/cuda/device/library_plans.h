@@ -23,17 +23,17 @@ class LibraryPlans {
   // Waits for all; the first launch's error when any cannot be planned.
   Status finish();
   // After finish().
-  const LibraryRun& of(const LibraryLaunch& launch) const;
+  const LibraryRun& of(const LibraryCall& call) const;
 
  private:
   void add(const std::vector<Launch>& launches);
-  std::string key_of(const LibraryLaunch& launch) const;
+  std::string key_of(const LibraryCall& call) const;
   void work();
 
   const Program& program_;
   const Device& device_;
   std::shared_ptr<Workspace> workspace_;
-  std::vector<const LibraryLaunch*> launches_;     // one for each plan
+  std::vector<const LibraryCall*> calls_;          // one for each plan
   std::unordered_map<std::string, size_t> plans_;  // by what sets them apart
   std::vector<Result<LibraryRun>> made_;
   std::atomic<size_t> next_ = 0;

@@ -107,18 +107,24 @@ Result<int> cublas_dtype(DType dtype) {
   }
 }
 
-// An operand of the launch: element (batch, row, column) lies at offset + batch strides + row *
+// An operand of the call: element (batch, row, column) lies at offset + batch strides + row *
 // row_stride + column * column_stride.
 struct Operand {
-  size_t position = 0;  // in the launch's buffers
+  size_t position = 0;  // among the call's operands
   DType dtype = DType::f32;
   int64_t offset = 0, row_stride = 0, column_stride = 0;
   std::vector<int64_t> batch;
 };
 
-int64_t one_size(const LibraryLaunch& launch, const std::string& name) {
-  const std::vector<int64_t> values = launch_sizes(launch, name);
-  return values.empty() ? 0 : values.front();
+Operand make_operand(const Program& program, const CallTensor& tensor, size_t position) {
+  Operand result;
+  result.position = position;
+  result.dtype = dtype_of(program, tensor);
+  result.offset = tensor.offset;
+  result.batch.assign(tensor.strides.begin(), tensor.strides.end() - 2);
+  result.row_stride = tensor.strides[tensor.strides.size() - 2];
+  result.column_stride = tensor.strides.back();
+  return result;
 }
 
 // A batch of one dim is the library's. Of several, it is a table of pointers when nothing follows
@@ -134,13 +140,11 @@ class Matmul {
   }
   Matmul(const Matmul&) = delete;
 
-  Status plan(const Program& program, const LibraryLaunch& launch);
+  Status plan(const Program& program, const MatmulCall& call);
   Status run(CUstream stream, std::span<const CUdeviceptr> buffers, const Workspace& workspace);
 
  private:
-  Result<Operand> operand(const Program& program, const LibraryLaunch& launch,
-                          const std::string& name, size_t position);
-  Status make_desc(const LibraryLaunch& launch, bool swaps_left, bool swaps_right);
+  Status make_desc(Activation activation, bool swaps_left, bool swaps_right);
   // The transpose of rows x columns; `is_transposed`: its rows lie side by side, not its columns.
   Status make_layout(MatrixLayout& layout, const Operand& from, int64_t rows, int64_t columns,
                      bool& is_transposed);
@@ -168,21 +172,6 @@ class Matmul {
   std::map<std::array<CUdeviceptr, 3>, DeviceMemory> tables_;
 };
 
-Result<Operand> Matmul::operand(const Program& program, const LibraryLaunch& launch,
-                                const std::string& name, size_t position) {
-  const std::vector<int64_t> sizes = launch_sizes(launch, name);
-  LATHE_CHECK(sizes.size() == extents_.size() + 3 && position < launch.buffers.size(),
-              "a product without operand " + name);
-  Operand result;
-  result.position = position;
-  result.dtype = program.buffers[static_cast<size_t>(launch.buffers[position])].type.dtype;
-  result.offset = sizes.front();
-  result.batch.assign(sizes.begin() + 1, sizes.end() - 2);
-  result.row_stride = sizes[sizes.size() - 2];
-  result.column_stride = sizes.back();
-  return result;
-}
-
 Status Matmul::make_layout(MatrixLayout& layout, const Operand& from, int64_t rows, int64_t columns,
                            bool& is_transposed) {
   LATHE_TRY(int dtype, cublas_dtype(from.dtype));
@@ -205,7 +194,7 @@ Status Matmul::make_layout(MatrixLayout& layout, const Operand& from, int64_t ro
                "describe a batch");
 }
 
-Status Matmul::make_desc(const LibraryLaunch& launch, bool swaps_left, bool swaps_right) {
+Status Matmul::make_desc(Activation activation, bool swaps_left, bool swaps_right) {
   const bool is_double = dtype_ == DType::f64;
   const CublasLtApi& api = library_.api;
   LATHE_DO(check(api.create_desc(&desc_, is_double ? kCompute64F : kCompute32F,
@@ -216,11 +205,9 @@ Status Matmul::make_desc(const LibraryLaunch& launch, bool swaps_left, bool swap
   LATHE_DO(check(api.set_desc(desc_, kDescTransA, &left, sizeof left), "describe a product"));
   LATHE_DO(check(api.set_desc(desc_, kDescTransB, &right, sizeof right), "describe a product"));
   uint32_t epilogue = 0;
-  for (const std::string& op : launch.epilogue) {
-    if (op == "bias") epilogue |= kBias;
-    if (op == "relu") epilogue |= kRelu;
-    if (op == "gelu_tanh") epilogue |= kGelu;
-  }
+  if (has_bias_) epilogue |= kBias;
+  if (activation == Activation::relu) epilogue |= kRelu;
+  if (activation == Activation::gelu_tanh) epilogue |= kGelu;
   if (epilogue == 0) epilogue = kPlain;
   return check(api.set_desc(desc_, kDescEpilogue, &epilogue, sizeof epilogue),
                "describe an epilogue");
@@ -263,26 +250,23 @@ Status Matmul::choose() {
   return status;
 }
 
-Status Matmul::plan(const Program& program, const LibraryLaunch& launch) {
-  const int64_t m = one_size(launch, "m"), n = one_size(launch, "n"), k = one_size(launch, "k");
-  LATHE_CHECK(m > 0 && n > 0 && k > 0, "a product without sizes");
-  m_ = m;
-  n_ = n;
-  k_ = k;
-  extents_ = launch_sizes(launch, "batch");
+Status Matmul::plan(const Program& program, const MatmulCall& call) {
+  m_ = call.d.shape[call.d.shape.size() - 2];
+  n_ = call.d.shape.back();
+  k_ = call.a.shape.back();
+  const int64_t m = m_, n = n_, k = k_;
+  extents_.assign(call.d.shape.begin(), call.d.shape.end() - 2);
   size_t position = 2;
-  has_bias_ = !launch_sizes(launch, "bias").empty();
-  has_residual_ = !launch_sizes(launch, "residual").empty();
-  LATHE_TRY(left_, operand(program, launch, "a", 0));
-  LATHE_TRY(right_, operand(program, launch, "b", 1));
+  has_bias_ = call.epilogue.bias.has_value();
+  has_residual_ = call.epilogue.residual.has_value();
+  left_ = make_operand(program, call.a, 0);
+  right_ = make_operand(program, call.b, 1);
   if (has_bias_) {
     bias_position_ = position++;
-    bias_offset_ = one_size(launch, "bias");
+    bias_offset_ = call.epilogue.bias->offset;
   }
-  if (has_residual_) {
-    LATHE_TRY(residual_, operand(program, launch, "residual", position++));
-  }
-  LATHE_TRY(result_, operand(program, launch, "d", position));
+  if (has_residual_) residual_ = make_operand(program, *call.epilogue.residual, position++);
+  result_ = make_operand(program, call.d, position);
   dtype_ = result_.dtype;
   bool swaps_a = false, swaps_b = false, swaps_c = false, swaps_d = false;
   // The library's A is our B, and the other way round.
@@ -293,11 +277,13 @@ Status Matmul::plan(const Program& program, const LibraryLaunch& launch) {
   LATHE_CHECK(!swaps_c && !swaps_d, "a product whose result is column-major");
   swaps_left_ = swaps_a;
   swaps_right_ = swaps_b;
-  if (extents_.size() > 1 && launch.epilogue.empty()) {
+  const bool is_plain =
+      !has_bias_ && !has_residual_ && call.epilogue.activation == Activation::none;
+  if (extents_.size() > 1 && is_plain) {
     LATHE_TRY(table_library_, open_cublas());
     return Ok{};
   }
-  LATHE_DO(make_desc(launch, swaps_a, swaps_b));
+  LATHE_DO(make_desc(call.epilogue.activation, swaps_a, swaps_b));
   return choose();
 }
 
@@ -394,11 +380,11 @@ Status Matmul::run(CUstream stream, std::span<const CUdeviceptr> buffers,
 
 }  // namespace
 
-Result<LibraryRun> plan_matmul(const Program& program, const LibraryLaunch& launch,
+Result<LibraryRun> plan_matmul(const Program& program, const MatmulCall& call,
                                std::shared_ptr<Workspace> workspace) {
   LATHE_TRY(const CublasLt* library, open_cublas_lt());
   auto matmul = std::make_shared<Matmul>(*library);
-  LATHE_DO(matmul->plan(program, launch));
+  LATHE_DO(matmul->plan(program, call));
   workspace->reserve(kWorkspaceBytes);
   return LibraryRun([matmul, workspace](CUstream stream, std::span<const CUdeviceptr> buffers) {
     return matmul->run(stream, buffers, *workspace);

@@ -1,0 +1,233 @@
+// Products, convolutions and attention, element by element: see library_call.h.
+#include "backends/interp/library_call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "ir/loop/tape.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+namespace {
+
+constexpr int64_t kMostWork = int64_t{1} << 34;
+
+// An operand's memory. Positions count elements from the operand's offset.
+class Elements {
+ public:
+  Elements(const CallTensor& tensor, DType dtype, std::byte* bytes)
+      : tensor_(&tensor), dtype_(dtype), bytes_(bytes + tensor.offset * dtype_bytes(dtype)) {}
+
+  double get(int64_t position) const {
+    return loop::read_scalar(dtype_, bytes_ + position * dtype_bytes(dtype_)).f;
+  }
+  void set(int64_t position, double value) const {
+    loop::write_scalar(dtype_, loop::float_scalar(round_to(dtype_, value)),
+                       bytes_ + position * dtype_bytes(dtype_));
+  }
+  int64_t stride(size_t dim) const { return tensor_->strides[dim]; }
+  DType dtype() const { return dtype_; }
+  // Of the first `index.size()` dims.
+  int64_t position(std::span<const int64_t> index) const {
+    int64_t sum = 0;
+    for (size_t d = 0; d < index.size(); ++d) sum += index[d] * tensor_->strides[d];
+    return sum;
+  }
+
+ private:
+  const CallTensor* tensor_;
+  DType dtype_;
+  std::byte* bytes_;
+};
+
+// Calls visit(index) for every index of the extents, the last dim fastest.
+template <class Visit>
+void for_each_index(const std::vector<int64_t>& extents, Visit visit) {
+  std::vector<int64_t> index(extents.size());
+  for (size_t d = 0; d < extents.size();) {
+    visit(std::span<const int64_t>(index));
+    for (d = extents.size(); d-- > 0 && ++index[d] == extents[d];) index[d] = 0;
+    if (d == SIZE_MAX) return;
+    d = 0;
+  }
+}
+
+double gelu_tanh(double x) {
+  constexpr double kSqrtTwoOverPi = 0.7978845608028654;
+  return 0.5 * x * (1 + std::tanh(kSqrtTwoOverPi * (x + 0.044715 * x * x * x)));
+}
+
+template <class T>
+T activate(Activation activation, T x) {
+  switch (activation) {
+    case Activation::relu:
+      return x < 0 ? T(0) : x;  // NaN stays
+    case Activation::gelu_tanh:
+      return static_cast<T>(gelu_tanh(static_cast<double>(x)));
+    case Activation::none:
+      break;
+  }
+  return x;
+}
+
+class CallRunner {
+ public:
+  CallRunner(std::span<const ProgramBuffer> buffers,
+             const std::function<std::byte*(BufferId)>& bytes)
+      : buffers_(buffers), bytes_(bytes) {}
+
+  Status operator()(const MatmulCall& call) const {
+    LATHE_DO(check_work({call.d.shape, {call.a.shape.back()}}));
+    return elements(call.d).dtype() == DType::f64 ? multiply<double>(call) : multiply<float>(call);
+  }
+  Status operator()(const ConvolutionCall& call) const {
+    LATHE_DO(check_work({call.y.shape, {call.w.shape.begin() + 1, call.w.shape.end()}}));
+    return elements(call.y).dtype() == DType::f64 ? convolve<double>(call) : convolve<float>(call);
+  }
+  Status operator()(const AttentionCall& call) const {
+    const int64_t depth = call.q.shape.back();
+    if (call.o.shape.back() > kMostWork - depth) return too_large();
+    LATHE_DO(check_work({{call.q.shape.begin(), call.q.shape.end() - 1},
+                         {call.k.shape[2], depth + call.o.shape.back()}}));
+    return elements(call.o).dtype() == DType::f64 ? attend<double>(call) : attend<float>(call);
+  }
+
+ private:
+  Elements elements(const CallTensor& tensor) const {
+    return {tensor, buffers_[static_cast<size_t>(tensor.buffer)].type.dtype, bytes_(tensor.buffer)};
+  }
+  std::optional<Elements> elements(const std::optional<CallTensor>& tensor) const {
+    if (!tensor) return std::nullopt;
+    return elements(*tensor);
+  }
+
+  static Diag too_large() {
+    return Diag{.code = code::kTooLarge,
+                .loc = Loc::unknown(),
+                .message =
+                    "a library call of more than 2^34 multiplications is too large for the "
+                    "interpreter"};
+  }
+  static Status check_work(const std::vector<std::vector<int64_t>>& extents) {
+    int64_t work = 1;
+    for (const std::vector<int64_t>& part : extents)
+      for (int64_t extent : part)
+        if (__builtin_mul_overflow(work, extent, &work) || work > kMostWork) return too_large();
+    return Ok{};
+  }
+
+  // Stores the element at `index` of the result, whose bias is that of `column`.
+  template <class T>
+  class Finish {
+   public:
+    Finish(const CallRunner& runner, const CallEpilogue& epilogue, const CallTensor& result)
+        : bias_(runner.elements(epilogue.bias)),
+          residual_(runner.elements(epilogue.residual)),
+          result_(runner.elements(result)),
+          activation_(epilogue.activation) {}
+    void operator()(std::span<const int64_t> index, int64_t column, T sum) const {
+      if (bias_) sum += static_cast<T>(bias_->get(column * bias_->stride(0)));
+      if (residual_) sum += static_cast<T>(residual_->get(residual_->position(index)));
+      result_.set(result_.position(index), static_cast<double>(activate(activation_, sum)));
+    }
+
+   private:
+    std::optional<Elements> bias_, residual_;
+    Elements result_;
+    Activation activation_;
+  };
+
+  template <class T>
+  Status multiply(const MatmulCall& call) const {
+    const Elements a = elements(call.a), b = elements(call.b);
+    const Finish<T> finish(*this, call.epilogue, call.d);
+    const size_t row = call.d.shape.size() - 2, column = row + 1;
+    const int64_t depth = call.a.shape.back();
+    for_each_index(call.d.shape, [&](std::span<const int64_t> at) {
+      int64_t a_at = a.position(at.first(column));
+      int64_t b_at = b.position(at.first(row)) + at[column] * b.stride(column);
+      T sum = 0;
+      for (int64_t k = 0; k < depth; ++k, a_at += a.stride(column), b_at += b.stride(row))
+        sum += static_cast<T>(a.get(a_at)) * static_cast<T>(b.get(b_at));
+      finish(at, at[column], sum);
+    });
+    return Ok{};
+  }
+
+  template <class T>
+  Status convolve(const ConvolutionCall& call) const {
+    const Elements x = elements(call.x), w = elements(call.w);
+    const Finish<T> finish(*this, call.epilogue, call.y);
+    const std::vector<int64_t> window(call.w.shape.begin() + 1, call.w.shape.end());
+    for_each_index(call.y.shape, [&](std::span<const int64_t> at) {
+      T sum = 0;
+      for_each_index(window, [&](std::span<const int64_t> tap) {
+        int64_t x_at = at[0] * x.stride(0) + tap[0] * x.stride(1);
+        int64_t w_at = at[1] * w.stride(0) + tap[0] * w.stride(1);
+        for (size_t d = 0; d < 2; ++d) {
+          const int64_t pixel =
+              at[d + 2] * call.stride[d] + tap[d + 1] * call.dilation[d] - call.padding[d];
+          if (pixel < 0 || pixel >= call.x.shape[d + 2]) return;
+          x_at += pixel * x.stride(d + 2);
+          w_at += tap[d + 1] * w.stride(d + 2);
+        }
+        sum += static_cast<T>(x.get(x_at)) * static_cast<T>(w.get(w_at));
+      });
+      finish(at, at[1], sum);
+    });
+    return Ok{};
+  }
+
+  template <class T>
+  Status attend(const AttentionCall& call) const {
+    const Elements q = elements(call.q), k = elements(call.k), v = elements(call.v);
+    const Elements o = elements(call.o);
+    const int64_t depth = call.q.shape[3], width = call.o.shape[3];
+    const int64_t shared = call.q.shape[1] / call.k.shape[1];
+    const std::vector<int64_t> rows(call.q.shape.begin(), call.q.shape.end() - 1);
+    for_each_index(rows, [&](std::span<const int64_t> at) {
+      const int64_t head[] = {at[0], at[1] / shared};
+      const int64_t num_keys =
+          call.is_causal ? std::min(call.k.shape[2], at[2] + 1) : call.k.shape[2];
+      std::vector<T> weights;
+      T most = -std::numeric_limits<T>::infinity();
+      for (int64_t t = 0; t < num_keys; ++t) {
+        T score = 0;
+        for (int64_t d = 0; d < depth; ++d)
+          score += static_cast<T>(q.get(q.position(at) + d * q.stride(3))) *
+                   static_cast<T>(k.get(k.position(head) + t * k.stride(2) + d * k.stride(3)));
+        weights.push_back(score * static_cast<T>(call.scale));
+        most = std::max(most, weights.back());
+      }
+      T sum = 0;
+      for (T& weight : weights) sum += weight = std::exp(weight - most);
+      for (T& weight : weights)
+        weight = static_cast<T>(round_to(o.dtype(), static_cast<double>(weight / sum)));
+      for (int64_t e = 0; e < width; ++e) {
+        T mixed = 0;
+        for (int64_t t = 0; t < num_keys; ++t)
+          mixed += weights[static_cast<size_t>(t)] *
+                   static_cast<T>(v.get(v.position(head) + t * v.stride(2) + e * v.stride(3)));
+        o.set(o.position(at) + e * o.stride(3), static_cast<double>(mixed));
+      }
+    });
+    return Ok{};
+  }
+
+  std::span<const ProgramBuffer> buffers_;
+  const std::function<std::byte*(BufferId)>& bytes_;
+};
+
+}  // namespace
+
+Status run_call(const LibraryCall& call, std::span<const ProgramBuffer> buffers,
+                const std::function<std::byte*(BufferId)>& bytes) {
+  return std::visit(CallRunner(buffers, bytes), call);
+}
+
+}  // namespace lathe

@@ -1,0 +1,130 @@
+// Operands of library calls, and where they lie.
+#include "ir/program/call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/support/lexer.h"
+
+namespace lathe {
+namespace {
+
+void add_epilogue(const CallEpilogue& epilogue, std::vector<CallOperand>& list) {
+  if (epilogue.bias) list.push_back({"bias", &*epilogue.bias, false});
+  if (epilogue.residual) list.push_back({"residual", &*epilogue.residual, false});
+}
+
+struct Operands {
+  std::vector<CallOperand> operator()(const MatmulCall& call) const {
+    std::vector<CallOperand> list = {{"a", &call.a, false}, {"b", &call.b, false}};
+    add_epilogue(call.epilogue, list);
+    list.push_back({"d", &call.d, true});
+    return list;
+  }
+  std::vector<CallOperand> operator()(const ConvolutionCall& call) const {
+    std::vector<CallOperand> list = {{"x", &call.x, false}, {"w", &call.w, false}};
+    add_epilogue(call.epilogue, list);
+    list.push_back({"y", &call.y, true});
+    return list;
+  }
+  std::vector<CallOperand> operator()(const AttentionCall& call) const {
+    return {
+        {"q", &call.q, false}, {"k", &call.k, false}, {"v", &call.v, false}, {"o", &call.o, true}};
+  }
+};
+
+// What the call says besides its operands.
+struct Attributes {
+  std::string operator()(const MatmulCall& call) const { return activation(call.epilogue); }
+  std::string operator()(const ConvolutionCall& call) const {
+    return fmt::format(" padding [{}] stride [{}] dilation [{}]{}", fmt::join(call.padding, ", "),
+                       fmt::join(call.stride, ", "), fmt::join(call.dilation, ", "),
+                       activation(call.epilogue));
+  }
+  std::string operator()(const AttentionCall& call) const {
+    return fmt::format(" scale {}{}", spell_real(call.scale), call.is_causal ? " causal" : "");
+  }
+  static std::string activation(const CallEpilogue& epilogue) {
+    if (epilogue.activation == Activation::none) return "";
+    return fmt::format(" {}", activation_name(epilogue.activation));
+  }
+};
+
+std::string print_tensor(const CallTensor& tensor,
+                         const std::function<std::string(BufferId)>& name) {
+  std::string text = fmt::format("{}[{}]", name(tensor.buffer), fmt::join(tensor.shape, ", "));
+  if (tensor.offset != 0) text += fmt::format(" at {}", tensor.offset);
+  return text + fmt::format(" by [{}]", fmt::join(tensor.strides, ", "));
+}
+
+}  // namespace
+
+std::string_view activation_name(Activation activation) {
+  switch (activation) {
+    case Activation::none:
+      return "";
+    case Activation::relu:
+      return "relu";
+    case Activation::gelu_tanh:
+      return "gelu_tanh";
+  }
+  return "";
+}
+
+std::string_view routine_name(const LibraryCall& call) {
+  struct Name {
+    std::string_view operator()(const MatmulCall&) const { return "matmul"; }
+    std::string_view operator()(const ConvolutionCall&) const { return "convolution"; }
+    std::string_view operator()(const AttentionCall&) const { return "attention"; }
+  };
+  return std::visit(Name{}, call);
+}
+
+std::vector<CallOperand> operands(const LibraryCall& call) { return std::visit(Operands{}, call); }
+
+std::vector<CallTensor*> tensors(LibraryCall& call) {
+  std::vector<CallTensor*> list;
+  for (const CallOperand& operand : operands(call))
+    list.push_back(const_cast<CallTensor*>(operand.tensor));  // of `call`, which is not const
+  return list;
+}
+
+std::string print(const LibraryCall& call, const std::function<std::string(BufferId)>& name) {
+  std::string reads, written;
+  for (const CallOperand& operand : operands(call)) {
+    const std::string text =
+        fmt::format("{} = {}", operand.name, print_tensor(*operand.tensor, name));
+    if (operand.is_written)
+      written = text;
+    else
+      reads += (reads.empty() ? "" : ", ") + text;
+  }
+  return fmt::format("{}({}) -> {}{}", routine_name(call), reads, written,
+                     std::visit(Attributes{}, call));
+}
+
+std::optional<Reach> reach(const CallTensor& tensor) {
+  if (tensor.shape.size() != tensor.strides.size()) return std::nullopt;
+  Reach result{tensor.offset, tensor.offset};
+  for (size_t d = 0; d < tensor.shape.size(); ++d) {
+    int64_t distance = 0;
+    if (tensor.shape[d] < 1 ||
+        __builtin_mul_overflow(tensor.shape[d] - 1, tensor.strides[d], &distance))
+      return std::nullopt;
+    int64_t& end = distance < 0 ? result.first : result.last;
+    if (__builtin_add_overflow(end, distance, &end)) return std::nullopt;
+  }
+  return result;
+}
+
+int64_t distinct_elements(const CallTensor& tensor) {
+  int64_t count = 1;
+  for (size_t d = 0; d < tensor.shape.size(); ++d)
+    if (tensor.strides[d] != 0 && __builtin_mul_overflow(count, tensor.shape[d], &count))
+      return INT64_MAX;
+  const std::optional<Reach> ends = reach(tensor);
+  return ends ? std::min(count, ends->last - ends->first + 1) : count;
+}
+
+}  // namespace lathe

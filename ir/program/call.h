@@ -1,0 +1,79 @@
+// What a library of a target runs as one launch: a product, a convolution or an attention, with
+// its operands named and what it writes marked.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace lathe {
+
+using BufferId = int;
+
+// Element i of an operand lies at offset + sum of strides[d] * i[d], in elements of the buffer's
+// dtype. A stride of 0 reads one element for a whole dim.
+struct CallTensor {
+  BufferId buffer = -1;
+  int64_t offset = 0;
+  std::vector<int64_t> shape;
+  std::vector<int64_t> strides;
+};
+
+enum class Activation : uint8_t { none, relu, gelu_tanh };
+std::string_view activation_name(Activation activation);  // "relu"; "" for none
+
+// activation(sum + bias + residual), rounded once, at the store.
+struct CallEpilogue {
+  std::optional<CallTensor> bias;      // one element for each column or channel
+  std::optional<CallTensor> residual;  // of the result's shape
+  Activation activation = Activation::none;
+};
+
+// d[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]; all have the same batch dims.
+struct MatmulCall {
+  CallTensor a, b, d;
+  CallEpilogue epilogue;
+};
+// Images y[n, c, h, w] of images x[n, k, ...] and filters w[c, k, ...]; correlation, as PyTorch's.
+struct ConvolutionCall {
+  CallTensor x, w, y;
+  std::vector<int64_t> padding, stride, dilation;  // by dim of space
+  CallEpilogue epilogue;
+};
+// o[n, h, i, e] = sum over t of softmax(scale * q[n, h, i, :] . k[n, g, t, :]) * v[n, g, t, e], in
+// which neighbouring heads h share g when k and v have fewer; causal: t <= i alone.
+struct AttentionCall {
+  CallTensor q, k, v, o;
+  double scale = 1;
+  bool is_causal = false;
+};
+using LibraryCall = std::variant<MatmulCall, ConvolutionCall, AttentionCall>;
+
+std::string_view routine_name(const LibraryCall& call);  // "matmul", "convolution", "attention"
+
+struct CallOperand {
+  std::string_view name;  // "a", "bias"
+  const CallTensor* tensor;
+  bool is_written;
+};
+// Those the call has, in the order of its text; the one it writes comes last.
+std::vector<CallOperand> operands(const LibraryCall& call);
+std::vector<CallTensor*> tensors(LibraryCall& call);  // the same, to be changed
+
+// One line: "matmul(a = %0[4, 8] by [8, 1], ...) -> d = %2[4, 6] by [6, 1] relu"; buffers are
+// spelled by `name`. Grammar: ir/program/text.h.
+std::string print(const LibraryCall& call, const std::function<std::string(BufferId)>& name);
+
+// From the first to the last element in memory, relative to the buffer's begin. Nothing when an
+// extent is not positive, or a number overflows.
+struct Reach {
+  int64_t first, last;
+};
+std::optional<Reach> reach(const CallTensor& tensor);
+// Elements of memory that the tensor stands for: a dim of stride 0 counts once.
+int64_t distinct_elements(const CallTensor& tensor);
+
+}  // namespace lathe
