@@ -292,6 +292,7 @@ Status read_isa(Reader& r, const Member& member) {
 
 Status read_numerics(Reader& r, const Member& member) {
   std::string word;
+  r.config.numerics_loc = r.at(member.value);
   LATHE_DO(read_word(r, member, {std::begin(kNumericsNames), std::end(kNumericsNames)}, word));
   r.config.numerics = word == "strict" ? Numerics::strict : Numerics::standard;
   return Ok{};

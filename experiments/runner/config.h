@@ -63,6 +63,7 @@ struct ExperimentConfig {
   bool check_interp = true;
   Loc dtype_loc = {};
   Loc mode_loc = {};
+  Loc numerics_loc = {};
   Loc dynamic_loc = {};
   Loc isa_loc = {};
   Loc dims_loc = {};

@@ -134,7 +134,7 @@ const std::vector<FlagHelp>& config_flags() {
       {"threads", "numbers of threads, such as 1,2"},
       {"isa", "avx2, avx512, sm_90, simd128, relaxed; the best there is unless given"},
       {"dtype", "f32, f64, f16, bf16; the model's own unless given"},
-      {"numerics", "default, or strict: the same bits on every target"},
+      {"numerics", "default, or strict: the same bits on cpu and wasm"},
       {"mode", "torch.compile's word"},
       {"dynamic", "true, false or null"},
       {"dims", "sizes of symbolic dims, such as s0=8"},

@@ -87,6 +87,9 @@ class Runner {
       if (target == "interp") {  // has no launches to record: asked to, it does the same
         Status runs = check_mode(c.mode, target, true);
         if (!runs.ok()) return placed(std::move(runs).error(), c.mode_loc);
+        Status keeps =
+            check_numerics(c.numerics, target, "it computes in float64 and rounds after every op");
+        if (!keeps.ok()) return placed(std::move(keeps).error(), c.numerics_loc);
         continue;
       }
       const Target* machine = find_target(c.isa);  // an instruction set is of one target
@@ -95,6 +98,8 @@ class Runner {
       if (!backend.ok()) return placed(std::move(backend).error(), c.isa_loc);
       Status runs = check_mode(c.mode, target, (*backend)->target().has_graphs);
       if (!runs.ok()) return placed(std::move(runs).error(), c.mode_loc);
+      Status keeps = check_numerics(c.numerics, target, (*backend)->target().never_strict);
+      if (!keeps.ok()) return placed(std::move(keeps).error(), c.numerics_loc);
       backends_[target] = *std::move(backend);
     }
     return Ok{};

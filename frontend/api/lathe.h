@@ -61,7 +61,7 @@ LATHE_EXPORT int32_t lathe_abi_version(void);
  *   "target":  "cpu" (default), "cuda", "wasm" (in Node)
  *   "threads": a number (default: every core)
  *   "mode":    "default", or "reduce-overhead": on "cuda", the whole run is one CUDA graph
- *   "numerics": "default", or "strict": the same bits on every target
+ *   "numerics": "default", or "strict": the same bits on "cpu" and "wasm"
  *   "isa":     "avx512", "avx2", "sm_90", "relaxed", "simd128" (default: the best of this machine)
  *   "passes":  pipeline text (default: "default")
  *   "dims":    {"s0": 8}: sizes of symbolic dims (default: the exporter's example)

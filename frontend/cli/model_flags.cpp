@@ -18,7 +18,7 @@ void ModelFlags::add_to(CLI::App& command) {
   command.add_option("--isa", isa,
                      "avx2, avx512, sm_90, simd128, relaxed; the best there is unless given");
   command.add_option("--threads", threads, "every core unless given")->check(CLI::Range(1, 1024));
-  command.add_option("--numerics", numerics, "default, or strict: the same bits on every target");
+  command.add_option("--numerics", numerics, "default, or strict: the same bits on cpu and wasm");
   command.add_option("--passes", passes, "pipeline text; `lathe list passes` shows the words");
 }
 
@@ -32,6 +32,7 @@ Result<Loaded> load(const ModelFlags& flags, const std::string& command_line, Lo
   LATHE_DO(apply_flags(words, command_line, locs, config));
   Loaded loaded;
   LATHE_TRY(loaded.backend, make_backend(flags.target, flags.isa));
+  LATHE_DO(check_numerics(config.numerics, flags.target, loaded.backend->target().never_strict));
   loaded.options.passes = flags.passes;
   loaded.options.numerics = config.numerics;
   loaded.options.threads = flags.threads > 0 ? flags.threads : this_machine().cores;

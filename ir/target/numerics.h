@@ -1,13 +1,21 @@
 // How exactly a program's arithmetic is fixed.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <string_view>
+
+#include "ir/support/result.h"
 
 namespace lathe {
 
 // `standard`, which users call "default": as accurate as the libraries. `strict`: the same bits on
-// every target, at the price of fused multiply-adds.
+// every target that has it (cpu, wasm), at the price of fused multiply-adds.
 enum class Numerics : uint8_t { standard, strict };
 inline constexpr std::string_view kNumericsNames[] = {"default", "strict"};
+
+// An error without a place when the target cannot keep its word; `never_strict` says why, as
+// Target::never_strict does, and is empty for a target that can.
+Status check_numerics(Numerics numerics, const std::string& target,
+                      const std::string& never_strict);
 
 }  // namespace lathe

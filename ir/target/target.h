@@ -34,6 +34,9 @@ struct Target {
   bool has_threads = false;  // of one program's kernels
   bool has_graphs = false;   // a run can be recorded and replayed as one launch
   bool uses_tf32 = false;    // for f32 convolutions, as PyTorch does there
+  // Why it cannot give the bits of Numerics::strict: "its ...", to follow "because"; empty when it
+  // can.
+  std::string never_strict;
   // What libraries of the target do better than loops: "matmul", "convolution". What one of them
   // does not take becomes loops all the same.
   std::vector<std::string> libraries;

@@ -267,6 +267,7 @@ Result<Form> check_forms(const Pipeline& pipeline, Form start) {
 
 Result<PipelineReport> run_pipeline(Unit& unit, const Pipeline& pipeline, const RunOptions& options,
                                     PassContext& context) {
+  LATHE_DO(check_numerics(context.numerics, context.target.name, context.target.never_strict));
   return Runner(unit, pipeline, options, context).run();
 }
 

@@ -158,6 +158,8 @@ class LoadTest(unittest.TestCase):
             lathe.load(GRAPHS / "small_ffnn.json.gz")
         with self.assertRaisesRegex(lathe.LatheError, "unknown-pass"):
             lathe.load(self.text(SCALE), passes="nothing", dims={"s0": 2})
+        with self.assertRaisesRegex(lathe.LatheError, "'strict' is not there on target cuda"):
+            lathe.load(self.text(SCALE), target="cuda", numerics="strict", dims={"s0": 2})
 
 
 if __name__ == "__main__":

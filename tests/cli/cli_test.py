@@ -133,6 +133,26 @@ class CliTest(unittest.TestCase):
         error = self.lathe("run", path, expect=2)
         self.assertIn("mode 'max-autotune' is not supported yet on target interp", error)
 
+    def test_strict_where_no_bits_are_promised(self):
+        for target, reason in [("cuda", "its libraries choose the order of sums"),
+                               ("interp", "it computes in float64")]:
+            path = self.write(
+                "mine.json",
+                f'{{"model": "m.pt2",\n  "numerics": "strict",\n  "targets": ["{target}"]}}',
+            )
+            error = self.lathe("run", path, expect=2)
+            self.assertIn("mine.json:2:15", error)
+            self.assertIn(f"numerics 'strict' is not there on target {target}", error)
+            self.assertIn(reason, error)
+
+    def test_strict_on_a_gpu_is_refused_by_every_command(self):
+        model = self.write("relu.lathe", RELU)
+        flags = [model, "--target", "cuda", "--numerics", "strict"]
+        for words in [["compile", "--emit", "cuda"], ["opt"], ["opt", "--bisect", "check"],
+                      ["explain"]]:
+            error = self.lathe(words[0], *flags, *words[1:], expect=2)
+            self.assertIn("numerics 'strict' is not there on target cuda", error)
+
     def test_unknown_key_names_the_near_one(self):
         path = self.write("mine.json", '{"modle": "m.pt2"}')
         error = self.lathe("run", path, expect=2)

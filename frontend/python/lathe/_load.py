@@ -38,9 +38,10 @@ def load(
     """Loads and compiles a .pt2, a model JSON (.gz) or .lathe text; returns a Model to call.
 
     weights: "file" or "random:SEED". threads: every core unless given. numerics: "default", or
-    "strict" for the same bits on every target. dims: sizes of symbolic dims to compile for first;
-    a call with other sizes compiles for them once. mode: "default", or "reduce-overhead" for one
-    CUDA graph on target "cuda", whose calls take CUDA tensors too and do not wait for the GPU then.
+    "strict" for the same bits on targets "cpu" and "wasm" ("cuda" has none). dims: sizes of
+    symbolic dims to compile for first; a call with other sizes compiles for them once. mode:
+    "default", or "reduce-overhead" for one CUDA graph on target "cuda", whose calls take CUDA
+    tensors too and do not wait for the GPU then.
     """
     options = {"target": target, "weights": weights, "passes": passes, "numerics": numerics}
     if threads is not None:

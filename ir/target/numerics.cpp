@@ -1,0 +1,15 @@
+#include "ir/target/numerics.h"
+
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+
+Status check_numerics(Numerics numerics, const std::string& target,
+                      const std::string& never_strict) {
+  if (numerics != Numerics::strict || never_strict.empty()) return Ok{};
+  return Diag{code::kUnsupported, Loc::unknown(),
+              "numerics 'strict' is not there on target " + target + ", because " + never_strict +
+                  "; expected 'default', or target cpu or wasm"};
+}
+
+}  // namespace lathe
