@@ -10,6 +10,7 @@
 // loop reads through them anyway.
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "passes/analysis/outline.h"
@@ -24,13 +25,14 @@ constexpr int kCheap = 4;
 // Beyond this the values of a group no longer fit in registers, and its code grows for nothing.
 constexpr size_t kMaxMembers = 64;
 
-// Rough operations per element of an elementwise op, from the shape of its decomposition: an op
-// that has one is made of others.
+// Elementwise ops of about one instruction for each element; any other counts as a function.
+constexpr std::string_view kArithmeticOps[] = {"abs", "add", "cast", "clamp",   "eq",      "ge",
+                                               "gt",  "le",  "lt",   "maximum", "minimum", "mul",
+                                               "ne",  "neg", "relu", "sub",     "where"};
+
+// Rough operations per element of an elementwise op.
 int cost(const Node& node) {
-  static const char* const kArithmetic[] = {"add",  "sub", "mul", "neg",   "abs",  "relu",
-                                            "cast", "eq",  "ne",  "lt",    "le",   "gt",
-                                            "ge",   "max", "min", "where", "clamp"};
-  for (const char* name : kArithmetic) {
+  for (std::string_view name : kArithmeticOps) {
     if (node.op->name == name) return 1;
   }
   return 8;

@@ -69,7 +69,6 @@ std::optional<double> splat_value(Value value) {
     const Node& node = *value.node;
     if (is_literal(node)) return literal_splat(node);
     if (node.op->name == "full") return node.float_attr("fill_value");
-    if (node.op->name == "full_like") return node.float_attr("fill_value");
     bool is_seen_through =
         node.op->traits.op_class == OpClass::view && node.operands.size() == 1 && !node.in_place;
     if (!is_seen_through) return std::nullopt;

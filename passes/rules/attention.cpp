@@ -14,8 +14,6 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-bool is_product(Value value) { return is_op(value, "matmul") || is_op(value, "bmm"); }
-
 bool has_same_rows(const TensorType& a, const TensorType& b) {
   if (a.rank() < 2 || b.rank() < 2) return false;
   for (int i = 1; i <= 2; ++i)
@@ -151,12 +149,13 @@ struct Scores {
 };
 Scores match_scores(Value value) {
   for (const Scaled& each : arrangements(value))
-    if (is_product(each.value)) return {each.value, {}, each.scale};
+    if (is_op(each.value, "matmul")) return {each.value, {}, each.scale};
   if (!is_op(value, "add")) return {};
   for (size_t i = 0; i < 2; ++i) {
     Scores inner;
     for (const Scaled& each : arrangements(value.node->operands[i]))
-      if (is_product(each.value)) inner = {each.value, value.node->operands[1 - i], each.scale};
+      if (is_op(each.value, "matmul"))
+        inner = {each.value, value.node->operands[1 - i], each.scale};
     if (inner.product) return inner;
   }
   return {};
@@ -242,8 +241,7 @@ Value recognize_attention(Builder& b, const Node& head, RuleContext& context) {
 
 std::vector<Rule> attention_rules() {
   const char* equation = "softmax(scale * q @ k^T + mask) @ v = attention(q, k, v, mask)";
-  return {{"attention", "matmul", equation, recognize_attention},
-          {"attention", "bmm", equation, recognize_attention}};
+  return {{"attention", "matmul", equation, recognize_attention}};
 }
 
 }  // namespace lathe
