@@ -42,7 +42,8 @@ struct Agreement {
 };
 
 // Passes when every element is close (relative, and absolute times the RMS of the exact values:
-// 1e-4 in f32, 2e-2 in f16 and bf16), or when the RMSE is at most 3 times the rounded run's.
+// 1e-4 in f32, 2e-2 in f16 and bf16), or when both the RMSE and the largest error are at most 3
+// times the rounded run's.
 // Integers and bools must equal the exact or the rounded ones. A wrong dtype or shape fails.
 Agreement compare(const Tensor& result, const Tensor& exact, const Tensor& rounded);
 

@@ -9,6 +9,7 @@ is that of the ratios of neighbouring samples, 10th to 90th percentile. Needs Py
 
 import argparse
 import json
+import math
 import pathlib
 import sys
 import time
@@ -54,7 +55,8 @@ def largest_error(mine, theirs):
     for a, b in zip(results(mine), results(theirs), strict=True):
         a, b = a.double(), b.double()
         allowed = TOLERANCE * (b.abs() + b.square().mean().sqrt())
-        worst = max(worst, ((a - b).abs() / allowed.clamp_min(1e-30)).max().item())
+        error = ((a - b).abs() / allowed.clamp_min(1e-30)).max().item()
+        worst = max(worst, error if math.isfinite(error) else math.inf)
     return worst
 
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <set>
 
@@ -39,6 +40,40 @@ TEST(Check, AcceptsAnErrorThatRoundingHasToo) {
   Tensor exact = floats({1, -2, 3});
   EXPECT_TRUE(compare(floats({1, -2.1, 3}), exact, floats({1.05, -2, 3})).passed);
   EXPECT_FALSE(compare(floats({1, -2.1, 3}), exact, floats({1.001, -2, 3})).passed);
+}
+
+// A thousand elements, each as far off as its `errors` says.
+Tensor ones_with_errors(const std::function<double(size_t)>& errors) {
+  std::vector<double> values(1000, 1);
+  for (size_t i = 0; i < values.size(); ++i) values[i] += errors(i);
+  return floats(std::move(values));
+}
+
+TEST(Check, RefusesOneWrongElementAmongManyRoundedOnes) {
+  const Tensor exact = ones_with_errors([](size_t) { return 0; });
+  const Tensor rounded = ones_with_errors([](size_t i) { return i % 2 == 0 ? 1e-3 : -1e-3; });
+  const Tensor result = ones_with_errors([](size_t i) { return i == 700 ? 0.05 : 1e-3; });
+  const Agreement agreement = compare(result, exact, rounded);
+  EXPECT_LT(agreement.rmse, 3 * agreement.rounded_rmse);
+  EXPECT_FALSE(agreement.passed);
+  EXPECT_EQ(agreement.why,
+            "element 700 is off by 0.05, where rounding alone is off by 0.001 at most: 1.05, "
+            "expected 1");
+}
+
+TEST(Check, AcceptsManyElementsThatAreAsFarOffAsRoundedOnes) {
+  const Tensor exact = ones_with_errors([](size_t) { return 0; });
+  const Tensor rounded = ones_with_errors([](size_t i) { return i % 2 == 0 ? 1e-3 : -1e-3; });
+  const Tensor result = ones_with_errors([](size_t i) { return i == 700 ? 2.9e-3 : -2e-3; });
+  EXPECT_TRUE(compare(result, exact, rounded).passed);
+}
+
+// Far from the rounded run, and yet within what is allowed to every element.
+TEST(Check, AcceptsOneElementWithinTheTolerance) {
+  const Tensor exact = ones_with_errors([](size_t) { return 0; });
+  const Tensor rounded = ones_with_errors([](size_t) { return 1e-7; });
+  const Tensor result = ones_with_errors([](size_t i) { return i == 700 ? 1e-4 : 0; });
+  EXPECT_TRUE(compare(result, exact, rounded).passed);
 }
 
 TEST(Check, HalfPrecisionMayDifferByPercents) {

@@ -52,7 +52,8 @@ def rms(tensor):
 
 
 def judge(mine, theirs, exact):
-    """PyTorch's rule: close to eager, or no further from the exact result than 3 times eager."""
+    """Close to eager, or no further from the exact result than 3 times eager: in the mean, which is
+    PyTorch's rule, and at the worst element, which a mean of many hides."""
     worst, ratio = 0.0, 0.0
     for i, (a, b) in enumerate(zip(results(mine), results(theirs), strict=True)):
         tolerance = TOLERANCES.get(b.dtype, 1e-4)
@@ -63,11 +64,13 @@ def judge(mine, theirs, exact):
         worst = max(worst, error)
         if error > 1 and exact is not None:
             best = results(exact)[i].double()
-            ratio = max(ratio, rms(x - best) / max(rms(y - best), 1e-30))
+            for size in (rms, lambda t: t.abs().max().item()):
+                times = size(x - best) / max(size(y - best), 1e-30)
+                ratio = max(ratio, times if np.isfinite(times) else float("inf"))
         elif error > 1:
             ratio = float("inf")
     agrees = worst <= 1 or ratio <= 3
-    return {"agrees": bool(agrees), "over_tolerance": worst, "rmse_ratio": ratio}
+    return {"agrees": bool(agrees), "over_tolerance": worst, "error_ratio": ratio}
 
 
 def cuda_inputs(model):
