@@ -1,8 +1,9 @@
 // The verifier. What it checks:
 //
 // Tables
-// - buffers have a size that fits the address space, variables and registers 1 to 2048 lanes, a power
-//   of two; register arrays have positive extents and at most 2^16 elements; the grain is positive
+// - buffers have a size that fits the address space, variables and registers 1 to 2048 lanes, a
+//   power of two; register arrays have positive extents and at most 2^16 elements; the grain is
+//   positive
 // Expressions
 // - belong to the kernel's pool; ids name existing variables, buffers and register arrays
 // - operands have the dtype and lanes of their node: arithmetic and select keep both, comparisons
