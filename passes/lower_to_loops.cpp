@@ -60,11 +60,6 @@ func @main(%x: f32[8, 4], %y: f32[8, 4]) -> f32[8, 4] {
   %0 = add(%x, %y)
   return %0
 }
-=>
-func @main(%x: f32[8, 4], %y: f32[8, 4]) -> f32[8, 4] {
-  %0 = add(%x, %y)
-  return %0
-}
 )",
       .run = run,
   };

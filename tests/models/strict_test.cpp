@@ -22,6 +22,9 @@ TEST(Strict, DefaultNumericsDependOnTheLanes) {
   ASSERT_TRUE(wide.ok()) << wide.error().message;
   const auto narrow = outputs_of(path, "wasm simd128", "default");
   ASSERT_TRUE(narrow.ok()) << narrow.error().message;
+  ASSERT_FALSE(wide->empty());
+  ASSERT_EQ(narrow->size(), wide->size());
+  ASSERT_EQ(narrow->front().shape, wide->front().shape);
   EXPECT_GT(count_different(wide->front(), narrow->front()), 0);
 }
 

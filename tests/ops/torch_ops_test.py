@@ -18,6 +18,11 @@ INFERENCE = {"training": False, "train": False, "momentum": 0.1, "p": 0.5, "cudn
              "half_to_float": False, "bias": None, "scale_factors": None, "align_corners": False,
              "rounding_mode": None}
 
+# Rows of which no single ATen call covers some example: their imports build the attributes, or
+# several calls become one.
+SEVERAL_CALLS = {"batch_norm", "constant", "logsumexp", "lstm", "prod", "scatter", "size_value",
+                 "trunc_divide", "upsample_bilinear2d", "upsample_nearest2d"}
+
 
 def tensor(value):
     if value is None:
@@ -72,6 +77,8 @@ def call(case):
             result = overload(entry["schema"])(**kwargs)
         except (RuntimeError, TypeError, AttributeError, IndexError):
             continue
+        if result is None:  # an assertion
+            return []
         return list(result) if isinstance(result, (list, tuple)) else [result]
     return None
 
@@ -88,13 +95,15 @@ class TorchOps(unittest.TestCase):
                 continue
             with self.subTest(case["name"]):
                 compared += 1
-                for want, got in zip(expected, map(tensor, case["results"])):
+                results = list(map(tensor, case["results"]))
+                for want, got in zip(expected, results, strict=True):
                     self.assertEqual(want.dtype, got.dtype)
                     self.assertEqual(want.shape, got.shape)
                     bound = TOLERANCE.get(want.dtype, 0)
                     torch.testing.assert_close(got, want, rtol=bound, atol=bound, equal_nan=True)
         print(f"compared {compared} examples; no single call covers {len(skipped)}: {skipped}")
         self.assertGreater(compared, 0.8 * len(cases))
+        self.assertLessEqual({name.rpartition("_")[0] for name in skipped}, SEVERAL_CALLS)
 
 
 if __name__ == "__main__":
