@@ -86,6 +86,14 @@ struct GraphDiff {
   std::vector<NodeChange> added;
 };
 
+// A node with a graph inside, such as a fused group, is one node; what is inside counts apart, so
+// that fusing never makes a unit look larger.
+struct UnitSize {
+  int64_t nodes = 0;     // of the module's graphs; none once there is a program
+  int64_t inside = 0;    // in the bodies of those
+  int64_t launches = 0;  // of a call of the program
+};
+
 struct PassRecord {
   std::string pass;
   int occurrence = 1;  // among the steps of this pass
@@ -95,8 +103,8 @@ struct PassRecord {
   double milliseconds = 0;  // of the pass alone, without the checks
   std::map<std::string, int64_t> counters;
   std::vector<Refusal> refusals;
-  int64_t nodes_before = 0;  // graph nodes, or launches of a program; bodies included
-  int64_t nodes_after = 0;
+  UnitSize size_before;
+  UnitSize size_after;
   std::map<std::string, int64_t> ops_delta;  // op name -> count after minus before, without zeros
   GraphDiff diff;                            // with Capture::diff and text, when changed
   std::string before;                        // with Capture::text, when changed
@@ -120,6 +128,10 @@ Result<PipelineReport> run_pipeline(Unit& unit, const Pipeline& pipeline, const 
 std::string to_json(const PipelineReport& report);
 // One line per step: "decompose        41 -> 58 nodes   0.4 ms", and "(unchanged)" or "(skipped)".
 std::string to_table(const PipelineReport& report);
+// "41 -> 14 nodes, 27 inside", "14 nodes -> 9 launches", "9 launches".
+std::string size_change(const UnitSize& before, const UnitSize& after);
+
+UnitSize size_of(const Module& module);
 
 GraphDiff diff_graphs(const Module& before, const Module& after);
 Module clone(const Module& module);  // weights' bytes are shared

@@ -43,6 +43,10 @@ Json to_json(const std::vector<NodeChange>& changes) {
   return list;
 }
 
+Json to_json(const UnitSize& size) {
+  return {{"nodes", size.nodes}, {"inside", size.inside}, {"launches", size.launches}};
+}
+
 Json to_json(const PassRecord& record) {
   Json json;
   json["pass"] = record.pass;
@@ -51,8 +55,8 @@ Json to_json(const PassRecord& record) {
   json["skipped"] = record.skipped;
   json["changed"] = record.changed == Changed::yes;
   json["milliseconds"] = record.milliseconds;
-  json["nodes_before"] = record.nodes_before;
-  json["nodes_after"] = record.nodes_after;
+  json["size_before"] = to_json(record.size_before);
+  json["size_after"] = to_json(record.size_after);
   json["counters"] = record.counters;
   json["ops"] = record.ops_delta;
   Json refusals = Json::array();
@@ -83,6 +87,17 @@ std::string to_json(const PipelineReport& report) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+std::string size_change(const UnitSize& before, const UnitSize& after) {
+  if (before.launches > 0) return fmt::format("{} launches", after.launches);
+  if (after.launches > 0)
+    return fmt::format("{} nodes -> {} launches", before.nodes, after.launches);
+  std::string text = before.nodes == after.nodes
+                         ? fmt::format("{} nodes", after.nodes)
+                         : fmt::format("{} -> {} nodes", before.nodes, after.nodes);
+  if (after.inside > 0) text += fmt::format(", {} inside", after.inside);
+  return text;
+}
+
 std::string to_table(const PipelineReport& report) {
   std::string text;
   for (const PassRecord& record : report.passes) {
@@ -90,10 +105,10 @@ std::string to_table(const PipelineReport& report) {
     if (record.skipped) {
       line += "(skipped)";
     } else if (record.changed == Changed::no) {
-      line += fmt::format("(unchanged)            {:7.1f} ms", record.milliseconds);
+      line += fmt::format("{:<28} {:7.1f} ms", "(unchanged)", record.milliseconds);
     } else {
-      line += fmt::format("{:>6} -> {:<6} nodes  {:7.1f} ms", record.nodes_before,
-                          record.nodes_after, record.milliseconds);
+      line += fmt::format("{:<28} {:7.1f} ms", size_change(record.size_before, record.size_after),
+                          record.milliseconds);
       for (const auto& [name, value] : record.counters)
         if (value != 0) line += fmt::format("  {} {}", name, value);
     }

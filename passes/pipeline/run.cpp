@@ -59,23 +59,30 @@ Result<std::vector<size_t>> find_steps(const Pipeline& pipeline, const std::stri
   return std::vector<size_t>{found[number - 1]};
 }
 
-int64_t count_nodes(const Graph& graph, std::map<std::string, int64_t>& ops, int64_t sign) {
+// Nodes of every depth.
+int64_t count_ops(const Graph& graph, std::map<std::string, int64_t>& ops, int64_t sign) {
   int64_t count = 0;
   for (const auto& node : graph.nodes) {
     ++count;
     ops[node->op->name] += sign;
-    for (const auto& body : node->bodies) count += count_nodes(*body, ops, sign);
+    for (const auto& body : node->bodies) count += count_ops(*body, ops, sign);
   }
   return count;
 }
 
-int64_t count_nodes(const Unit& unit, Form form, std::map<std::string, int64_t>& ops,
-                    int64_t sign) {
-  if (form >= Form::loops)
-    return static_cast<int64_t>(unit.program.init.size() + unit.program.steps.size());
-  int64_t count = 0;
-  for (const auto& graph : unit.module.graphs) count += count_nodes(*graph, ops, sign);
-  return count;
+UnitSize measure(const Module& module, std::map<std::string, int64_t>& ops, int64_t sign) {
+  UnitSize size;
+  for (const auto& graph : module.graphs) {
+    const auto nodes = static_cast<int64_t>(graph->nodes.size());
+    size.nodes += nodes;
+    size.inside += count_ops(*graph, ops, sign) - nodes;
+  }
+  return size;
+}
+
+UnitSize measure(const Unit& unit, Form form, std::map<std::string, int64_t>& ops, int64_t sign) {
+  if (form < Form::loops) return measure(unit.module, ops, sign);
+  return {.launches = static_cast<int64_t>(unit.program.steps.size())};
 }
 
 uint64_t hash_unit(const Unit& unit, Form form) {
@@ -151,7 +158,7 @@ class Runner {
     Form before = report_.form;
     Form after = std::max(before, pass.leaves);
     uint64_t hash = options_.check_honesty ? hash_unit(unit_, after) : 0;
-    record.nodes_before = count_nodes(unit_, before, record.ops_delta, -1);
+    record.size_before = measure(unit_, before, record.ops_delta, -1);
     bool keeps_graph = options_.capture != Capture::none && before < Form::loops;
     Module old = keeps_graph ? clone(unit_.module) : Module();
     if (options_.capture == Capture::text) record.before = print_unit(unit_, before);
@@ -169,7 +176,7 @@ class Runner {
     record.refusals = context_.refusals;
     report_.form = after;
     LATHE_DO(check_claim(pass, record, after, hash));
-    record.nodes_after = count_nodes(unit_, after, record.ops_delta, 1);
+    record.size_after = measure(unit_, after, record.ops_delta, 1);
     for (auto it = record.ops_delta.begin(); it != record.ops_delta.end();)
       it = it->second == 0 ? record.ops_delta.erase(it) : std::next(it);
     if (record.changed == Changed::no) record.before.clear();
@@ -263,6 +270,11 @@ Result<Form> check_forms(const Pipeline& pipeline, Form start) {
     form = std::max(form, pass.leaves);
   }
   return form;
+}
+
+UnitSize size_of(const Module& module) {
+  std::map<std::string, int64_t> ops;
+  return measure(module, ops, 1);
 }
 
 Result<PipelineReport> run_pipeline(Unit& unit, const Pipeline& pipeline, const RunOptions& options,

@@ -187,6 +187,30 @@ TEST(PipelineSelection, OccurrencesCountFromOne) {
   }
 }
 
+TEST(PipelineReport, FusingLeavesFewerNodesAndSaysHowManyAreInside) {
+  Unit unit = unit_of(kTwice);
+  PassContext context = make_context();
+  auto report =
+      run_pipeline(unit, pipeline_of("fuse_pointwise,lower_to_loops,plan_memory"), {}, context);
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  const PassRecord& fuse = report->passes[0];
+  EXPECT_EQ(fuse.size_before.nodes, 4);
+  EXPECT_EQ(fuse.size_before.inside, 0);
+  EXPECT_LT(fuse.size_after.nodes, 4);
+  EXPECT_GE(fuse.size_after.nodes + fuse.size_after.inside, 4);
+  const PassRecord& lower = report->passes[1];
+  EXPECT_EQ(lower.size_before.nodes, fuse.size_after.nodes);
+  EXPECT_EQ(lower.size_after.nodes, 0);
+  EXPECT_EQ(lower.size_after.launches, static_cast<int64_t>(unit.program.steps.size()));
+}
+
+TEST(PipelineReport, TellsSizesInWords) {
+  EXPECT_EQ(size_change({.nodes = 41}, {.nodes = 41}), "41 nodes");
+  EXPECT_EQ(size_change({.nodes = 41}, {.nodes = 14, .inside = 31}), "41 -> 14 nodes, 31 inside");
+  EXPECT_EQ(size_change({.nodes = 14, .inside = 31}, {.launches = 9}), "14 nodes -> 9 launches");
+  EXPECT_EQ(size_change({.launches = 9}, {.launches = 9}), "9 launches");
+}
+
 TEST(PipelineReport, SaysWhatCameAndWent) {
   Unit unit = unit_of(kTwice);
   PassContext context = make_context();
@@ -196,8 +220,8 @@ TEST(PipelineReport, SaysWhatCameAndWent) {
   auto report = run_pipeline(unit, pipeline_of("cse,dce,dce"), options, context);
   ASSERT_TRUE(report.ok()) << report.error().message;
   const PassRecord& cse = report->passes[0];
-  EXPECT_EQ(cse.nodes_before, 4);
-  EXPECT_EQ(cse.nodes_after, 3);
+  EXPECT_EQ(cse.size_before.nodes, 4);
+  EXPECT_EQ(cse.size_after.nodes, 3);
   EXPECT_EQ(cse.ops_delta, (std::map<std::string, int64_t>{{"exp", -1}}));
   EXPECT_EQ(cse.counters.at("merged"), 1);
   ASSERT_EQ(cse.diff.removed.size(), 2u);  // %b, and %y as it was

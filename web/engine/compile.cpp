@@ -27,6 +27,10 @@ Result<const Target*> target_of(const Request& request) {
                                                         : "did you mean '" + near + "'?"));
 }
 
+Json size_json(const UnitSize& size) {
+  return {{"nodes", size.nodes}, {"inside", size.inside}, {"launches", size.launches}};
+}
+
 Json step_json(const Step& step, PlaceTable& places) {
   const PassRecord& record = step.record;
   Json json{{"pass", record.pass},
@@ -35,8 +39,8 @@ Json step_json(const Step& step, PlaceTable& places) {
             {"skipped", record.skipped},
             {"changed", record.changed == Changed::yes},
             {"milliseconds", record.milliseconds},
-            {"nodes_before", record.nodes_before},
-            {"nodes_after", record.nodes_after},
+            {"size_before", size_json(record.size_before)},
+            {"size_after", size_json(record.size_after)},
             {"ops", record.ops_delta},
             {"counters", record.counters}};
   if (step.graph) json["hash"] = fmt::format("{:016x}", structural_hash(*step.graph));
@@ -54,8 +58,8 @@ class Recorder {
  public:
   Recorder(PipelineRun& run, const Unit& unit) : run_(run), unit_(unit) {
     Step import;
-    import.record.nodes_after = static_cast<int64_t>(unit.module.main().nodes.size());
-    import.record.nodes_before = import.record.nodes_after;
+    import.record.size_after = size_of(unit.module);
+    import.record.size_before = import.record.size_after;
     import.graph = snapshot(unit.module);
     run_.steps.push_back(std::move(import));
   }
@@ -82,6 +86,20 @@ struct Outcome {
   std::string reproducer;
 };
 
+// The steps in front of the first one whose form is not there; all when there is none.
+Pipeline legal_steps(const Pipeline& pipeline, Form start) {
+  Pipeline legal;
+  for (const PipelineStep& step : pipeline.steps) {
+    legal.steps.push_back(step);
+    if (check_forms(legal, start).ok()) continue;
+    legal.steps.pop_back();
+    break;
+  }
+  return legal;
+}
+
+// A pipeline with a step that cannot stand where it does runs up to there, so that a person sees
+// the graph that the step would have met.
 Result<Outcome> run_steps(const Model& model, const Pipeline& pipeline, RunOptions options,
                           int threads, PipelineRun& run) {
   Unit unit;
@@ -97,11 +115,13 @@ Result<Outcome> run_steps(const Model& model, const Pipeline& pipeline, RunOptio
   PassContext context{.ops = builtin_registry(), .target = *run.target};
   context.threads = threads;
   Result<PipelineReport> report = run_pipeline(unit, pipeline, options, context);
-  run.locs = std::move(unit.module.locs);
-  if (!report.ok()) {
-    outcome.error = std::move(report).error();
-    return outcome;
+  if (!report.ok()) outcome.error = std::move(report).error();
+  if (outcome.error && outcome.error->code == code::kBadForm && run.steps.size() == 1) {
+    const Pipeline legal = legal_steps(pipeline, form_of(unit.module));
+    report = run_pipeline(unit, legal, options, context);
   }
+  run.locs = std::move(unit.module.locs);
+  if (!report.ok()) return outcome;
   run.form = report->form;
   run.milliseconds = report->milliseconds;
   return outcome;
@@ -139,6 +159,7 @@ Result<Answer> handle_compile(Session& session, const Request& request) {
   json["table"] = places.table();
   if (outcome.error) {
     json["failed"] = error_json(*outcome.error, run->locs);
+    json["failed"]["step"] = run->steps.size();
     if (!outcome.reproducer.empty()) json["failed"]["reproducer"] = outcome.reproducer;
   }
   session.runs[handle] = std::move(run);
