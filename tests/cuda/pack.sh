@@ -11,7 +11,8 @@ stop() {
   exit 2
 }
 [ $# -eq 1 ] || stop "usage: tests/cuda/pack.sh FILES"
-command -v bazel >/dev/null || stop "tests/cuda/pack.sh builds with Bazel; ./lathe doctor installs it"
+command -v bazel >/dev/null ||
+  stop "tests/cuda/pack.sh builds with Bazel; ./lathe doctor installs it"
 missing=()
 [ -e /usr/src/googletest/CMakeLists.txt ] || missing+=(googletest)
 command -v xz >/dev/null || missing+=(xz-utils)

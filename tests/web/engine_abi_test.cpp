@@ -158,7 +158,14 @@ TEST(Engine, AFailedPipelineKeepsItsSteps) {
   Json model = open_text();
   Json run = ask({{"do", "compile"}, {"model", model["model"]}, {"passes", "cse,plan_memory"}});
   EXPECT_EQ(run["failed"]["code"], "bad-form");
+  ASSERT_EQ(run["steps"].size(), 2u);  // the import, and what stood before the culprit
+  EXPECT_EQ(run["steps"][1]["pass"], "cse");
+  EXPECT_EQ(run["failed"]["step"], 2);
+  Json text = ask({{"do", "text"}, {"run", run["run"]}, {"step", 1}});
+  EXPECT_NE(text["text"].get<std::string>().find("func @main"), std::string::npos);
+  run = ask({{"do", "compile"}, {"model", model["model"]}, {"passes", "plan_memory,cse"}});
   EXPECT_EQ(run["steps"].size(), 1u);
+  EXPECT_EQ(run["failed"]["step"], 1);
 }
 
 TEST(Engine, RequestsAreChecked) {
