@@ -9,7 +9,7 @@ namespace lathe::loop {
 namespace {
 
 // Null for functions that targets have.
-Expr expand(UnaryOp op, Expr x) {
+Expr expand(UnaryOp op, Expr x, bool has_fma) {
   switch (op) {
     case UnaryOp::exp:
       return vector_math::exp(x);
@@ -20,9 +20,9 @@ Expr expand(UnaryOp op, Expr x) {
     case UnaryOp::log1p:
       return vector_math::log1p(x);
     case UnaryOp::sin:
-      return vector_math::sin(x);
+      return vector_math::sin(x, has_fma);
     case UnaryOp::cos:
-      return vector_math::cos(x);
+      return vector_math::cos(x, has_fma);
     case UnaryOp::tanh:
       return vector_math::tanh(x);
     case UnaryOp::erf:
@@ -44,20 +44,22 @@ Expr expand(UnaryOp op, Expr x) {
   return {};
 }
 
-Expr expanded(Expr e) {
+Expr expanded(Expr e, bool has_fma) {
   if (const auto* n = std::get_if<Unary>(&e->kind)) {
-    const Expr result = expand(n->op, is_half(e->dtype) ? cast(n->x, DType::f32) : n->x);
+    const Expr result = expand(n->op, is_half(e->dtype) ? cast(n->x, DType::f32) : n->x, has_fma);
     return result ? cast(result, e->dtype) : e;
   }
   if (const auto* n = std::get_if<Binary>(&e->kind); n && n->op == BinaryOp::pow) {
     const DType dtype = is_half(e->dtype) ? DType::f32 : e->dtype;
-    return cast(vector_math::pow(cast(n->a, dtype), cast(n->b, dtype)), e->dtype);
+    return cast(vector_math::pow(cast(n->a, dtype), cast(n->b, dtype), has_fma), e->dtype);
   }
   return e;
 }
 
 }  // namespace
 
-void expand_math(Kernel& kernel) { rewrite(kernel, expanded); }
+void expand_math(Kernel& kernel, bool has_fma) {
+  rewrite(kernel, [has_fma](Expr e) { return expanded(e, has_fma); });
+}
 
 }  // namespace lathe::loop

@@ -25,7 +25,7 @@ Expr strict(Expr e) {
 }  // namespace
 
 void make_strict(Kernel& kernel) {
-  expand_math(kernel);
+  expand_math(kernel, false);
   rewrite(kernel, strict);
 }
 

@@ -1,10 +1,11 @@
-// exp, log and their kin, tanh, erf, sin and cos as polynomials; see vector_math.h.
+// exp, log and their kin, tanh and erf as polynomials; see vector_math.h.
 //
 // Polynomials are minimax fits (Remez) of the function named beside them. The measured errors stand
 // in expand_math.h.
 #include "ir/loop/vector_math.h"
 
 #include <limits>
+#include <numbers>
 
 namespace lathe::loop::vector_math {
 namespace {
@@ -89,43 +90,24 @@ constexpr double kErfLargeF64[] = {
     3.39000486987988e-08,   -3.2954352259076087e-09, 2.2483917424834717e-10,
     -9.608134972324006e-12, 1.9345076727756766e-13};
 
-// (sin(r) - r)/r^3 and (cos(r) - 1 + r^2/2)/r^4 in r^2 on |r| <= 0.8: 2^-33 and better, 2^-68.
-constexpr double kSinF32[] = {-0.1666666716337204, 0.008333329111337662, -0.00019839187734760344,
-                              2.7169176064489875e-06};
-constexpr double kSinF64[] = {
-    -0.16666666666666666,   0.008333333333333321,  -0.00019841269841252166, 2.75573192126806e-06,
-    -2.505210451746205e-08, 1.605831636543268e-10, -7.576206235245144e-13};
-constexpr double kCosF32[] = {0.04166664555668831, -0.0013887251261621714, 2.4424911316600628e-05};
-constexpr double kCosF64[] = {
-    0.041666666666666664,  -0.001388888888888887,  2.480158730156836e-05, -2.7557319214033516e-07,
-    2.087675406528628e-09, -1.147025930646738e-11, 4.7365860958563666e-14};
-
-Expr copy_sign(Expr magnitude, Expr sign) {
-  const Format& format = format_of(sign);
-  int64_t sign_bit = format.is_f32 ? INT32_MIN : INT64_MIN;
-  Expr bit = binary(BinaryOp::bit_and, bits_of(sign), int_constant(sign, format, sign_bit));
-  return float_of(binary(BinaryOp::bit_or, bits_of(abs(magnitude)), bit));
-}
-
-// NaN stays NaN: min and max propagate it.
-Expr clamp(Expr x, double low, double high) {
-  return min(max(x, constant_like(x, low)), constant_like(x, high));
-}
-
-// log(x) from a reduction of x, plus `low`, a small term in the result's units (may be null).
-Expr log_reduced(const LogReduction& reduced, Expr low) {
-  const Format& format = format_of(reduced.f);
-  Expr f = reduced.f;
-  Expr e = reduced.exponent;
+// log(1 + f) as f minus the second.
+Expr log1p_correction(Expr f, Expr tail) {
+  const Format& format = format_of(f);
   // log(1 + f) = 2*atanh(s) with 2*s = f - s*f; f stands alone, so that small f are exact.
   Expr s = f / (f + 2);
   Expr t = s * s;
   Expr half_square = f * f * 0.5;
   Expr series = t * 2 * polynomial(t, coefficients(format, kAtanhF32, kAtanhF64));
+  return half_square - fma(s, half_square + series, tail);
+}
+
+// log(x) from a reduction of x, plus `low`, a small term in the result's units (may be null).
+Expr log_reduced(const LogReduction& reduced, Expr low) {
+  const Format& format = format_of(reduced.f);
+  Expr e = reduced.exponent;
   Expr tail = e * format.ln2_low;
   if (low) tail = tail + low;
-  tail = fma(s, half_square + series, tail);
-  return fma(e, constant_like(e, format.ln2_high), f - (half_square - tail));
+  return fma(e, constant_like(e, format.ln2_high), reduced.f - log1p_correction(reduced.f, tail));
 }
 
 // What log does outside (0, inf).
@@ -136,36 +118,6 @@ Expr log_edges(Expr x, Expr result) {
   Expr at_edge =
       select(eq(x, zero), -infinity, constant_like(x, std::numeric_limits<double>::quiet_NaN()));
   return select(lt(zero, x), result, at_edge);
-}
-
-// sin(x + quarter_turns*pi/2).
-Expr sin_or_cos(Expr x, int64_t quarter_turns) {
-  const Format& format = format_of(x);
-  // pi/2 in three parts; products with the integer n are exact in an fma.
-  double parts[] = {1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33};
-  if (format.is_f32) {
-    parts[0] = 1.57079637050628662109375;
-    parts[1] = -4.37113900018624283e-8;
-    parts[2] = -1.71512489361402e-15;
-  }
-  Expr magic = constant_like(x, format.round_magic);
-  Expr rounded = fma(x, constant_like(x, 0.6366197723675814), magic);
-  Expr n = rounded - magic;
-  Expr r = x;
-  for (double part : parts) r = fma(n, constant_like(x, -part), r);
-  r = clamp(r, -0.8, 0.8);  // only where |x| is too large to be reduced
-  Expr t = r * r;
-  Expr sine = fma(r * t, polynomial(t, coefficients(format, kSinF32, kSinF64)), r);
-  Expr cosine = fma(t * t, polynomial(t, coefficients(format, kCosF32, kCosF64)),
-                    fma(t, constant_like(t, -0.5), constant_like(t, 1)));
-  Expr quadrant = bits_of(rounded) + int_constant(x, format, quarter_turns);
-  auto bit = [&](int64_t mask) {
-    return binary(BinaryOp::bit_and, quadrant, int_constant(x, format, mask));
-  };
-  Expr is_odd = ne(bit(1), int_constant(x, format, 0));
-  int sign_shift = format.is_f32 ? 30 : 62;
-  Expr sign = binary(BinaryOp::shift_left, bit(2), int_constant(x, format, sign_shift));
-  return float_of(binary(BinaryOp::bit_xor, bits_of(select(is_odd, cosine, sine)), sign));
 }
 
 }  // namespace
@@ -185,6 +137,17 @@ Expr int_constant(Expr like, const Format& format, int64_t value) {
 Expr bits_of(Expr x) { return bitcast(x, format_of(x).bits); }
 Expr float_of(Expr bits) {
   return bitcast(bits, bits->dtype == DType::i64 ? DType::f64 : DType::f32);
+}
+
+Expr copy_sign(Expr magnitude, Expr sign) {
+  const Format& format = format_of(sign);
+  int64_t sign_bit = format.is_f32 ? INT32_MIN : INT64_MIN;
+  Expr bit = binary(BinaryOp::bit_and, bits_of(sign), int_constant(sign, format, sign_bit));
+  return float_of(binary(BinaryOp::bit_or, bits_of(abs(magnitude)), bit));
+}
+
+Expr clamp(Expr x, double low, double high) {
+  return min(max(x, constant_like(x, low)), constant_like(x, high));
 }
 
 // --- exp ---
@@ -221,6 +184,15 @@ Expr exp(Expr x) {
   const Format& format = format_of(x);
   ExpReduction reduced = reduce_exp(clamp(x, format.exp_min, format.exp_max));
   return scale_by_power(expm1_reduced(reduced.r) + 1, reduced.n_bits);
+}
+
+// The fraction of x is exact, and so the product with ln2 is all that is rounded on the way.
+Expr exp2(Expr x) {
+  const Format& format = format_of(x);
+  Expr clamped = clamp(x, format.is_f32 ? -151 : -1076, format.is_f32 ? 129 : 1025);
+  Expr rounded = clamped + format.round_magic;
+  Expr fraction = clamped - (rounded - format.round_magic);
+  return scale_by_power(expm1_reduced(fraction * std::numbers::ln2) + 1, bits_of(rounded));
 }
 
 // 2^n*(e^r - 1) + (2^n - 1), at half size, so that 2^n does not overflow.
@@ -279,6 +251,24 @@ LogReduction reduce_log(Expr x, bool may_be_subnormal) {
 
 Expr log(Expr x) { return log_edges(x, log_reduced(reduce_log(x, true), {})); }
 
+Expr log2(Expr x) {
+  LogReduction reduced = reduce_log(x, true);
+  Expr log = reduced.f - log1p_correction(reduced.f, constant_like(x, 0));
+  return log_edges(x, fma(log, constant_like(x, kLog2E), reduced.exponent));
+}
+
+Expr log10(Expr x) {
+  const Format& format = format_of(x);
+  // log10(2) in two parts; the first times an exponent is exact.
+  double high = format.is_f32 ? 0.301025390625 : 0.30102999566406652;
+  double low = format.is_f32 ? 4.6050389811952e-06 : -8.5323443170571066e-14;
+  LogReduction reduced = reduce_log(x, true);
+  Expr e = reduced.exponent;
+  Expr log = reduced.f - log1p_correction(reduced.f, constant_like(x, 0));
+  Expr rest = fma(log, constant_like(x, std::numbers::log10e), e * low);
+  return log_edges(x, fma(e, constant_like(x, high), rest));
+}
+
 // log(u) for the rounded u = 1 + x, and the part of x that rounding lost.
 Expr log1p(Expr x) {
   Expr u = x + 1;
@@ -286,10 +276,5 @@ Expr log1p(Expr x) {
   Expr result = log_edges(u, log_reduced(reduce_log(u, false), lost / u));
   return select(eq(x, constant_like(x, 0)), x, result);
 }
-
-// --- sin, cos ---
-
-Expr sin(Expr x) { return select(eq(x, constant_like(x, 0)), x, sin_or_cos(x, 0)); }
-Expr cos(Expr x) { return sin_or_cos(x, 1); }
 
 }  // namespace lathe::loop::vector_math

@@ -8,14 +8,18 @@
 namespace lathe::loop::vector_math {
 
 Expr exp(Expr x);
+Expr exp2(Expr x);
 Expr expm1(Expr x);
 Expr log(Expr x);
+Expr log2(Expr x);   // of a power of two: its exponent
+Expr log10(Expr x);
 Expr log1p(Expr x);
 Expr tanh(Expr x);
 Expr erf(Expr x);
-Expr sin(Expr x);
-Expr cos(Expr x);
-Expr pow(Expr x, Expr y);  // also of integers
+// `has_fma`: fma is one rounding. Where it is two, what would cancel is computed in parts.
+Expr sin(Expr x, bool has_fma);
+Expr cos(Expr x, bool has_fma);
+Expr pow(Expr x, Expr y, bool has_fma);  // also of integers
 
 // --- what they are made of ---
 
@@ -46,6 +50,8 @@ inline std::span<const double> coefficients(const Format& format, std::span<cons
 Expr int_constant(Expr like, const Format& format, int64_t value);
 Expr bits_of(Expr x);
 Expr float_of(Expr bits);
+Expr copy_sign(Expr magnitude, Expr sign);
+Expr clamp(Expr x, double low, double high);  // NaN stays NaN
 
 // x = n*ln2 + r with |r| <= ln2/2.
 struct ExpReduction {

@@ -18,15 +18,36 @@ Double fast_sum(Expr a, Expr b) {
   Expr sum = a + b;
   return {sum, (a - sum) + b};
 }
-Double product(Expr a, Expr b) {
-  Expr high = a * b;
-  return {high, fma(a, b, -high)};
+// x without the low half of its bits, which Dekker's product needs.
+Expr upper_half(Expr x) {
+  const Format& format = format_of(x);
+  const int64_t mask = format.is_f32 ? ~int64_t{0xfff} : ~int64_t{0x7ffffff};
+  return float_of(binary(BinaryOp::bit_and, bits_of(x), int_constant(x, format, mask)));
 }
-Double product(Double a, Double b) {
-  Double result = product(a.high, b.high);
-  result.low = fma(a.low, b.high, fma(a.high, b.low, result.low));
-  return result;
-}
+
+// Sums and products of twice the precision.
+struct Arithmetic {
+  bool has_fma;
+
+  Double product(Expr a, Expr b) const {
+    Expr high = a * b;
+    if (has_fma) return {high, fma(a, b, -high)};
+    Expr a1 = upper_half(a), b1 = upper_half(b);
+    Expr a2 = a - a1, b2 = b - b1;
+    return {high, ((a1 * b1 - high) + a1 * b2 + a2 * b1) + a2 * b2};
+  }
+  Double product(Double a, Double b) const {
+    Double result = product(a.high, b.high);
+    result.low = fma(a.low, b.high, fma(a.high, b.low, result.low));
+    return result;
+  }
+  // c - a * b, which is small.
+  Expr rest(Expr a, Expr b, Expr c) const {
+    if (has_fma) return fma(-a, b, c);
+    Double p = product(a, b);
+    return (c - p.high) - p.low;
+  }
+};
 
 // ((atanh(s) - s)/s^3 - 1/3)/s^2 in s^2: 2^-36 and 2^-66.
 constexpr double kAtanhTailF32[] = {0.20000076293945312, 0.14273498952388763, 0.11710965633392334};
@@ -35,7 +56,7 @@ constexpr double kAtanhTailF64[] = {0.20000000000001147, 0.14285714285039697, 0.
                                     0.06600094516759188};
 
 // log(x) for 0 < x < inf.
-Double long_log(Expr x) {
+Double long_log(Expr x, Arithmetic arithmetic) {
   const Format& format = format_of(x);
   LogReduction reduced = reduce_log(x, true);
   Expr f = reduced.f;
@@ -43,14 +64,14 @@ Double long_log(Expr x) {
   Expr divisor = f + 2;
   Expr divisor_low = f - (divisor - 2);
   Double s = {f / divisor, {}};
-  s.low = fma(-s.high, divisor_low, fma(-s.high, divisor, f)) / divisor;
-  Double t = product(s, s);
+  s.low = fma(-s.high, divisor_low, arithmetic.rest(s.high, divisor, f)) / divisor;
+  Double t = arithmetic.product(s, s);
   // atanh(s) = s + s*t*(1/3 + t*tail(t))
   double third = format.is_f32 ? static_cast<double>(1.0f / 3.0f) : 1.0 / 3.0;
   double third_low = format.is_f32 ? -9.934107481e-9 : 1.850371707708594e-17;
   Expr tail = polynomial(t.high, coefficients(format, kAtanhTailF32, kAtanhTailF64));
   Double series = fast_sum(constant_like(f, third), fma(t.high, tail, constant_like(f, third_low)));
-  Double rest = product(product(s, t), series);
+  Double rest = arithmetic.product(arithmetic.product(s, t), series);
   Double atanh = fast_sum(s.high, rest.high);
   atanh.low = atanh.low + (s.low + rest.low);
   // log = exponent*ln2 + 2*atanh(s); the first product is exact.
@@ -61,15 +82,15 @@ Double long_log(Expr x) {
 }
 
 // |x|^y, but for y = 0 and the corners that pow() sets itself.
-Expr magnitude_pow(Expr a, Expr y) {
+Expr magnitude_pow(Expr a, Expr y, Arithmetic arithmetic) {
   const Format& format = format_of(a);
   Expr infinity = constant_like(a, std::numeric_limits<double>::infinity());
-  Double l = long_log(a);
+  Double l = long_log(a, arithmetic);
   // log(0), log(inf) and log(NaN)
   l.high = select(lt(a, infinity), l.high, a);
   l.high = select(eq(a, constant_like(a, 0)), -infinity, l.high);
-  Expr high = y * l.high;
-  Expr low = fma(y, l.low, fma(y, l.high, -high));
+  const auto [high, error] = arithmetic.product(y, l.high);
+  Expr low = fma(y, l.low, error);
   // Where the result over- or underflows, `low` may be inf - inf.
   low =
       select(lt(abs(high), constant_like(a, format.is_f32 ? 200 : 2000)), low, constant_like(a, 0));
@@ -118,7 +139,7 @@ Expr special_power(Expr x, double exponent) {
 
 }  // namespace
 
-Expr pow(Expr x, Expr y) {
+Expr pow(Expr x, Expr y, bool has_fma) {
   if (!is_float(x->dtype)) return integer_pow(x, y);
   const auto* same = std::get_if<Splat>(&y->kind);
   if (const FloatConst* c = as_float(same ? same->x : y))
@@ -128,7 +149,7 @@ Expr pow(Expr x, Expr y) {
   Expr one = constant_like(x, 1);
   Expr infinity = constant_like(x, std::numeric_limits<double>::infinity());
   Expr a = abs(x);
-  Expr result = magnitude_pow(a, y);
+  Expr result = magnitude_pow(a, y, {has_fma});
   // The sign of x counts when y is an odd integer; a finite x < 0 has no other real powers.
   Expr half = y * 0.5;
   Expr is_integer = eq(unary(UnaryOp::trunc, y), y);

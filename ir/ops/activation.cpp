@@ -85,7 +85,7 @@ constexpr auto kGeluGradient = [](const Node& node, Term g, Term x, Term) {
 constexpr auto kElu = [](const Node& node, auto x) {
   const double alpha = node.float_attr("alpha"), scale = node.float_attr("scale");
   return select(gt(x, 0.0), x * scale,
-                expm1(min(x, 0.0) * node.float_attr("input_scale")) * (alpha * scale));
+                expm1(x * node.float_attr("input_scale")) * (alpha * scale));
 };
 
 constexpr auto kEluValue = [](const Node& node, double x) {
@@ -253,9 +253,10 @@ std::vector<OpDef> piecewise_rows() {
              return x * arithmetic::min(arithmetic::max(x + 3, 0.0), 6.0) / 6;
            }>,
            .decompose =
-               pointwise_decompose<[](Term x) { return x * min(max(x + 3.0, 0.0), 6.0) / 6.0; }>,
-           .lower =
-               pointwise_lower<[](loop::Expr x) { return x * min(max(x + 3.0, 0.0), 6.0) / 6.0; }>,
+               pointwise_decompose<[](Term x) { return x * (min(max(x + 3.0, 0.0), 6.0) / 6.0); }>,
+           .lower = pointwise_lower<[](loop::Expr x) {
+             return x * (min(max(x + 3.0, 0.0), 6.0) / 6.0);
+           }>,
            .derivative = pointwise_gradient<[](Term g, Term x, Term) {
              return g * select(lt(abs(x), 3.0), (x * 2.0 + 3.0) / 6.0, cast(gt(x, 0.0), x.dtype()));
            }>,

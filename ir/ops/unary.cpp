@@ -43,20 +43,6 @@ OpDef unary(std::string name, std::string summary, InferFn* infer, Slot<Referenc
 constexpr Absent kStep{"the derivative is zero wherever it exists"};
 constexpr Absent kNoFloat{"the result is not a float"};
 
-Expr asin(Expr x) { return atan(x / sqrt(1.0 - x * x)); }
-
-// expm1 keeps the small values that e^x - e^-x would cancel.
-Expr sinh(Expr x) {
-  const Expr e = loop::unary(UnaryOp::expm1, x);
-  return select(lt(constant_like(x, 40), x), exp(x + -M_LN2), (e + e / (e + 1.0)) * 0.5);
-}
-
-Expr asinh(Expr x) {
-  const Expr a = abs(x);
-  const Expr result = loop::unary(UnaryOp::log1p, a + a * a / (sqrt(a * a + 1.0) + 1.0));
-  return select(lt(x, constant_like(x, 0)), -result, result);
-}
-
 std::vector<OpDef> arithmetic_rows() {
   return {
       unary("neg", "-x", infer_same, pointwise_reference<[](auto x) { return arithmetic::neg(x); }>,
@@ -116,7 +102,7 @@ std::vector<OpDef> exponential_rows() {
             pointwise_gradient<[](Term g, Term, Term y) { return g * y; }>),
       unary("exp2", "2 to the power of x", infer_float,
             pointwise_reference<[](double x) { return std::exp2(x); }>,
-            pointwise_lower<[](Expr x) { return exp(x * M_LN2); }>,
+            pointwise_lower<&loop::exp2>,
             pointwise_gradient<[](Term g, Term, Term y) { return g * y * M_LN2; }>),
       unary("expm1", "e^x - 1, exact near 0", infer_float,
             pointwise_reference<[](double x) { return std::expm1(x); }>,
@@ -128,11 +114,11 @@ std::vector<OpDef> exponential_rows() {
             pointwise_gradient<[](Term g, Term x, Term) { return g / x; }>, {0.1, 4}),
       unary("log2", "logarithm to base 2", infer_float,
             pointwise_reference<[](double x) { return std::log2(x); }>,
-            pointwise_lower<[](Expr x) { return log(x) * M_LOG2E; }>,
+            pointwise_lower<&loop::log2>,
             pointwise_gradient<[](Term g, Term x, Term) { return g / (x * M_LN2); }>, {0.1, 4}),
       unary("log10", "logarithm to base 10", infer_float,
             pointwise_reference<[](double x) { return std::log10(x); }>,
-            pointwise_lower<[](Expr x) { return log(x) * M_LOG10E; }>,
+            pointwise_lower<&loop::log10>,
             pointwise_gradient<[](Term g, Term x, Term) { return g / (x * M_LN10); }>, {0.1, 4}),
       unary("log1p", "log(1 + x), exact near 0", infer_float,
             pointwise_reference<[](double x) { return std::log1p(x); }>,
@@ -152,26 +138,27 @@ std::vector<OpDef> exponential_rows() {
           pointwise_lower<[](Expr x) { return erf(x); }>,
           pointwise_gradient<[](Term g, Term x, Term) { return g * exp(-(x * x)) * M_2_SQRTPI; }>),
       unary("sinh", "hyperbolic sine", infer_float,
-            pointwise_reference<[](double x) { return std::sinh(x); }>, pointwise_lower<&sinh>,
+            pointwise_reference<[](double x) { return std::sinh(x); }>,
+            pointwise_lower<&loop::sinh>,
             pointwise_gradient<[](Term g, Term x, Term) { return g * apply("cosh", {x}); }>),
       unary("cosh", "hyperbolic cosine", infer_float,
             pointwise_reference<[](double x) { return std::cosh(x); }>,
-            pointwise_lower<[](Expr x) { return exp(x + -M_LN2) + exp(-x + -M_LN2); }>,
+            pointwise_lower<&loop::cosh>,
             pointwise_gradient<[](Term g, Term x, Term) { return g * apply("sinh", {x}); }>),
       unary("asinh", "inverse hyperbolic sine", infer_float,
-            pointwise_reference<[](double x) { return std::asinh(x); }>, pointwise_lower<&asinh>,
+            pointwise_reference<[](double x) { return std::asinh(x); }>,
+            pointwise_lower<&loop::asinh>,
             pointwise_gradient<[](Term g, Term x, Term) { return g / sqrt(x * x + 1.0); }>),
       unary("acosh", "inverse hyperbolic cosine; NaN below 1", infer_float,
             pointwise_reference<[](double x) { return std::acosh(x); }>,
-            pointwise_lower<[](Expr x) { return log(x + sqrt(x * x - 1.0)); }>,
+            pointwise_lower<&loop::acosh>,
             pointwise_gradient<[](Term g, Term x, Term) { return g / sqrt(x * x - 1.0); }>,
             {1.5, 4}),
-      unary(
-          "atanh", "inverse hyperbolic tangent; NaN outside [-1, 1]", infer_float,
-          pointwise_reference<[](double x) { return std::atanh(x); }>, pointwise_lower<[](Expr x) {
-            return loop::unary(UnaryOp::log1p, x * 2.0 / (1.0 - x)) * 0.5;
-          }>,
-          pointwise_gradient<[](Term g, Term x, Term) { return g / (1.0 - x * x); }>, {-0.9, 0.9}),
+      unary("atanh", "inverse hyperbolic tangent; NaN outside [-1, 1]", infer_float,
+            pointwise_reference<[](double x) { return std::atanh(x); }>,
+            pointwise_lower<&loop::atanh>,
+            pointwise_gradient<[](Term g, Term x, Term) { return g / (1.0 - x * x); }>,
+            {-0.9, 0.9}),
   };
 }
 
@@ -186,22 +173,21 @@ std::vector<OpDef> trigonometric_rows() {
             pointwise_lower<[](Expr x) { return loop::unary(UnaryOp::cos, x); }>,
             pointwise_gradient<[](Term g, Term x, Term) { return -(g * sin(x)); }>),
       unary("tan", "tangent of radians", infer_float,
-            pointwise_reference<[](double x) { return std::tan(x); }>, pointwise_lower<[](Expr x) {
-              return loop::unary(UnaryOp::sin, x) / loop::unary(UnaryOp::cos, x);
-            }>,
+            pointwise_reference<[](double x) { return std::tan(x); }>, pointwise_lower<&loop::tan>,
             pointwise_gradient<[](Term g, Term, Term y) { return g * (y * y + 1.0); }>, {-1, 1}),
       unary("asin", "inverse sine; NaN outside [-1, 1]", infer_float,
-            pointwise_reference<[](double x) { return std::asin(x); }>, pointwise_lower<&asin>,
+            pointwise_reference<[](double x) { return std::asin(x); }>,
+            pointwise_lower<&loop::asin>,
             pointwise_gradient<[](Term g, Term x, Term) { return g * rsqrt(1.0 - x * x); }>,
             {-0.9, 0.9}),
       unary("acos", "inverse cosine; NaN outside [-1, 1]", infer_float,
             pointwise_reference<[](double x) { return std::acos(x); }>,
-            pointwise_lower<[](Expr x) { return M_PI_2 - asin(x); }>,
+            pointwise_lower<&loop::acos>,
             pointwise_gradient<[](Term g, Term x, Term) { return -(g * rsqrt(1.0 - x * x)); }>,
             {-0.9, 0.9}),
       unary("atan", "inverse tangent", infer_float,
             pointwise_reference<[](double x) { return std::atan(x); }>,
-            pointwise_lower<[](Expr x) { return atan(x); }>,
+            pointwise_lower<&loop::atan>,
             pointwise_gradient<[](Term g, Term x, Term) { return g / (x * x + 1.0); }>, {-4, 4}),
   };
 }
