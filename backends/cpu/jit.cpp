@@ -22,7 +22,6 @@
 #include <thread>
 #include <unordered_map>
 
-#include "ir/loop/expand_math.h"
 #include "ir/loop/text.h"
 #include "ir/support/diag_codes.h"
 #include "ir/support/hash.h"
@@ -89,14 +88,6 @@ Result<std::string> compile_object(const KernelSource& source, const std::string
   return write_code(*module, machine, llvm::CodeGenFileType::ObjectFile);
 }
 
-// A copy without transcendental functions. Expanding interns into the kernel's pool, so it happens
-// before any thread reads it.
-loop::Kernel expanded(const loop::Kernel& kernel) {
-  loop::Kernel copy = kernel;
-  loop::expand_math(copy);
-  return copy;
-}
-
 std::string symbol_of(const KernelSource& source) {
   Hasher hash;
   hash.add(loop::structural_hash(*source.kernel));
@@ -107,8 +98,7 @@ std::string symbol_of(const KernelSource& source) {
 
 struct Job {
   std::string symbol;
-  loop::Kernel kernel;
-  EmitOptions options;
+  KernelSource source;
   Result<std::string> object = std::string();
 };
 
@@ -120,7 +110,7 @@ void compile_objects(std::vector<Job>& jobs, int threads) {
     auto machine = make_target_machine();
     for (size_t i; (i = next.fetch_add(1)) < jobs.size();) {
       Job& job = jobs[i];
-      job.object = machine.ok() ? compile_object({&job.kernel, job.options}, job.symbol, **machine)
+      job.object = machine.ok() ? compile_object(job.source, job.symbol, **machine)
                                 : Result<std::string>(machine.error());
     }
   };
@@ -142,8 +132,7 @@ Result<std::string> generate_code(const std::vector<KernelSource>& sources, Code
     std::string symbol = source.kernel->name;
     for (int n = 2; !used.insert(symbol).second; ++n)
       symbol = fmt::format("{}_{}", source.kernel->name, n);
-    loop::Kernel kernel = expanded(*source.kernel);
-    LATHE_DO(emit_kernel(*module, kernel, symbol, source.options));
+    LATHE_DO(emit_kernel(*module, *source.kernel, symbol, source.options));
   }
   if (form == CodeForm::llvm_ir) {
     std::string text;
@@ -196,7 +185,7 @@ Result<std::unique_ptr<Jit>> Jit::compile(const std::vector<KernelSource>& sourc
     symbols.push_back(symbol_of(source));
     auto [entry, is_new] = objects.try_emplace(symbols.back(), cache.state_->find(symbols.back()));
     if (is_new && !entry->second)
-      jobs.push_back({symbols.back(), expanded(*source.kernel), source.options});
+      jobs.push_back({symbols.back(), source});
   }
   compile_objects(jobs, threads);
   for (Job& job : jobs) {

@@ -12,9 +12,7 @@
 // - A vector of n lanes is ceil(n * width / 16) v128 values. Integers of up to 32 bits are computed
 //   in 32-bit lanes, halves as f32 rounded after each operation, bools as masks.
 // - `fma` is one rounding on `relaxed` where the machine has it, and a product and a sum on
-//   `simd128`. There sin and cos reduce large operands less exactly (2.2 ULP up to |x| = 4, where
-//   expand_math.h says 1.6), and pow loses up to 80 ULP near its largest results; the other
-//   functions keep their bounds.
+//   `simd128`.
 // - A masked access touches only the memory of enabled lanes (a disabled lane of a gather or a
 //   disabled scalar load reads the start of its buffer instead). No operation traps.
 // - Prefetches and non-temporal hints are dropped: WebAssembly cannot say them.

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "ir/loop/expand_math.h"
 #include "ir/loop/text.h"
 #include "ir/program/overlap.h"
 #include "ir/support/diag_codes.h"
@@ -54,8 +53,7 @@ class ProgramEmitter {
     for (size_t i = 0; i < program_.kernels.size(); ++i) {
       if (!is_used[i]) continue;
       LATHE_DO(loop::verify(program_.kernels[i], true));
-      loop::Kernel kernel = program_.kernels[i];
-      loop::expand_math(kernel);
+      const loop::Kernel& kernel = program_.kernels[i];
       LATHE_TRY(KernelFrame frame, kernel_frame(kernel));
       scratch_bytes_ = std::max(scratch_bytes_, frame.scratch_bytes);
       std::string name = fmt::format("k{}", i);

@@ -47,6 +47,7 @@ Target wasm(const char* isa) {
   Target target;
   target.name = "wasm";
   target.isa = isa;
+  target.has_fma = target.isa == "relaxed";
   target.vector_bytes = 16;
   target.num_vector_registers = 16;
   target.gemm_tiles = {{6, 2}, {5, 2}, {4, 2}, {3, 3}, {2, 4}, {12, 1}};
@@ -63,6 +64,7 @@ Target sm_90() {
   Target target;
   target.name = "cuda";
   target.isa = "sm_90";
+  target.has_functions = true;
   target.vector_bytes = 16;
   target.num_vector_registers = 255;
   target.gemm_tiles = {{4, 1}};

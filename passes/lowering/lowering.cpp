@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "ir/loop/expand_math.h"
 #include "ir/loop/strict.h"
 #include "ir/loop/text.h"
 #include "ir/support/diag_codes.h"
@@ -321,7 +322,10 @@ Status Lowering::emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers,
   launch.flops = info.flops;
   for (BufferId id : buffers) launch.bytes += buffer(id).num_bytes;
   kernel.origins = {info.origin};
-  if (context_.numerics == Numerics::strict) loop::make_strict(kernel);
+  if (context_.numerics == Numerics::strict)
+    loop::make_strict(kernel);
+  else if (!target_.has_functions)
+    loop::expand_math(kernel, target_.has_fma);
   const uint64_t hash = loop::structural_hash(kernel);
   auto [found, is_new] = kernel_index_.emplace(hash, static_cast<int>(program_.kernels.size()));
   if (is_new) {

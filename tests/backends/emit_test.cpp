@@ -7,6 +7,7 @@
 
 #include "backends/cpu/jit.h"
 #include "backends/cpu/memory.h"
+#include "ir/loop/expand_math.h"
 #include "ir/loop/pool.h"
 #include "ir/loop/text.h"
 #include "tests/backends/gemm_kernel.h"
@@ -19,7 +20,9 @@ namespace {
 // Runs compiled code over the whole parallel range, in two calls.
 Status run_compiled(const loop::Kernel& kernel, cpu::EmitOptions options, Memories& memory) {
   cpu::ObjectCache cache;
-  LATHE_TRY(auto jit, cpu::Jit::compile({{&kernel, options}}, 1, cache));
+  loop::Kernel expanded = kernel;
+  loop::expand_math(expanded);
+  LATHE_TRY(auto jit, cpu::Jit::compile({{&expanded, options}}, 1, cache));
   LATHE_TRY(cpu::KernelFrame frame, cpu::kernel_frame(kernel));
   LATHE_TRY(cpu::Block scratch,
             cpu::Block::allocate(static_cast<size_t>(frame.scratch_bytes), "scratch"));
