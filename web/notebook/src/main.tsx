@@ -2,7 +2,8 @@
 import { render } from "preact";
 import { loadCatalogue } from "./notebook/catalogue.ts";
 import { openFirst } from "./notebook/opening.ts";
-import { startAutosave } from "./storage/autosave.ts";
+import { snapshot, startAutosave } from "./storage/autosave.ts";
+import { startKeeping } from "./storage/tabs.ts";
 import { App } from "./view/app.tsx";
 import "./view/page.css";
 import "./view/cell.css";
@@ -19,6 +20,7 @@ if ("serviceWorker" in navigator && import.meta.env.PROD)
 // The editor is wanted soon, but not before the first cells are there.
 const loadEditor = () => void import("./view/editor.ts");
 
+await startKeeping(snapshot);
 const opened = openFirst();
 startAutosave();
 await Promise.all([opened, loadCatalogue().catch(() => undefined)]);

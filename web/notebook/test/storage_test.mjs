@@ -58,16 +58,18 @@ const figures = {
     {
       name: "fast",
       pipeline: "default",
+      model: "abc s0=4",
       total: time,
       samples: [1, 2, 3],
       settled: true,
-      steps: [{ label: "linear_gelu", kernel: 0, time, flops: 10, bytes: 20 }],
+      steps: [{ label: "linear_gelu", kernel: 0, mean: 2, flops: 10, bytes: 20 }],
       memory_bytes: 65536,
       check: { passed: true, max_abs_error: 1e-6 },
     },
   ],
   isa: "relaxed",
   seed: 0,
+  weights: "mine.pt2",
   when: "2026-11-21T10:00:00.000Z",
   agent: "Chrome/156",
 };
@@ -89,6 +91,18 @@ test("figures of a bench survive, marked as measured earlier", () => {
   const skipped = structuredClone(figures);
   skipped.runs[0].check = { skipped: "too large" };
   assert.deepEqual(readNotebook(benchNotebook(skipped))[3].outcome.value.value.result, skipped);
+});
+
+test("figures of notebooks from before they said what was measured are read", () => {
+  const older = structuredClone(figures);
+  delete older.weights;
+  for (const run of older.runs) {
+    delete run.model;
+    run.steps = run.steps.map(({ mean, ...rest }) => ({ ...rest, time: { ...time, median: mean } }));
+  }
+  const { result } = readNotebook(benchNotebook(older))[3].outcome.value.value;
+  assert.equal(result.runs[0].steps[0].mean, 2);
+  assert.equal(result.weights, undefined);
 });
 
 test("figures that no bench would write are not taken", () => {

@@ -2,12 +2,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { joined, readRange } from "../.build/engine/unpack.js";
-import { fitted, showing, zoomed } from "../.build/graph/camera.js";
+import { fitted, isInView, opening, seen, showing, zoomed } from "../.build/graph/camera.js";
 import { foldedAtFirst } from "../.build/graph/folding.js";
 import { clusterAt, neighbour, nodeAt, sceneOf } from "../.build/graph/scene.js";
 import { svgOf } from "../.build/graph/svg.js";
 import { spreadOf } from "../.build/run/bench_result.js";
-import { details, mostTelling, summary } from "../.build/view/changes.js";
+import { details, mostTelling, sizeWords, summary } from "../.build/view/changes.js";
+import { beginning } from "../.build/view/beginning.js";
 import { makeRenderer } from "../.build/view/markdown.js";
 import * as quantities from "../.build/view/quantities.js";
 
@@ -47,12 +48,13 @@ test("a browser is named as people name it", () => {
   assert.equal(quantities.browserName("<b>Chrome</b>"), "an unknown browser");
 });
 
+const size = (nodes, inside = 0, launches = 0) => ({ nodes, inside, launches });
 const step = (changes) => ({
   pass: "cse",
   skipped: false,
   changed: true,
-  nodes_before: 10,
-  nodes_after: 10,
+  size_before: size(10),
+  size_after: size(10),
   ops: {},
   counters: {},
   ...changes,
@@ -60,9 +62,14 @@ const step = (changes) => ({
 
 test("a step says what it did in words", () => {
   assert.equal(summary(step({ changed: false })), "no change");
-  assert.equal(summary(step({ nodes_after: 8 })), "10 → 8 nodes");
+  assert.equal(summary(step({ size_after: size(8) })), "10 → 8 nodes");
+  assert.equal(summary(step({ size_after: size(8, 5) })), "10 → 8 nodes");
   assert.equal(summary(step({ counters: { merged: 2 } })), "merged 2");
-  assert.equal(summary(step({ counters: { kernels: 6 }, nodes_after: 0 })), "kernels 6");
+  const lowered = { counters: { kernels: 6, launches: 7 }, size_after: size(0, 0, 7) };
+  assert.equal(summary(step(lowered)), "10 nodes → 7 launches");
+  assert.equal(sizeWords(size(8)), "8 nodes");
+  assert.equal(sizeWords(size(8, 5)), "8 nodes, 5 more inside fused ones");
+  assert.equal(sizeWords(size(0, 0, 7)), "7 launches");
   const bytes = { temporaries: 3, planned_bytes: 2_000_000 };
   assert.equal(summary(step({ counters: bytes })), "planned 2 MB");
   assert.deepEqual(details(step({ ops: { add: -2, fused: 1 } })), ["−2 add", "+1 fused"]);
@@ -135,6 +142,30 @@ test("large graphs open folded, small ones open", () => {
   ];
   assert.deepEqual(foldedAtFirst(clusters, 120), []);
   assert.equal(foldedAtFirst(clusters, 910).length, 30);
+});
+
+test("what is fitted is seen whole, however large, and zooming out comes back to it", () => {
+  for (const [width, height] of [
+    [300, 60_000],
+    [90_000, 200],
+    [10, 10],
+  ]) {
+    const all = fitted(width, height, 600, 480);
+    const [x, y, w, h] = seen(all, 600, 480);
+    assert.ok(x <= 0 && y <= 0 && x + w >= width && y + h >= height, `${width} x ${height}`);
+    assert.ok(Math.abs(x + w / 2 - width / 2) < 1e-6, "in the middle");
+    const near = zoomed(all, 100, 300, 240, all.scale);
+    assert.ok(zoomed(near, 1e-6, 300, 240, all.scale).scale <= all.scale + 1e-12);
+  }
+  const camera = opening(300, 60_000, 600, 480);
+  assert.ok(isInView(camera, 300, 60_000, 600, 480));
+  assert.ok(!isInView({ x: 0, y: 70_000, scale: 1 }, 300, 60_000, 600, 480));
+});
+
+test("a long text is cut at the end of a line", () => {
+  assert.equal(beginning("short", 100), "short");
+  assert.equal(beginning(`${"a".repeat(80)}\n${"b".repeat(80)}`, 100), "a".repeat(80));
+  assert.equal(beginning("a".repeat(200), 100).length, 100);
 });
 
 test("the camera keeps what it should", () => {

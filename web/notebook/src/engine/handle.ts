@@ -30,6 +30,10 @@ export interface ModelSource {
   dims: Record<string, number>;
 }
 
+// Equal for models of the same graph at the same sizes.
+export const identityOf = ({ hash, dims }: ModelInfo) =>
+  [hash, ...Object.entries(dims).map(([symbol, { value }]) => `${symbol}=${value}`)].join(" ");
+
 export class OpenModel {
   private constructor(
     readonly source: ModelSource,

@@ -86,6 +86,11 @@ export interface WeightPlace {
 export interface Refusal extends Placed {
   message: string;
 }
+export interface UnitSize {
+  nodes: number;
+  inside: number; // of fused groups
+  launches: number; // of a program
+}
 export interface StepInfo {
   pass: string;
   occurrence: number;
@@ -93,13 +98,16 @@ export interface StepInfo {
   skipped: boolean;
   changed: boolean;
   milliseconds: number;
-  nodes_before: number;
-  nodes_after: number;
+  size_before: UnitSize;
+  size_after: UnitSize;
   ops: Record<string, number>;
   counters: Record<string, number>;
   hash?: string;
   refusals: Refusal[];
 }
+// `step`: the one that did not run; those before it did.
+export type Stopped = EngineError & { step: number };
+
 export interface CompileInfo {
   run: number;
   passes: string;
@@ -108,7 +116,7 @@ export interface CompileInfo {
   milliseconds: number;
   steps: StepInfo[]; // [0] is the import
   table: Place[];
-  failed?: EngineError;
+  failed?: Stopped;
 }
 
 export interface DiffNode extends Placed {

@@ -9,9 +9,13 @@ export interface Camera {
 
 const least = 0.02;
 const most = 3;
+const room = 24; // pixels around what is fitted
 
-export function clampScale(scale: number): number {
-  return Math.min(most, Math.max(least, scale));
+// The scale at which all of a drawing is seen; no larger than it was drawn.
+function wholeScale(width: number, height: number, viewWidth: number, viewHeight: number): number {
+  const across = Math.max(1, viewWidth - room) / Math.max(width, 1);
+  const down = Math.max(1, viewHeight - room) / Math.max(height, 1);
+  return Math.min(1, across, down);
 }
 
 export function fitted(
@@ -20,18 +24,8 @@ export function fitted(
   viewWidth: number,
   viewHeight: number,
 ): Camera {
-  const room = 24;
-  const scale = Math.min(
-    1,
-    clampScale(
-      Math.min((viewWidth - room) / Math.max(width, 1), (viewHeight - room) / Math.max(height, 1)),
-    ),
-  );
-  return {
-    scale,
-    x: (width - viewWidth / scale) / 2,
-    y: height * scale < viewHeight - room ? (height - viewHeight / scale) / 2 : -room / 2 / scale,
-  };
+  const scale = wholeScale(width, height, viewWidth, viewHeight);
+  return { scale, x: (width - viewWidth / scale) / 2, y: (height - viewHeight / scale) / 2 };
 }
 
 // A readable start: all of it when that can be read, or else its top.
@@ -48,8 +42,15 @@ export function opening(
   return { scale: readable, x: (width - viewWidth / readable) / 2, y: -12 / readable };
 }
 
-export function zoomed(camera: Camera, factor: number, px: number, py: number): Camera {
-  const scale = clampScale(camera.scale * factor);
+// Out to a fiftieth, or to where a large drawing is seen whole; `whole` is its scale there.
+export function zoomed(
+  camera: Camera,
+  factor: number,
+  px: number,
+  py: number,
+  whole = least,
+): Camera {
+  const scale = Math.min(most, Math.max(Math.min(least, whole), camera.scale * factor));
   const x = camera.x + px / camera.scale - px / scale;
   const y = camera.y + py / camera.scale - py / scale;
   return { x, y, scale };
@@ -65,6 +66,18 @@ export function showing(camera: Camera, box: Box, viewWidth: number, viewHeight:
   if (box[1] - room < y) y = box[1] - room;
   if (box[1] + box[3] + room > y + height) y = box[1] + box[3] + room - height;
   return { x, y, scale: camera.scale };
+}
+
+// Whether any of a drawing is in view.
+export function isInView(
+  camera: Camera,
+  width: number,
+  height: number,
+  viewWidth: number,
+  viewHeight: number,
+): boolean {
+  const [x, y, w, h] = seen(camera, viewWidth, viewHeight);
+  return x < width && x + w > 0 && y < height && y + h > 0;
 }
 
 export function seen(camera: Camera, viewWidth: number, viewHeight: number): Box {

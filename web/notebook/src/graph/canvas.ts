@@ -1,6 +1,6 @@
 // A canvas that shows a scene: pans, zooms, chooses and folds by pointer, wheel and keyboard. It
 // paints only when something changed, at most once a frame.
-import { opening, fitted, showing, zoomed, type Camera } from "./camera.ts";
+import { fitted, isInView, opening, showing, zoomed, type Camera } from "./camera.ts";
 import { paint, paletteOf, type Palette } from "./paint.ts";
 import { clusterAt, neighbour, nodeAt, type Scene } from "./scene.ts";
 
@@ -51,11 +51,15 @@ export class GraphCanvas {
     cancelAnimationFrame(this.frame);
   }
 
-  // Keeps the camera where one was looking, unless it is the first scene or `reset`.
-  show(scene: Scene, reset: boolean): void {
+  // Keeps the camera where one was looking while there is something to see, unless it is the first
+  // scene or `reset`. `whole`: all of the scene, however small.
+  show(scene: Scene, { reset = false, whole = false } = {}): void {
     const isFirst = !this.scene;
     this.scene = scene;
-    if (isFirst || reset) this.camera = opening(scene.width, scene.height, this.width, this.height);
+    const size = [scene.width, scene.height, this.width, this.height] as const;
+    if (whole) this.camera = fitted(...size);
+    else if (isFirst || reset) this.camera = opening(...size);
+    else if (!isInView(this.camera, ...size)) this.camera = fitted(...size);
     this.paintSoon();
   }
 
@@ -63,6 +67,17 @@ export class GraphCanvas {
     this.chosen = node;
     const box = node === null ? undefined : this.scene?.nodes[node]?.box;
     if (box) this.camera = showing(this.camera, box, this.width, this.height);
+    this.paintSoon();
+  }
+
+  // Comes near enough to read a node.
+  approach(node: number): void {
+    const box = this.scene?.nodes[node]?.box;
+    if (!box) return;
+    const scale = Math.max(this.camera.scale, 0.75);
+    const x = box[0] + box[2] / 2 - this.width / scale / 2;
+    const y = box[1] + box[3] / 2 - this.height / scale / 2;
+    this.camera = { x, y, scale };
     this.paintSoon();
   }
 
@@ -78,7 +93,13 @@ export class GraphCanvas {
   }
 
   zoom(factor: number): void {
-    this.camera = zoomed(this.camera, factor, this.width / 2, this.height / 2);
+    this.zoomAt(factor, this.width / 2, this.height / 2);
+  }
+
+  private zoomAt(factor: number, x: number, y: number): void {
+    if (!this.scene) return;
+    const whole = fitted(this.scene.width, this.scene.height, this.width, this.height).scale;
+    this.camera = zoomed(this.camera, factor, x, y, whole);
     this.paintSoon();
   }
 
@@ -94,7 +115,7 @@ export class GraphCanvas {
     this.height = Math.max(1, clientHeight);
     this.canvas.width = Math.round(this.width * devicePixelRatio);
     this.canvas.height = Math.round(this.height * devicePixelRatio);
-    if (wasHidden && this.scene) this.show(this.scene, true);
+    if (wasHidden && this.scene) this.show(this.scene, { reset: true });
     this.paintNow();
   }
 
@@ -126,8 +147,7 @@ export class GraphCanvas {
     event.preventDefault();
     const { left, top } = this.canvas.getBoundingClientRect();
     const factor = Math.exp(-event.deltaY * (isPinch ? 0.01 : 0.002));
-    this.camera = zoomed(this.camera, factor, event.clientX - left, event.clientY - top);
-    this.paintSoon();
+    this.zoomAt(factor, event.clientX - left, event.clientY - top);
   }
 
   private down(event: PointerEvent): void {
@@ -148,7 +168,7 @@ export class GraphCanvas {
       const { left, top } = this.canvas.getBoundingClientRect();
       const was = Math.hypot(last.x - other.x, last.y - other.y);
       const is = Math.hypot(now.x - other.x, now.y - other.y);
-      this.camera = zoomed(this.camera, is / Math.max(was, 1), other.x - left, other.y - top);
+      this.zoomAt(is / Math.max(was, 1), other.x - left, other.y - top);
     } else {
       this.camera.x -= (now.x - last.x) / this.camera.scale;
       this.camera.y -= (now.y - last.y) / this.camera.scale;
@@ -168,8 +188,7 @@ export class GraphCanvas {
 
   private double(event: MouseEvent): void {
     const { left, top } = this.canvas.getBoundingClientRect();
-    this.camera = zoomed(this.camera, 1.6, event.clientX - left, event.clientY - top);
-    this.paintSoon();
+    this.zoomAt(1.6, event.clientX - left, event.clientY - top);
   }
 
   private key(event: KeyboardEvent): void {

@@ -41,6 +41,9 @@ export function GraphView({ run, step, marks = noMarks, title }: Props) {
   const [failure, setFailure] = useState("");
   const [chosen, setChosen] = useState<number | null>(null);
   const [query, setQuery] = useState("");
+  // A node of the engine's answer to be chosen as soon as nothing folded hides it.
+  const [wanted, setWanted] = useState<number | null>(null);
+  const isWhole = useRef(false); // whether the next drawing is to be seen whole
   const [isList, setIsList] = useState(false);
   const scene = loaded?.scene ?? null;
 
@@ -52,7 +55,7 @@ export function GraphView({ run, step, marks = noMarks, title }: Props) {
         remember(run, next.scene, title);
         setLoaded(next);
         setFailure("");
-        setChosen(null);
+        if (wanted === null) setChosen(null);
       })
       .catch((error: unknown) => !isOld && setFailure(String((error as Error).message)));
     return () => void (isOld = true);
@@ -61,6 +64,10 @@ export function GraphView({ run, step, marks = noMarks, title }: Props) {
   const fold = (key: string) => {
     const now = loaded?.folded ?? [];
     setFolded(now.includes(key) ? now.filter((one) => one !== key) : [...now, key]);
+  };
+  const refold = (keys: string[]) => {
+    isWhole.current = true;
+    setFolded(keys);
   };
   const events = useRef({ choose: setChosen, fold });
   events.current = { choose: setChosen, fold };
@@ -75,12 +82,37 @@ export function GraphView({ run, step, marks = noMarks, title }: Props) {
     return () => made.dispose();
   }, [isList]);
   useEffect(() => {
-    if (scene) painter.current?.show(scene, false);
+    if (scene) painter.current?.show(scene, { whole: isWhole.current });
+    isWhole.current = false;
   }, [scene, isList]);
   useEffect(() => painter.current?.choose(chosen), [chosen, scene, isList]);
   useEffect(() => painter.current?.search(query), [query, isList]);
 
-  const found = query && scene ? scene.nodes.filter((n) => matches(n, query.toLowerCase())) : [];
+  // What hides a node is unfolded, from the outermost in, until it is there.
+  useEffect(() => {
+    if (wanted === null || !loaded) return;
+    const box = loaded.scene.info.drawing?.boxes[wanted];
+    const hiding = typeof box === "number" ? loaded.scene.clusters[box] : undefined;
+    if (hiding) return setFolded(loaded.folded.filter((key) => key !== hiding.key));
+    const at = loaded.scene.nodes.findIndex(({ index }) => index === wanted);
+    setChosen(at);
+    setWanted(null);
+    painter.current?.approach(at);
+  }, [wanted, loaded]);
+
+  // Of the whole graph, what is folded away included.
+  const found = (scene && query ? scene.info.nodes : []).flatMap((node, index) =>
+    matches(node, query.toLowerCase()) ? [index] : [],
+  );
+  const goToNext = () => {
+    const now = (chosen !== null && scene?.nodes[chosen]?.index) || 0;
+    const next = chosen === null ? found[0] : (found.find((index) => index > now) ?? found[0]);
+    if (next !== undefined) setWanted(next);
+  };
+  // As everywhere: neither what comes in nor what goes out.
+  const numNodes = (scene?.info.nodes ?? []).filter(
+    ({ op }) => op !== "param" && op !== "return",
+  ).length;
   const chosenNode = chosen === null ? null : (scene?.nodes[chosen] ?? null);
   return (
     <div class="graph">
@@ -92,9 +124,7 @@ export function GraphView({ run, step, marks = noMarks, title }: Props) {
           value={query}
           onInput={(event) => setQuery(event.currentTarget.value)}
           onKeyDown={(event) => {
-            if (event.key !== "Enter" || !scene || found.length === 0) return;
-            const places = found.map((node) => scene.nodes.indexOf(node));
-            setChosen(places.find((at) => at > (chosen ?? -1)) ?? places[0] ?? null);
+            if (event.key === "Enter") goToNext();
           }}
         />
         {query && <span class="soft">{found.length} found; Enter for the next</span>}
@@ -112,10 +142,10 @@ export function GraphView({ run, step, marks = noMarks, title }: Props) {
         )}
         {scene && scene.clusters.length > 0 && (
           <>
-            <button onClick={() => setFolded(foldedAll(scene.info.drawing?.clusters ?? []))}>
+            <button onClick={() => refold(foldedAll(scene.info.drawing?.clusters ?? []))}>
               Fold
             </button>
-            <button onClick={() => setFolded([])}>Unfold</button>
+            <button onClick={() => refold([])}>Unfold</button>
           </>
         )}
         <button
@@ -140,7 +170,7 @@ export function GraphView({ run, step, marks = noMarks, title }: Props) {
           ref={canvasRef}
           tabIndex={0}
           role="img"
-          aria-label={`${title}: ${scene?.info.nodes.length ?? 0} nodes. Arrow keys walk from node
+          aria-label={`${title}: ${numNodes} nodes. Arrow keys walk from node
             to node, plus and minus zoom; the List button shows the same as a list.`}
         />
       )}

@@ -1,6 +1,6 @@
 // Paints what the camera sees. Far away, boxes lose their texts and then lines their bends: what
 // could not be read is not drawn, which keeps thousands of nodes fluid.
-import type { Box } from "../engine/protocol.ts";
+import type { Box, GraphNode } from "../engine/protocol.ts";
 import { plural } from "../view/quantities.ts";
 import { seen, type Camera } from "./camera.ts";
 import { families, type Family } from "./families.ts";
@@ -74,13 +74,14 @@ function paintCluster(
   cluster: SceneCluster,
   p: Palette,
   scale: number,
+  found: number, // of the nodes that it hides
 ) {
   const [x, y, width] = cluster.box;
   roundRect(g, cluster.box, 8);
   g.fillStyle = cluster.isFolded || cluster.depth % 2 === 0 ? p.panel : p.ground;
   g.fill();
-  g.lineWidth = cluster.hasMarks ? 2 : 1;
-  g.strokeStyle = cluster.hasMarks ? p.added : p.line;
+  g.lineWidth = found > 0 ? 2.5 : cluster.hasMarks ? 2 : 1;
+  g.strokeStyle = found > 0 ? p.accent : cluster.hasMarks ? p.added : p.line;
   if (cluster.isFolded) g.setLineDash([4, 3]);
   g.stroke();
   g.setLineDash([]);
@@ -91,7 +92,8 @@ function paintCluster(
   const sign = cluster.isFolded ? "▸" : "▾";
   g.fillText(fittedText(g, `${sign} ${cluster.label}`, width - 16), x + 8, y + 14);
   if (!cluster.isFolded) return;
-  const count = `${cluster.hasMarks ? "~ " : ""}${plural(cluster.nodes, "node")}`;
+  const marks = cluster.hasMarks ? "~ " : "";
+  const count = found > 0 ? `${found} found` : `${marks}${plural(cluster.nodes, "node")}`;
   g.fillText(fittedText(g, count, width - 16), x + 8, y + 30);
 }
 
@@ -105,8 +107,9 @@ function paintNode(
   const [x, y, width, height] = node.box;
   const colour = p.family[node.family];
   if (scale < textScale / 2) {
+    const least = 1 / scale; // a pixel: no node vanishes
     g.fillStyle = node.mark ? p.added : colour;
-    g.fillRect(x, y, width, height);
+    g.fillRect(x, y, Math.max(width, least), Math.max(height, least));
   } else {
     roundRect(g, node.box, 6);
     g.fillStyle = state.isChosen ? p.accentSoft : node.mark ? p.addedSoft : p.panel;
@@ -198,25 +201,25 @@ export function paint(
   );
   const window = seen(camera, view.width, view.height);
   const [left, top, width, height] = window;
+  const query = view.query.toLowerCase();
+  const isFound = (node: GraphNode) => query !== "" && matches(node, query);
   for (const cluster of scene.clusters) {
     const [x, y, w, h] = cluster.box;
     if (x > left + width || y > top + height || x + w < left || y + h < top) continue;
-    paintCluster(g, cluster, p, scale);
+    paintCluster(g, cluster, p, scale, cluster.hidden.filter(isFound).length);
   }
   const visible = scene.grid.within(window);
   const chosen = view.chosen === null ? undefined : scene.nodes[view.chosen];
   paintRoutes(g, scene, visible.routes, p, scale, chosen);
-  const query = view.query.toLowerCase();
   for (const i of visible.nodes) {
     const node = scene.nodes[i];
     if (!node) continue;
-    const isFound = query !== "" && matches(node, query);
-    paintNode(g, node, p, scale, { isChosen: i === view.chosen, isFound });
+    const state = { isChosen: i === view.chosen, isFound: isFound(node.node) };
+    paintNode(g, node, p, scale, state);
   }
 }
 
 // `query` in lower case.
-export function matches(node: SceneNode, query: string): boolean {
-  const { name = "", op, module = "" } = node.node;
+export function matches({ name = "", op, module = "" }: GraphNode, query: string): boolean {
   return `${name} ${op} ${module}`.toLowerCase().includes(query);
 }

@@ -20,6 +20,7 @@ export interface SceneCluster {
   nodes: number;
   depth: number;
   hasMarks: boolean;
+  hidden: GraphNode[]; // the nodes that it stands for, when it is folded
 }
 export interface SceneRoute {
   points: number[];
@@ -90,10 +91,16 @@ export function sceneOf(info: GraphInfo, drawing: DrawingInfo, marks: Marks): Sc
   const grid = new Grid();
   const nodes: SceneNode[] = [];
   const marked = new Set<number>(); // clusters that hide a marked node
+  const hidden = new Map<number, GraphNode[]>();
   info.nodes.forEach((node, index) => {
     const box = drawing.boxes[index];
     const mark = (node.name && marks.get(node.name)) || null;
-    if (typeof box === "number" && mark) marked.add(box);
+    if (typeof box === "number") {
+      if (mark) marked.add(box);
+      const others = hidden.get(box);
+      if (others) others.push(node);
+      else hidden.set(box, [node]);
+    }
     if (!Array.isArray(box)) return;
     grid.add("nodes", nodes.length, box);
     const [type = ""] = node.types;
@@ -114,6 +121,7 @@ export function sceneOf(info: GraphInfo, drawing: DrawingInfo, marks: Marks): Sc
       nodes: cluster.nodes,
       depth,
       hasMarks: marked.has(i),
+      hidden: hidden.get(i) ?? [],
     };
   });
   const routes = drawing.routes.map(({ points, from, to }, i): SceneRoute => {

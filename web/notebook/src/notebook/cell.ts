@@ -34,7 +34,9 @@ export type Outcome =
   | { state: "done"; value: CellValue; milliseconds: number; source: string }
   // Figures that came with the notebook: from another visit, or another person's machine.
   | { state: "kept"; value: Measured; source: string }
-  | { state: "failed"; failure: CellFailure; source: string };
+  | { state: "failed"; failure: CellFailure; source: string }
+  // Not run, because the cell that makes `name` failed.
+  | { state: "blocked"; name: string; source: string };
 
 export interface Cell {
   id: string;

@@ -17,7 +17,7 @@ import {
   type CellValue,
   type Outcome,
 } from "./cell.ts";
-import { canBench, usualTarget } from "./catalogue.ts";
+import { canBench, loadCatalogue, usualTarget } from "./catalogue.ts";
 import { sourceOf } from "./models.ts";
 import { cells, say } from "./notebook.ts";
 
@@ -100,6 +100,21 @@ async function close(value: CellValue | null): Promise<void> {
   if (value?.kind === "passes") await value.run.close();
 }
 
+// The first name that a cell uses and that has no value because its own cell failed.
+function failedAbove(cell: Cell): string | null {
+  const above = cells.value.slice(0, cells.value.indexOf(cell));
+  const scope = scopeAbove(cell);
+  const hasFailed = (name: string) =>
+    !scope.has(name) &&
+    above.some(
+      (one) =>
+        isCode(one) &&
+        definedName(one) === name &&
+        ["failed", "blocked"].includes(one.outcome.value.state),
+    );
+  return usedNames(cell).find(hasFailed) ?? null;
+}
+
 async function runCell(cell: Cell): Promise<void> {
   const source = cell.source.value;
   const before = shownValue(cell);
@@ -110,9 +125,16 @@ async function runCell(cell: Cell): Promise<void> {
     cell.outcome.value = { state: "failed", failure, source };
     return;
   }
-  const start = performance.now();
-  cell.outcome.value = { state: "running", before, since: start };
+  const name = failedAbove(cell);
+  if (name !== null) {
+    cell.outcome.value = { state: "blocked", name, source };
+    await close(before).catch(() => undefined);
+    return;
+  }
+  cell.outcome.value = { state: "running", before, since: performance.now() };
   try {
+    await loadCatalogue(); // an engine that starts is no part of what a cell takes
+    const start = performance.now();
     const value = await valueFrom(cell, understood.code);
     const milliseconds = performance.now() - start;
     cell.outcome.value = { state: "done", value, milliseconds, source };

@@ -2,9 +2,10 @@
 // visit.
 import { signal } from "@preact/signals";
 import { BadNotebook, readNotebook } from "../storage/ipynb.ts";
-import { linkShown, readLink } from "../storage/share.ts";
+import { linkShown, readLink, saysTheSame } from "../storage/share.ts";
 import { keepPrevious, restored, snapshot } from "../storage/autosave.ts";
-import { storedNotebook, storeNotebook } from "../storage/store.ts";
+import { hasPrevious, storedNotebook, storeNotebook } from "../storage/store.ts";
+import { isKeeper } from "../storage/tabs.ts";
 import { quote } from "../source/parse.ts";
 import { makeCell, type Cell } from "./cell.ts";
 import { run, runAll } from "./evaluate.ts";
@@ -14,9 +15,6 @@ import * as notebook from "./notebook.ts";
 
 // What a person must know about the last thing that was opened or shared.
 export const message = signal("");
-
-// Whether there is a notebook that the open one took the place of.
-export const hasPrevious = signal(false);
 
 const mostNotebook = 64 << 20; // bytes
 
@@ -49,7 +47,6 @@ export async function openModel(file: string, stem = nameFor(file)): Promise<voi
 async function openNotebook(text: string, name: string): Promise<void> {
   const read = readNotebook(text);
   await keepPrevious();
-  hasPrevious.value = true;
   notebook.load(read, name);
   await runAll({ bench: false });
 }
@@ -96,10 +93,13 @@ export async function openFirst(): Promise<void> {
   try {
     const shared = await readLink(location.hash);
     if (shared) {
-      const mine = await storedNotebook("current");
-      if (mine !== null) await storeNotebook("previous", mine);
-      hasPrevious.value = mine !== null;
-      notebook.load(shared, "shared");
+      hasPrevious.value = (await storedNotebook("previous")) !== null;
+      // A reload of what was shared from here, or opened and run here: its figures are kept.
+      const mine = await restored("current");
+      const isMine = mine !== null && saysTheSame(mine.cells, shared);
+      const text = isMine || !isKeeper.value ? null : await storedNotebook("current");
+      if (text !== null) await storeNotebook("previous", text);
+      notebook.load(isMine ? mine.cells : shared, isMine ? mine.title : "shared");
       linkShown(snapshot());
       return await runAll({ bench: false });
     }

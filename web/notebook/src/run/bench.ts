@@ -4,6 +4,7 @@ import { engine, EngineRefusal } from "../engine/engine.ts";
 import type { Run } from "../engine/handle.ts";
 import type { LaunchInfo, ModuleLayout, PlacedTensor, ProgramInfo } from "../engine/protocol.ts";
 import type { BenchCode } from "../source/cell_code.ts";
+import { identityOf } from "../engine/handle.ts";
 import { spreadOf, type BenchResult, type RunResult, type StepResult } from "./bench_result.ts";
 import { Runner } from "./runner.ts";
 import { Tensors } from "./weights.ts";
@@ -95,10 +96,8 @@ async function check(
 function stepResults(launches: LaunchInfo[], times: number[][]): StepResult[] {
   return launches.map(({ label, kernel, flops, bytes }, i) => {
     const samples = times[i] ?? [];
-    // A browser's clock is coarse: for short kernels the mean says more than the median.
     const mean = samples.reduce((sum, one) => sum + one, 0) / Math.max(1, samples.length);
-    const time = { ...spreadOf(samples), median: mean };
-    return { label, kernel: kernel ?? null, time, flops, bytes };
+    return { label, kernel: kernel ?? null, mean, flops, bytes };
   });
 }
 
@@ -108,6 +107,7 @@ interface Loaded {
   runner: Runner;
   program: ProgramInfo;
   memoryBytes: number;
+  weights: string;
   check: RunResult["check"];
 }
 
@@ -120,7 +120,8 @@ async function prepare(subject: Subject, runner: Runner, seed: number): Promise<
   await runner.call("run");
   const outputs = await outputsOf(runner, layout);
   const judged = await check(run, tensors, inputs, outputs);
-  return { subject, runner, program, memoryBytes: layout.pages * page, check: judged };
+  const weights = tensors.areSeeded ? tensors.seedText : run.model.source.name;
+  return { subject, runner, program, memoryBytes: layout.pages * page, weights, check: judged };
 }
 
 const mostRounds = 1000;
@@ -140,6 +141,7 @@ async function measured(list: Loaded[], repeats: number): Promise<RunResult[]> {
     results.push({
       name: subject.name,
       pipeline: subject.run.info.passes,
+      model: identityOf(subject.run.model.info),
       total: spreadOf(samples[k] ?? []),
       samples: samples[k] ?? [],
       settled: warm[k]?.settled ?? false,
@@ -161,6 +163,7 @@ export async function bench(subjects: Subject[], code: BenchCode): Promise<Bench
       runs: await measured(list, code.repeats),
       isa: subjects[0]?.run.info.target ?? "",
       seed: code.seed,
+      weights: [...new Set(list.map(({ weights }) => weights))].join(" and "),
       when: new Date().toISOString(),
       agent: navigator.userAgent,
     };

@@ -9,7 +9,7 @@ export interface Spread {
 export interface StepResult {
   label: string;
   kernel: number | null; // in the program
-  time: Spread;
+  mean: number; // milliseconds of the step called alone; a browser's clock is too coarse for more
   flops: number;
   bytes: number;
 }
@@ -17,6 +17,7 @@ export interface StepResult {
 export interface RunResult {
   name: string;
   pipeline: string;
+  model?: string; // which one, and its sizes; figures of older notebooks do not say
   total: Spread;
   samples: number[]; // milliseconds of whole runs
   settled: boolean; // whether the last samples agreed
@@ -29,6 +30,7 @@ export interface BenchResult {
   runs: RunResult[];
   isa: string;
   seed: number;
+  weights?: string; // where they came from: "random:0", or the model's file
   when: string; // ISO 8601
   agent: string; // the browser's own name
 }

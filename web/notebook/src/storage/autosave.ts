@@ -1,9 +1,10 @@
 // Keeps what is typed: a second after the last change, and at once when the page is hidden.
-import { effect, signal } from "@preact/signals";
+import { effect, signal, untracked } from "@preact/signals";
 import { cells, title } from "../notebook/notebook.ts";
 import { readNotebook, writeNotebook } from "./ipynb.ts";
-import { dropStaleLink } from "./share.ts";
+import { dropStaleLink, isLinkShown } from "./share.ts";
 import { storedNotebook, storeNotebook, type Slot } from "./store.ts";
+import { isKeeper } from "./tabs.ts";
 
 export const savedAt = signal<Date | null>(null);
 
@@ -18,31 +19,39 @@ export async function keepPrevious(): Promise<void> {
   if (cells.value.length > 0) await storeNotebook("previous", snapshot());
 }
 
+// What a snapshot holds, touched without writing it: that takes a while when texts are long.
+function touch(): void {
+  void title.value;
+  for (const cell of cells.value) void [cell.source.value, cell.folded.value, cell.outcome.value];
+}
+
 export function startAutosave(): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let waiting: string | null = null;
+  let last: string | null = null; // at first, what was just loaded
+  let wasKeeper = isKeeper.value;
   const saveNow = async () => {
     clearTimeout(timer);
-    const text = waiting;
-    waiting = null;
-    if (text === null) return;
+    timer = undefined;
+    const text = snapshot();
+    if (text === last || !isKeeper.value) return;
+    last = text;
     await storeNotebook("current", text);
     savedAt.value = new Date();
   };
-  let last: string | null = null; // at first, what was just loaded
   effect(() => {
-    const text = snapshot();
-    dropStaleLink(text);
+    touch();
+    if (isKeeper.value && !wasKeeper) last = ""; // what is kept is another tab's
+    wasKeeper = isKeeper.value;
     document.title = `${title.value} · Lathe`;
-    const isNew = last !== null && text !== last;
-    last = text;
-    if (!isNew) return;
-    waiting = text;
+    untracked(() => {
+      if (isLinkShown()) dropStaleLink(snapshot());
+      last ??= snapshot();
+    });
     clearTimeout(timer);
     timer = setTimeout(() => void saveNow(), delay);
   });
   document.addEventListener("visibilitychange", () => {
-    if (document.visibilityState === "hidden") void saveNow();
+    if (document.visibilityState === "hidden" && timer !== undefined) void saveNow();
   });
 }
 

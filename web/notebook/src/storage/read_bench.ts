@@ -51,11 +51,12 @@ function spread(value: unknown): Spread {
 }
 
 function step(value: unknown): StepResult {
-  const { label, kernel, time, flops, bytes } = fields(value);
+  const { label, kernel, mean, time, flops, bytes } = fields(value);
   return {
     label: text(label),
     kernel: kernel === null ? null : whole(kernel),
-    time: spread(time),
+    // Older notebooks keep it among percentiles, as their median.
+    mean: mean === undefined ? spread(time).median : figure(mean),
     flops: figure(flops),
     bytes: figure(bytes),
   };
@@ -69,10 +70,12 @@ function verdict(value: unknown): RunResult["check"] {
 }
 
 function run(value: unknown): RunResult {
-  const { name, pipeline, total, samples, settled, steps, memory_bytes, check } = fields(value);
+  const { name, pipeline, model, total, samples, settled, steps, ...rest } = fields(value);
+  const { memory_bytes, check } = rest;
   return {
     name: text(name),
     pipeline: text(pipeline),
+    ...(model === undefined ? {} : { model: text(model) }),
     total: spread(total),
     samples: list(samples, mostSamples, figure),
     settled: flag(settled),
@@ -89,13 +92,14 @@ function moment(value: unknown): string {
 }
 
 function result(value: unknown): BenchResult {
-  const { runs, isa, seed, when, agent } = fields(value);
+  const { runs, isa, seed, weights, when, agent } = fields(value);
   const read = list(runs, mostRuns, run);
   if (read.length === 0) throw new Misshapen("expected a run");
   return {
     runs: read,
     isa: text(isa),
     seed: whole(seed),
+    ...(weights === undefined ? {} : { weights: text(weights) }),
     when: moment(when),
     agent: text(agent),
   };

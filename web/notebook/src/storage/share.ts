@@ -33,10 +33,15 @@ export function foreignFiles(cells: readonly Cell[], isBuiltIn: (name: string) =
   });
 }
 
+const pack = (cells: readonly Cell[]): Packed =>
+  cells.filter(({ kind }) => kind !== "foreign").map(({ kind, source }) => [kind, source.value]);
+
+// Whether both would have the same link.
+export const saysTheSame = (a: readonly Cell[], b: readonly Cell[]) =>
+  JSON.stringify(pack(a)) === JSON.stringify(pack(b));
+
 export async function linkOf(cells: readonly Cell[]): Promise<string> {
-  const packed: Packed = cells
-    .filter(({ kind }) => kind !== "foreign")
-    .map(({ kind, source }) => [kind, source.value]);
+  const packed = pack(cells);
   const stream = new Blob([JSON.stringify(packed)])
     .stream()
     .pipeThrough(new CompressionStream("deflate-raw"));
@@ -54,6 +59,8 @@ let inBar: string | null = null; // the notebook whose link stands in the addres
 export function linkShown(snapshot: string): void {
   inBar = snapshot;
 }
+
+export const isLinkShown = () => inBar !== null;
 
 // A reload must bring back what is typed, not what the link held before.
 export function dropStaleLink(snapshot: string): void {

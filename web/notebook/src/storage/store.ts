@@ -51,7 +51,13 @@ async function get(table: "notebooks" | "files", key: string): Promise<unknown> 
 // "previous" is what another notebook took the place of.
 export type Slot = "current" | "previous";
 
-export const storeNotebook = (slot: Slot, text: string) => put("notebooks", slot, text);
+// Whether there is a notebook that the open one took the place of.
+export const hasPrevious = signal(false);
+
+export async function storeNotebook(slot: Slot, text: string): Promise<void> {
+  await put("notebooks", slot, text);
+  if (slot === "previous") hasPrevious.value = true;
+}
 
 export async function storedNotebook(slot: Slot): Promise<string | null> {
   const text = await get("notebooks", slot);

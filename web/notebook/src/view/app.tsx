@@ -11,6 +11,7 @@ import { save } from "../storage/download.ts";
 import { writeNotebook } from "../storage/ipynb.ts";
 import { foreignFiles, linkOf, linkShown } from "../storage/share.ts";
 import { storageFailed } from "../storage/store.ts";
+import { isKeeper, takeOver } from "../storage/tabs.ts";
 import { CellView } from "./cell_view.tsx";
 import { Help } from "./help.tsx";
 import { keyTable, listen } from "./keys.ts";
@@ -45,6 +46,7 @@ async function share(): Promise<void> {
 
 function Saved() {
   const at = savedAt.value;
+  if (!isKeeper.value) return <span class="bad">not saved: another tab keeps its notebook</span>;
   if (storageFailed.value) return <span class="bad">not saved: this browser keeps nothing</span>;
   if (!at) return null;
   const time = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
@@ -142,6 +144,13 @@ export function App() {
           <button onClick={() => (opening.message.value = "")} aria-label="Dismiss">
             ✕
           </button>
+        </p>
+      )}
+      {!isKeeper.value && (
+        <p class="message" role="alert">
+          Lathe is open in another tab, whose notebook is the one that is saved. What you do here is
+          not, until that tab is closed or you take over; its notebook stays under Open.
+          <button onClick={takeOver}>Save this one instead</button>
         </p>
       )}
       <main aria-label="Notebook">

@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { Run } from "../engine/handle.ts";
 import type { Place, Placed, ProgramInfo } from "../engine/protocol.ts";
 import { valueOf, type Cell } from "../notebook/cell.ts";
+import { changedSince } from "../notebook/changed.ts";
 import { cells } from "../notebook/notebook.ts";
 import type { BenchResult, RunResult, Spread, StepResult } from "../run/bench_result.ts";
 import { functionIn } from "../source/kernel_names.ts";
@@ -13,24 +14,27 @@ import { browserName, bytes, milliseconds, moment, percent, plural } from "./qua
 
 const spreadText = ({ low, high }: Spread) => `${milliseconds(low)} to ${milliseconds(high)}`;
 
-function CheckWord({ check }: { check: RunResult["check"] }) {
+function CheckWord({ check, isOld }: { check: RunResult["check"]; isOld: boolean }) {
   if ("skipped" in check) return <span class="why">– not checked: {check.skipped}</span>;
   const error = check.max_abs_error;
   const size = error === null ? "" : `, largest error ${error.toExponential(1)}`;
-  if (check.passed) return <span>✓ agrees{size}</span>;
+  if (check.passed) return <span>{isOld ? `agreed then${size}` : `✓ agrees${size}`}</span>;
   return (
     <span class="bad why">
-      ✗ differs{size}: {check.why}
+      ✗ {isOld ? "differed then" : "differs"}
+      {size}: {check.why}
     </span>
   );
 }
 
 function Totals({
   result,
+  changed,
   chosen,
   choose,
 }: {
   result: BenchResult;
+  changed: string[];
   chosen: number;
   choose(run: number): void;
 }) {
@@ -57,6 +61,7 @@ function Totals({
               <button class="link" aria-pressed={i === chosen} onClick={() => choose(i)}>
                 {run.name}
               </button>
+              {changed.includes(run.name) && <span class="soft"> as it was</span>}
             </td>
             <td>
               {milliseconds(run.total.median)}
@@ -67,7 +72,7 @@ function Totals({
             <td>{run.steps.length}</td>
             <td>{bytes(run.memory_bytes)}</td>
             <td>
-              <CheckWord check={run.check} />
+              <CheckWord check={run.check} isOld={changed.includes(run.name)} />
             </td>
           </tr>
         ))}
@@ -85,14 +90,14 @@ function Kernels({
   chosen: number | null;
   choose(step: number): void;
 }) {
-  const sum = run.steps.reduce((all, { time }) => all + time.median, 0) || 1;
+  const sum = run.steps.reduce((all, { mean }) => all + mean, 0) || 1;
   return (
     <div class="table" role="region" aria-label="Kernels" tabIndex={0}>
       <table class="kernels">
         <thead>
           <tr>
             <th>launch</th>
-            <th>time</th>
+            <th>mean alone</th>
             <th>share</th>
             <th>GFLOP/s</th>
             <th>GB/s</th>
@@ -101,7 +106,7 @@ function Kernels({
         </thead>
         <tbody>
           {run.steps.map((step, i) => {
-            const ms = Math.max(step.time.median, 1e-9);
+            const ms = Math.max(step.mean, 1e-9);
             return (
               <tr key={i} class={i === chosen ? "selected" : ""}>
                 <td>
@@ -109,10 +114,10 @@ function Kernels({
                     {i + 1}. {step.label}
                   </button>
                 </td>
-                <td>{milliseconds(step.time.median)}</td>
+                <td>{milliseconds(step.mean)}</td>
                 <td>
-                  <span class="share" style={{ width: `${(60 * step.time.median) / sum}px` }} />
-                  {percent(step.time.median / sum)}
+                  <span class="share" style={{ width: `${(60 * step.mean) / sum}px` }} />
+                  {percent(step.mean / sum)}
                 </td>
                 <td>{step.flops > 0 ? (step.flops / ms / 1e6).toFixed(1) : "–"}</td>
                 <td>{step.bytes > 0 ? (step.bytes / ms / 1e6).toFixed(1) : "–"}</td>
@@ -202,6 +207,8 @@ export function BenchView({
   const run = result.runs[chosen];
   if (!run) return null;
   const measured = step === null ? undefined : run.steps[step];
+  const changed = changedSince(cell, result);
+  const alone = run.steps.reduce((all, { mean }) => all + mean, 0);
   const subject = cells.value
     .map(valueOf)
     .find((value) => value?.kind === "passes" && value.name === run.name);
@@ -213,9 +220,17 @@ export function BenchView({
           <b>Measured earlier</b>, <When result={result} />. Run the cell to measure here and now.
         </p>
       )}
+      {!isEarlier && changed.length > 0 && (
+        <p class="earlier" role="status">
+          <span aria-hidden="true">↺ </span>
+          <b>Measured before {changed.join(" and ")} changed.</b> Run the cell to measure what
+          stands above now.
+        </p>
+      )}
       <div class="table" role="region" aria-label="Whole runs" tabIndex={0}>
         <Totals
           result={result}
+          changed={changed}
           chosen={chosen}
           choose={(i) => (setAt(i), (cell.selected.value = null))}
         />
@@ -226,9 +241,11 @@ export function BenchView({
             Measured <When result={result} />.{" "}
           </>
         )}
-        One thread, {result.isa}, weights and inputs from random:{result.seed}. A kernel's time is a
-        mean, because a browser's clock is coarse. {plural(run.samples.length, "sample")} of{" "}
-        {run.name}.
+        One thread, {result.isa}, inputs from random:{result.seed}
+        {result.weights && `, weights from ${result.weights}`}.{" "}
+        {plural(run.samples.length, "sample")} of {run.name}. A launch's time is the mean of calling
+        it alone, the call and a coarse clock included: all of them together take{" "}
+        {milliseconds(alone)}, a whole run {milliseconds(run.total.median)}.
       </p>
       <Kernels run={run} chosen={step} choose={(i) => (cell.selected.value = i)} />
       {step !== null && measured && subject?.kind === "passes" && (

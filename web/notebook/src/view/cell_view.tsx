@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { canBench, catalogue, targets } from "../notebook/catalogue.ts";
 import { isCode, isEdited, shownValue, valueOf, type Cell } from "../notebook/cell.ts";
+import { changedSince } from "../notebook/changed.ts";
 import { cancel, run } from "../notebook/evaluate.ts";
 import { builtInNames, files } from "../notebook/models.ts";
 import * as notebook from "../notebook/notebook.ts";
@@ -90,6 +91,7 @@ function status(cell: Cell): string {
   const outcome = cell.outcome.value;
   if (outcome.state === "waiting") return "waiting";
   if (outcome.state === "failed") return "failed";
+  if (outcome.state === "blocked") return "not run";
   const value = shownValue(cell);
   const edited = isEdited(cell) ? "edited since; " : "";
   if (outcome.state === "running") return "running";
@@ -103,6 +105,8 @@ function status(cell: Cell): string {
     const passes = plural(value.run.info.steps.length - 1, "pass").replace("passs", "passes");
     return `${edited}${passes} · ${milliseconds(value.run.info.milliseconds)}`;
   }
+  if (value.kind === "bench" && changedSince(cell, value.result).length > 0)
+    return `${edited}out of date`;
   return `${edited}took ${time}`;
 }
 
@@ -122,6 +126,12 @@ function Output({ cell }: { cell: Cell }) {
   if (cell.kind === "foreign") return <ForeignView cell={cell} />;
   if (outcome.state === "failed")
     return <Failure failure={outcome.failure} source={outcome.source} />;
+  if (outcome.state === "blocked")
+    return (
+      <p class="soft pad">
+        Not run: the cell above that makes <b class="mono">{outcome.name}</b> failed.
+      </p>
+    );
   const value = shownValue(cell);
   if (value?.kind === "model") return <ModelView model={value.model} graph={value.graph} />;
   if (value?.kind === "passes") return <PassesView cell={cell} run={value.run} />;

@@ -1,7 +1,7 @@
 // What a pass did, in a few words and numbers; never by colour alone.
-import type { DiffInfo, StepInfo } from "../engine/protocol.ts";
+import type { DiffInfo, StepInfo, UnitSize } from "../engine/protocol.ts";
 import type { Marks } from "../graph/scene.ts";
-import { bytes } from "./quantities.ts";
+import { bytes, plural } from "./quantities.ts";
 
 // A counter of a pass, such as "fused" or "planned_bytes".
 function counted(name: string, value: number): string {
@@ -12,13 +12,21 @@ function counted(name: string, value: number): string {
 export function summary(step: StepInfo): string {
   if (step.skipped) return "skipped";
   if (!step.changed) return "no change";
-  const { nodes_before: before, nodes_after: after } = step;
+  const { size_before: before, size_after: after } = step;
   const counters = Object.entries(step.counters).filter(([, value]) => value > 0);
-  // Of a pass over programs: nodes say nothing there.
-  const telling = counters.find(([name]) => ["kernels", "planned_bytes"].includes(name));
+  if (before.launches === 0 && after.launches > 0)
+    return `${plural(before.nodes, "node")} → ${after.launches} launches`;
+  // Of a pass over programs: their number of launches stays.
+  const telling = counters.find(([name]) => name === "planned_bytes");
   const [main] = telling ? [telling] : counters;
-  if (telling || before === after) return main ? counted(...main) : "changed";
-  return `${before} → ${after} nodes`;
+  if (telling || before.nodes === after.nodes) return main ? counted(...main) : "changed";
+  return `${before.nodes} → ${after.nodes} nodes`;
+}
+
+// "14 nodes, 27 more inside fused ones".
+export function sizeWords({ nodes, inside, launches }: UnitSize): string {
+  if (launches > 0) return plural(launches, "launch").replace("launchs", "launches");
+  return plural(nodes, "node") + (inside > 0 ? `, ${inside} more inside fused ones` : "");
 }
 
 // The longer form: every counter, and which ops came and went.

@@ -9,6 +9,7 @@ import { milliseconds } from "./quantities.ts";
 export interface ChipStep extends Chip {
   step: number | null; // in the run; null when it is off or was not reached
   info: StepInfo | null;
+  isCulprit: boolean; // the step that the pipeline stopped at
 }
 
 interface Props {
@@ -22,6 +23,7 @@ interface Props {
 
 function describe(chip: ChipStep): string {
   if (!chip.isOn) return "switched off";
+  if (chip.isCulprit) return "stopped here";
   if (!chip.info) return "not run";
   return summary(chip.info);
 }
@@ -65,13 +67,19 @@ export function Chips({ chips, selected, select, toggle, move, remove }: Props) 
         const isSelected = chip.step !== null && chip.step === selected;
         const what = describe(chip);
         const time = chip.info ? milliseconds(chip.info.milliseconds) : "";
-        const glyph = !chip.isOn ? "○" : chip.info?.changed ? "●" : "·";
+        const glyph = chip.isCulprit ? "✗" : !chip.isOn ? "○" : chip.info?.changed ? "●" : "·";
         return (
           <div
             key={`${chip.text} ${i}`}
-            class={`chip${isSelected ? " selected" : ""}${chip.isOn ? "" : " off"}${
-              target === i ? " target" : ""
-            }`}
+            class={[
+              "chip",
+              isSelected && "selected",
+              !chip.isOn && "off",
+              chip.isCulprit && "culprit",
+              target === i && "target",
+            ]
+              .filter(Boolean)
+              .join(" ")}
             draggable
             onDragStart={(event) => {
               dragged.current = i;

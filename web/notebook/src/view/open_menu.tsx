@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { builtInNames, smallModels } from "../notebook/models.ts";
 import * as opening from "../notebook/opening.ts";
+import { hasPrevious } from "../storage/store.ts";
 import { lessons } from "../notebook/lessons.ts";
 
 export function OpenMenu({ close }: { close(): void }) {
@@ -28,7 +29,7 @@ export function OpenMenu({ close }: { close(): void }) {
         />
       </label>
       <p class="soft">It stays on this machine. Files can also be dropped anywhere on the page.</p>
-      {opening.hasPrevious.value && (
+      {hasPrevious.value && (
         <p>
           <button onClick={pick(() => void opening.openPrevious())}>
             The notebook that was open before

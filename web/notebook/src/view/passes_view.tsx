@@ -10,7 +10,7 @@ import { run as runCell } from "../notebook/evaluate.ts";
 import * as pipeline from "../source/pipeline.ts";
 import { understand } from "../source/cell_code.ts";
 import { quote } from "../source/parse.ts";
-import { details, marksOf, mostTelling } from "./changes.ts";
+import { details, marksOf, mostTelling, sizeWords } from "./changes.ts";
 import { Chips, type ChipStep } from "./chips.tsx";
 import { DiffView } from "./diff_view.tsx";
 import { Failure } from "./failure.tsx";
@@ -22,10 +22,14 @@ import { TextView } from "./text_view.tsx";
 // The chips of the text, each with the step that it became: steps that are on run in this order.
 function stepsOf(chips: pipeline.Chip[], run: Run): ChipStep[] {
   let next = 1;
+  let hasCulprit = false;
   return chips.map((chip) => {
     const info = chip.isOn ? (run.info.steps[next] ?? null) : null;
     const isIt = info !== null && info.pass === chip.pass;
-    return { ...chip, step: isIt ? next++ : null, info: isIt ? info : null };
+    // The first that did not run, when something stopped it.
+    const isCulprit = chip.isOn && !isIt && !hasCulprit && run.info.failed?.step === next;
+    hasCulprit ||= isCulprit;
+    return { ...chip, step: isIt ? next++ : null, info: isIt ? info : null, isCulprit };
   });
 }
 
@@ -142,7 +146,7 @@ export function PassesView({ cell, run }: { cell: Cell; run: Run }) {
         <div class="split">
           <div class="pane">
             <h3>
-              Graph after {step.pass || "import"}, {plural(step.nodes_after, "node")}
+              Graph after {step.pass || "import"}, {sizeWords(step.size_after)}
               {marks.size > 0 && `; ${marks.size} touched`}
             </h3>
             <GraphView
