@@ -19,15 +19,5 @@ INSTANTIATE_TEST_SUITE_P(Files, Fixture,
                          testing::ValuesIn(files_with_ending("tests/fixtures", ".pt2")),
                          [](const auto& file) { return test_name(file.param); });
 
-class Graph : public testing::TestWithParam<std::string> {};
-
-TEST_P(Graph, AgreesWithTheInterpreter) {
-  expect_model_runs({.path = GetParam(), .weights = "random:0"});
-}
-
-INSTANTIATE_TEST_SUITE_P(Files, Graph,
-                         testing::ValuesIn(files_with_ending("experiments/graphs", ".json.gz")),
-                         [](const auto& file) { return test_name(file.param); });
-
 }  // namespace
 }  // namespace lathe

@@ -27,5 +27,16 @@ std::vector<std::string> full_models() {
 INSTANTIATE_TEST_SUITE_P(Zoo, FullModel, testing::ValuesIn(full_models()),
                          [](const auto& file) { return test_name(file.param); });
 
+// Those of the studies, whose shapes are as large as those of models.
+class Graph : public testing::TestWithParam<std::string> {};
+
+TEST_P(Graph, AgreesWithTheInterpreter) {
+  expect_model_runs({.path = GetParam(), .weights = "random:0"});
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, Graph,
+                         testing::ValuesIn(files_with_ending("experiments/graphs", ".json.gz")),
+                         [](const auto& file) { return test_name(file.param); });
+
 }  // namespace
 }  // namespace lathe

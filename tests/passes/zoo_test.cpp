@@ -132,7 +132,8 @@ TEST(ZooExpectations, NameModelsAndOpsThatExist) {
 // Of one form: the other meets the same lowering.
 class ZooLowering : public testing::TestWithParam<std::string> {};
 
-// Libraries take other ways through lowering than loops do.
+// Libraries take other ways through lowering than loops do, and narrow vectors other templates. For
+// the CPU the house test lowers every graph.
 TEST_P(ZooLowering, LowersForTargetsOfEveryKind) {
   const std::string name = GetParam() + ".aten";
   ImportOptions import_options;
@@ -142,7 +143,7 @@ TEST_P(ZooLowering, LowersForTargetsOfEveryKind) {
   ASSERT_TRUE(imported.ok()) << imported.error().message;
   Result<Pipeline> pipeline = parse_pipeline("default");
   ASSERT_TRUE(pipeline.ok()) << pipeline.error().message;
-  for (const char* isa : {"avx512", "sm_90", "simd128"}) {
+  for (const char* isa : {"sm_90", "simd128"}) {
     Unit unit{clone(imported->module), {}};
     PassContext context{builtin_registry(), *find_target(isa)};
     auto report = run_pipeline(unit, *pipeline, {}, context);
