@@ -74,7 +74,11 @@ Tensors scatter_reference(const Node& node, std::span<const Tensor* const> opera
 
 Expr lower_scatter(ElementContext& context, const Node& node, int, std::span<const Expr> index) {
   const Expr own = cast(context.operand(node, 0, index), node.types.front().dtype);
-  if (index.empty()) return cast(context.operand(node, 2, index), own->dtype);
+  if (index.empty()) {  // its one element is written once
+    return lower_writes(
+        context, node, own, {}, [&](auto) { return context.pool().boolean(true); },
+        [&](auto) { return context.operand(node, 2, {}); });
+  }
   const auto dim = static_cast<size_t>(dim_of(node));
   const std::vector<int64_t> shape = node.operands[1].type().static_shape();
   const bool is_scalar = node.operands[2].type().rank() == 0;
@@ -126,12 +130,15 @@ OpDef scatter() {
                   {.schema =
                        "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
                    .fixed = {{"accumulate", true}}}},
-      .examples = {{.operands = {{.shape = {3, 4}}, positions, {.shape = {2, 3}}},
-                    .attrs = {{"dim", int64_t{1}}, {"accumulate", true}}},
-                   {.operands = {{.shape = {2, 4}},
-                                 {.dtype = DType::i64, .shape = {2, 2}, .values = {0, 3, 2, 1}},
-                                 {.shape = {}}},
-                    .attrs = {{"dim", int64_t{-1}}}}},
+      .examples =
+          {{.operands = {{.shape = {3, 4}}, positions, {.shape = {2, 3}}},
+            .attrs = {{"dim", int64_t{1}}, {"accumulate", true}}},
+           {.operands = {{.shape = {2, 4}},
+                         {.dtype = DType::i64, .shape = {2, 2}, .values = {0, 3, 2, 1}},
+                         {.shape = {}}},
+            .attrs = {{"dim", int64_t{-1}}}},
+           {.operands = {{.shape = {}}, {.dtype = DType::i64, .values = {0}}, {.shape = {}}},
+            .attrs = {{"dim", int64_t{0}}, {"accumulate", true}}}},
   };
 }
 
