@@ -36,10 +36,12 @@ Result<std::vector<TensorType>> infer_upsample(const Node& node) {
   return std::vector<TensorType>{{input_type(node).dtype, {shape[0], shape[1], size[0], size[1]}}};
 }
 
-// Input positions per output position along spatial dim `d` (0 or 1).
+// Input positions per output position along spatial dim `d` (0 or 1). What keeps its size is
+// copied, whatever the factor.
 double input_step(const Node& node, size_t d, bool align_corners) {
   const auto in = static_cast<double>(input_type(node).shape[2 + d].value());
   const auto out = static_cast<double>(node.types.front().shape[2 + d].value());
+  if (in == out) return 1;
   if (align_corners) return out > 1 ? (in - 1) / (out - 1) : 0;
   const auto* scales = std::get_if<std::vector<double>>(&node.attr("scale_factors"));
   return scales && (*scales)[d] > 0 ? 1 / (*scales)[d] : in / out;
@@ -47,23 +49,42 @@ double input_step(const Node& node, size_t d, bool align_corners) {
 
 // --- nearest
 
-int64_t scaled_floor(int64_t i, double step, int64_t last) {
-  return std::min(static_cast<int64_t>(std::floor(static_cast<double>(i) * step)), last);
+// PyTorch's kernel for results of more than this height and width together reads by the factor even
+// where the size stays or doubles (upsample_nearest2d of images in rows; with four or more channels
+// innermost it does not, which the graph does not say).
+constexpr int64_t kMaxSmallSize = 128;
+
+double nearest_step(const Node& node, size_t d) {
+  const Shape &in = input_type(node).shape, &out = node.types.front().shape;
+  const bool is_small = out[2].value() + out[3].value() <= kMaxSmallSize;
+  if (is_small && out[2 + d] == in[2 + d] * 2) return 0.5;
+  if (is_small || node.is_none("scale_factors")) return input_step(node, d, false);
+  const auto* scales = std::get_if<std::vector<double>>(&node.attr("scale_factors"));
+  return (*scales)[d] > 0 ? 1 / (*scales)[d] : input_step(node, d, false);
 }
-// Steps of 1/2, 1/3, ... divide exactly; others go through f32, as PyTorch computes them.
-Expr scaled_floor(Expr i, double step, int64_t last) {
-  const double ratio = std::round(1 / step);
+
+// Through f32, as PyTorch computes it.
+int64_t scaled_floor(int64_t i, double step, int64_t last, int64_t) {
+  const float at = static_cast<float>(i) * static_cast<float>(step);
+  return std::min(static_cast<int64_t>(std::floor(at)), last);
+}
+// A division of integers wherever that gives the same for all `count` positions.
+Expr scaled_floor(Expr i, double step, int64_t last, int64_t count) {
+  const auto ratio = std::max(int64_t{1}, static_cast<int64_t>(std::round(1 / step)));
+  bool divides = true;
+  for (int64_t k = 0; k < count; ++k)
+    divides = divides && scaled_floor(k, step, last, count) == std::min(k / ratio, last);
   loop::Pool& pool = *i->pool;
-  const Expr at = ratio >= 1 && std::fabs(ratio * step - 1) < 1e-9
-                      ? floor_div(i, pool.integer(static_cast<int64_t>(ratio)))
-                      : cast(cast(i, DType::f32) * step, DType::i64);
+  const Expr at =
+      divides ? floor_div(i, pool.integer(ratio)) : cast(cast(i, DType::f32) * step, DType::i64);
   return min(at, pool.integer(last));
 }
 
 constexpr auto kNearest = [](const Node& node, auto index, auto) {
   for (size_t d : {size_t{0}, size_t{1}}) {
-    index[2 + d] = scaled_floor(index[2 + d], input_step(node, d, false),
-                                input_type(node).shape[2 + d].value() - 1);
+    index[2 + d] =
+        scaled_floor(index[2 + d], nearest_step(node, d), input_type(node).shape[2 + d].value() - 1,
+                     node.types.front().shape[2 + d].value());
   }
   return index;
 };
@@ -182,7 +203,11 @@ OpDef upsample(std::string name, std::string summary) {
                     .attrs = {{"output_size", std::vector<int64_t>{6, 8}},
                               {"scale_factors", std::vector<double>{2, 2}}}},
                    {.operands = {{.shape = {2, 1, 3, 4}}},
-                    .attrs = {{"output_size", std::vector<int64_t>{5, 3}}}}},
+                    .attrs = {{"output_size", std::vector<int64_t>{5, 3}}}},
+                   // Factors that leave a size as it is, or double it, and are not 1 or 2.
+                   {.operands = {{.shape = {1, 1, 3, 4}}},
+                    .attrs = {{"output_size", std::vector<int64_t>{3, 8}},
+                              {"scale_factors", std::vector<double>{1.3, 2.2}}}}},
   };
 }
 
