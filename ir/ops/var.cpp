@@ -44,7 +44,8 @@ std::vector<Value> decompose_var(Builder& b, const Node& node) {
   // One after the other, since compilers differ in which operand they evaluate first.
   const Term squares = sum(distance * distance, dims, node.bool_attr("keepdim"));
   const Term divisor = max(n - correction(node), 0.0);
-  return {squares / divisor};
+  // Over all dims of halves both are of rank 0, and the f32 of the divisor wins.
+  return {cast(squares / divisor, node.types.front().dtype)};
 }
 
 std::vector<Value> var_gradient(Builder& b, const Node& node, std::span<const Value> gradients) {
@@ -73,6 +74,7 @@ OpDef var() {
   row.examples.pop_back();
   row.examples.push_back({.operands = {{.shape = {4, 5}}},
                           .attrs = {{"dim", std::vector<int64_t>{1}}, {"correction", 0.0}}});
+  row.examples.push_back({.operands = {{.dtype = DType::bf16, .shape = {3, 4}}}});
   return row;
 }
 
