@@ -1,8 +1,8 @@
 // Computes at compile time what depends on literals alone: positions, masks, tables of sines.
 //
 // After decompose, when few kinds of ops are left, and before cse. Evaluates with the rows' own
-// references, rounding after every op as the evaluator does. Results above `limit` elements, and
-// integers that a double cannot hold, are left to run time.
+// references, rounding after every op as the evaluator does. Results above `limit` elements are
+// left to run time.
 //
 // Never reads the bytes of named weights: what depends on those is computed once, when they are
 // bound, by the program's init.
@@ -53,25 +53,16 @@ func @main(%x: f32[3]) -> f32[3] {
 
 namespace {
 
-constexpr int64_t kMaxExactInteger = int64_t{1} << 53;
-
-// The attribute of a constant that holds `tensor`: one value when all are equal. nullopt when an
-// integer would lose digits.
-std::optional<std::vector<double>> literal_values(const Tensor& tensor) {
-  int64_t count = tensor.num_elements();
-  std::vector<double> values(static_cast<size_t>(count));
-  bool is_splat = count > 0;
-  for (int64_t i = 0; i < count; ++i) {
-    size_t at = static_cast<size_t>(i);
-    if (!is_float(tensor.dtype) &&
-        (tensor.integers[at] > kMaxExactInteger || tensor.integers[at] < -kMaxExactInteger))
-      return std::nullopt;
-    values[at] = tensor.get(i);
-    is_splat =
-        is_splat && values[at] == values[0] && std::signbit(values[at]) == std::signbit(values[0]);
-  }
-  if (is_splat) values.resize(1);
-  return values;
+// The attribute of a constant that holds `tensor`: one value when all are equal.
+Attr literal_value(const Tensor& tensor) {
+  const auto as_list = [](auto values) {
+    bool is_splat = !values.empty();
+    for (auto value : values)
+      is_splat = is_splat && value == values[0] && std::signbit(value) == std::signbit(values[0]);
+    if (is_splat) values.resize(1);
+    return Attr(std::move(values));
+  };
+  return is_float(tensor.dtype) ? as_list(tensor.floats) : as_list(tensor.integers);
 }
 
 // An attribute of the node is a size that is not known yet.
@@ -111,16 +102,10 @@ class Folder {
       return Replacement();
     }
     std::vector<Value> values;
-    std::vector<std::vector<double>> literals;
-    for (Tensor& tensor : *computed) {
-      round_elements(tensor);
-      auto literal = literal_values(tensor);
-      if (!literal) return leave(node, "an integer of its result has more than 53 bits");
-      literals.push_back(*std::move(literal));
-    }
-    for (size_t i = 0; i < literals.size(); ++i) {
+    for (Tensor& tensor : *computed) round_elements(tensor);
+    for (size_t i = 0; i < computed->size(); ++i) {
       Value value = b.call("constant", {},
-                           {{"value", std::move(literals[i])},
+                           {{"value", literal_value((*computed)[i])},
                             {"dtype", node.types[i].dtype},
                             {"shape", node.types[i].shape}});
       if (b.failed()) return b.error();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "ir/graph/tensor.h"
 #include "ir/graph/text.h"
 #include "ir/support/diag_codes.h"
 #include "ir/support/lexer.h"
@@ -60,7 +61,7 @@ std::optional<Attr> convert<int64_t>(const Attr& value) {
 template <>
 std::optional<Attr> convert<double>(const Attr& value) {
   if (const auto* integer = std::get_if<int64_t>(&value))
-    return Attr(static_cast<double>(*integer));
+    return is_exact_in_double(*integer) ? Attr(static_cast<double>(*integer)) : value;
   if (const bool* boolean = std::get_if<bool>(&value)) return Attr(*boolean ? 1.0 : 0.0);
   return std::nullopt;
 }
@@ -88,8 +89,11 @@ std::optional<Attr> convert_list(const std::vector<From>& from) {
 
 template <class To>
 std::optional<Attr> convert_ints(const Attr& value) {
-  if (const auto* integers = std::get_if<std::vector<int64_t>>(&value))
-    return convert_list<To>(*integers);
+  if (const auto* integers = std::get_if<std::vector<int64_t>>(&value)) {
+    const bool is_lossy = std::is_same_v<To, double> &&
+                          !std::all_of(integers->begin(), integers->end(), is_exact_in_double);
+    return is_lossy ? value : convert_list<To>(*integers);
+  }
   if constexpr (!std::is_same_v<To, Dim>)
     if (const auto* dims = std::get_if<std::vector<Dim>>(&value)) return convert_list<To>(*dims);
   return std::nullopt;
@@ -327,6 +331,14 @@ Value Builder::scalar(double value, DType dtype) {
   return call(
       kConstantOp, {},
       {{"value", std::vector<double>{value}}, {"dtype", dtype}, {"shape", std::vector<int64_t>{}}});
+}
+
+Value Builder::integer(int64_t value, DType dtype) {
+  if (is_float(dtype)) return scalar(static_cast<double>(value), dtype);
+  return call(kConstantOp, {},
+              {{"value", std::vector<int64_t>{value}},
+               {"dtype", dtype},
+               {"shape", std::vector<int64_t>{}}});
 }
 
 Value Builder::param(TensorType type, std::string name) {

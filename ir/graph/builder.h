@@ -41,6 +41,7 @@ class Builder {
 
   // A rank-0 constant; `dtype` is the constant's own.
   Value scalar(double value, DType dtype);
+  Value integer(int64_t value, DType dtype);  // the same, exact beyond 2^53
   Value param(TensorType type, std::string name);
 
   bool failed() const { return failed_; }

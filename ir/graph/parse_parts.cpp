@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "ir/graph/builder.h"
+#include "ir/graph/tensor.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -74,6 +76,43 @@ Result<Attr> as_attr(Result<T> result) {
   return Attr(*std::move(result));
 }
 
+// An integer that a double may not hold stays one.
+Result<Attr> parse_number(Lexer& lexer) {
+  Lexer ahead = lexer;
+  ahead.accept("-");
+  const Token& token = ahead.peek();
+  if (token.kind == TokenKind::integer && token.magnitude > kMaxExactInteger)
+    return as_attr(lexer.integer());
+  return as_attr(lexer.number());
+}
+
+// Reals, but integers when one of them is no real; those have no fractions beside them.
+Result<Attr> parse_numbers(Lexer& lexer) {
+  std::vector<double> reals;
+  std::vector<int64_t> integers;
+  bool has_large = false;
+  LATHE_DO(lexer.expect("["));
+  while (!lexer.accept("]")) {
+    if (!reals.empty()) LATHE_DO(lexer.expect(","));
+    const Token token = lexer.peek();
+    LATHE_TRY(const Attr number, parse_number(lexer));
+    if (const auto* integer = std::get_if<int64_t>(&number)) {
+      has_large = true;
+      integers.push_back(*integer);
+      reals.push_back(static_cast<double>(*integer));
+    } else {
+      const double real = *std::get_if<double>(&number);
+      const bool is_whole = std::fabs(real) <= kMaxExactInteger && real == std::trunc(real);
+      if (is_whole) integers.push_back(static_cast<int64_t>(real));
+      reals.push_back(real);
+    }
+    if (has_large && integers.size() != reals.size())
+      return lexer.error(token, "an integer of more than 53 bits stands among fractions",
+                         code::kBadValue);
+  }
+  return has_large ? Attr(std::move(integers)) : Attr(std::move(reals));
+}
+
 Result<Attr> parse_value(Lexer& lexer, AttrKind kind) {
   switch (kind) {
     case AttrKind::boolean:
@@ -81,7 +120,7 @@ Result<Attr> parse_value(Lexer& lexer, AttrKind kind) {
     case AttrKind::integer:
       return as_attr(lexer.integer());
     case AttrKind::number:
-      return as_attr(lexer.number());
+      return parse_number(lexer);
     case AttrKind::string:
       return as_attr(lexer.string());
     case AttrKind::dtype:
@@ -91,7 +130,7 @@ Result<Attr> parse_value(Lexer& lexer, AttrKind kind) {
     case AttrKind::ints:
       return parse_list<int64_t>(lexer, [&] { return lexer.integer(); });
     case AttrKind::numbers:
-      return parse_list<double>(lexer, [&] { return lexer.number(); });
+      return parse_numbers(lexer);
     case AttrKind::dims:
       return parse_list<Dim>(lexer, [&] { return parse_dim(lexer); });
     case AttrKind::bools:

@@ -139,6 +139,26 @@ void Tensor::set(int64_t i, double value) {
         static_cast<int64_t>(round_to(dtype == DType::b8 ? DType::b8 : DType::i64, value));
 }
 
+Tensor literal_tensor(const Attr& value, DType dtype, std::vector<int64_t> shape) {
+  Tensor tensor = Tensor::zeros(dtype, std::move(shape));
+  const auto put = [&](int64_t i, auto x) {
+    const bool is_exact = std::is_same_v<decltype(x), int64_t> && dtype != DType::b8;
+    if (is_exact && !is_float(dtype))
+      tensor.integers[static_cast<size_t>(i)] = static_cast<int64_t>(x);
+    else
+      tensor.set(i, static_cast<double>(x));
+  };
+  const auto fill = [&](const auto& values) {
+    for (int64_t i = 0; i < tensor.num_elements() && !values.empty(); ++i)
+      put(i, values[values.size() == 1 ? 0 : static_cast<size_t>(i)]);
+  };
+  if (const auto* reals = std::get_if<std::vector<double>>(&value)) fill(*reals);
+  if (const auto* integers = std::get_if<std::vector<int64_t>>(&value)) fill(*integers);
+  if (const auto* real = std::get_if<double>(&value)) fill(std::vector<double>{*real});
+  if (const auto* integer = std::get_if<int64_t>(&value)) fill(std::vector<int64_t>{*integer});
+  return tensor;
+}
+
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape) {
   std::vector<int64_t> strides(shape.size(), 1);
   for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];

@@ -22,9 +22,19 @@ struct Tensor {
     return is_float(dtype) ? floats[static_cast<size_t>(i)]
                            : static_cast<double>(integers[static_cast<size_t>(i)]);
   }
-  void set(int64_t i,
-           double value);  // truncates towards zero for integers, tests for nonzero for bools
+  // Truncates towards zero for integers, tests for nonzero for bools.
+  void set(int64_t i, double value);
 };
+
+// A double holds every integer up to this one; beyond it, attributes keep integers.
+inline constexpr int64_t kMaxExactInteger = int64_t{1} << 53;
+inline bool is_exact_in_double(int64_t value) {
+  return -kMaxExactInteger <= value && value <= kMaxExactInteger;
+}
+
+// The elements of a literal: `value` is a number, or a list with one for each element or one for
+// all. Lists of integers are exact.
+Tensor literal_tensor(const Attr& value, DType dtype, std::vector<int64_t> shape);
 
 // Row-major strides of a shape, in elements.
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape);

@@ -64,6 +64,15 @@ inline int64_t pow(int64_t a, int64_t b) {
   return result;
 }
 
+inline double floor(double a) { return std::floor(a); }
+inline double ceil(double a) { return std::ceil(a); }
+inline double trunc(double a) { return std::trunc(a); }
+inline double round_even(double a) { return std::nearbyint(a); }
+inline int64_t floor(int64_t a) { return a; }
+inline int64_t ceil(int64_t a) { return a; }
+inline int64_t trunc(int64_t a) { return a; }
+inline int64_t round_even(int64_t a) { return a; }
+
 inline double abs(double a) { return std::fabs(a); }
 inline int64_t abs(int64_t a) { return a < 0 ? neg(a) : a; }
 

@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "ir/graph/node.h"
@@ -19,9 +21,34 @@ int64_t num_elements(const std::vector<int64_t>& shape);
 std::vector<int64_t> broadcast_strides(const std::vector<int64_t>& shape,
                                        const std::vector<int64_t>& result);
 
+// An element as a T: double of anything, int64_t or uint64_t of integers.
+template <class T>
+T element(const Tensor& tensor, int64_t position) {
+  if constexpr (std::is_same_v<T, double>) return tensor.get(position);
+  return static_cast<T>(tensor.integers[static_cast<size_t>(position)]);
+}
+
+// A number attribute as one, in the way of PyTorch: a fraction is cut off for integers.
+template <class T>
+T scalar_attr(const Node& node, std::string_view name) {
+  const bool is_real = std::is_same_v<T, double>;
+  return element<T>(literal_tensor(node.attr(name), is_real ? DType::f64 : DType::i64, {}), 0);
+}
+
+// A reference that works in doubles where the result is a float, else in integers that wrap.
+template <auto InReals, auto InIntegers>
+Result<std::vector<Tensor>> typed_reference(const Node& node,
+                                            std::span<const Tensor* const> operands) {
+  const bool is_real = is_float(node.types.front().dtype);
+  return std::vector<Tensor>{is_real ? InReals(node, operands) : InIntegers(node, operands)};
+}
+
 // Stores, with conversion to the tensor's dtype: integers wrap, floats truncate towards zero.
 void put(Tensor& tensor, int64_t position, double value);
 void put(Tensor& tensor, int64_t position, int64_t value);
+inline void put(Tensor& tensor, int64_t position, uint64_t value) {
+  put(tensor, position, static_cast<int64_t>(value));
+}
 inline void put(Tensor& tensor, int64_t position, bool value) {
   put(tensor, position, int64_t{value});
 }

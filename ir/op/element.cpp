@@ -15,6 +15,11 @@ loop::Expr ElementContext::broadcast_operand(const Node& node, int i,
   return operand(node, i, own);
 }
 
+loop::Expr ElementContext::literal(const Tensor& tensor, int64_t i) {
+  if (is_float(tensor.dtype)) return pool().number(tensor.get(i), tensor.dtype);
+  return loop::cast(integer(tensor.integers[static_cast<size_t>(i)]), tensor.dtype);
+}
+
 loop::Expr ElementContext::reduce(
     loop::ReduceOp op, const std::vector<int64_t>& extents,
     const std::function<loop::Expr(std::span<const loop::Expr>)>& body) {

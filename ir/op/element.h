@@ -28,6 +28,8 @@ class ElementContext {
   // Static extent of a dim, as a number and as an expression.
   static int64_t extent(const Dim& dim) { return dim.value(); }
   loop::Expr integer(int64_t value) { return pool().integer(value); }
+  // Element `i` of a tensor as a constant of its dtype.
+  loop::Expr literal(const Tensor& tensor, int64_t i);
   // op over r in [0, extents): body(r).
   loop::Expr reduce(loop::ReduceOp op, const std::vector<int64_t>& extents,
                     const std::function<loop::Expr(std::span<const loop::Expr>)>& body);

@@ -393,6 +393,7 @@ Result<Value> import_tensor(Builder& builder, const ImportCall& call, std::strin
   if (const Dim* dim = std::get_if<Dim>(attr); dim && !dim->is_const()) {
     return builder.call("size_value", {}, {{"value", *dim}, {"dtype", dtype}});
   }
+  if (const auto* integer = std::get_if<int64_t>(attr)) return builder.integer(*integer, dtype);
   const auto value = as_numbers(*attr);
   if (!value || value->size() != 1) {
     return Diag{code::kBadModel, call.loc,

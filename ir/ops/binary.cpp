@@ -64,22 +64,17 @@ std::vector<Import> scalar_and_tensor(const std::string& name) {
           {name + ".Scalar(Tensor self, Scalar other) -> Tensor"}};
 }
 
-// self + alpha * other: the graph has no alpha, so that a + b is one thing to every pass.
+// self + alpha * other, or other - alpha * self: the graph has no alpha, so that a + b is one thing
+// to every pass.
+template <bool kIsReversed>
 Result<std::vector<Value>> import_scaled(Builder& builder, const ImportCall& call) {
-  LATHE_TRY(Value self, import_tensor(builder, call, "self"));
-  LATHE_TRY(Value other, import_tensor(builder, call, "other"));
-  const double alpha = call.float_attr("alpha", 1);
-  if (alpha != 1) other = Term{builder, other} * alpha;
-  return import_node(builder, call, call.op->name, {self, other});
-}
-
-// other - alpha * self
-Result<std::vector<Value>> import_rsub(Builder& builder, const ImportCall& call) {
-  LATHE_TRY(Value self, import_tensor(builder, call, "self"));
-  LATHE_TRY(Value other, import_tensor(builder, call, "other"));
-  const double alpha = call.float_attr("alpha", 1);
-  if (alpha != 1) self = Term{builder, self} * alpha;
-  return import_node(builder, call, "sub", {other, self});
+  LATHE_TRY(Value first, import_tensor(builder, call, kIsReversed ? "other" : "self"));
+  LATHE_TRY(Value second, import_tensor(builder, call, kIsReversed ? "self" : "other"));
+  if (call.float_attr("alpha", 1) != 1) {
+    LATHE_TRY(const Value alpha, import_tensor(builder, call, "alpha"));
+    second = Term{builder, second} * Term{builder, alpha};
+  }
+  return import_node(builder, call, kIsReversed ? "sub" : call.op->name, {first, second});
 }
 
 Result<std::vector<Value>> import_div_mode(Builder& builder, const ImportCall& call) {
@@ -125,10 +120,10 @@ std::vector<OpDef> sums_and_products() {
            .derivative = pointwise_gradient<[](Term g, Term, Term, Term) { return Pair{g, g}; }>,
            .imports = {{.schema = "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> "
                                   "Tensor",
-                        .build = import_scaled},
+                        .build = import_scaled<false>},
                        {.schema = "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> "
                                   "Tensor",
-                        .build = import_scaled}},
+                        .build = import_scaled<false>}},
            .is_commutative = true}),
       binary(
           {.name = "sub",
@@ -138,16 +133,16 @@ std::vector<OpDef> sums_and_products() {
            .derivative = pointwise_gradient<[](Term g, Term, Term, Term) { return Pair{g, -g}; }>,
            .imports = {{.schema = "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> "
                                   "Tensor",
-                        .build = import_scaled},
+                        .build = import_scaled<false>},
                        {.schema = "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> "
                                   "Tensor",
-                        .build = import_scaled},
+                        .build = import_scaled<false>},
                        {.schema = "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> "
                                   "Tensor",
-                        .build = import_rsub},
+                        .build = import_scaled<true>},
                        {.schema = "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> "
                                   "Tensor",
-                        .build = import_rsub}}}),
+                        .build = import_scaled<true>}}}),
       binary(
           {.name = "mul",
            .summary = "self * other; of bools, and",

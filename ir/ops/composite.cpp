@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "ir/op/arithmetic.h"
 #include "ir/op/fold.h"
 #include "ir/op/formula.h"
 #include "ir/op/import_call.h"
@@ -54,8 +55,24 @@ OpDef scaled(std::string name, std::string summary) {
   return row;
 }
 
+loop::Expr factor(const Node& node, loop::Expr like) {
+  if (is_float(like->dtype)) return like->pool->number(node.float_attr("value"), like->dtype);
+  return loop::cast(like->pool->integer(scalar_attr<int64_t>(node, "value")), like->dtype);
+}
+Term factor(const Node& node, Term like) {
+  Builder& b = like.builder();
+  if (!is_float(like.dtype()))
+    return {b, b.integer(scalar_attr<int64_t>(node, "value"), like.dtype())};
+  return constant_like(like, node.float_attr("value"));
+}
+
 constexpr auto kAddcmul = [](const Node& node, auto x, auto a, auto b) {
-  return x + a * b * node.float_attr("value");
+  const auto product = a * b;
+  return x + product * factor(node, product);
+};
+constexpr auto kAddcmulOf = [](const Node& node, auto x, auto a, auto b) {
+  using arithmetic::add, arithmetic::mul;
+  return add(x, mul(mul(scalar_attr<decltype(x)>(node, "value"), a), b));
 };
 constexpr auto kAddcdiv = [](const Node& node, auto x, auto a, auto b) {
   return x + a / b * node.float_attr("value");
@@ -168,6 +185,7 @@ OpDef standard_deviation() {
                                           "Tensor"}}});
   row.attrs.push_back(
       {.name = "correction", .kind = AttrKind::number, .is_optional = true, .default_value = 1.0});
+  row.examples.push_back({.operands = {{.dtype = DType::bf16, .shape = {3, 4}}}});
   return row;
 }
 
@@ -261,9 +279,7 @@ OpDef vector_norm() {
 }  // namespace
 
 std::vector<OpDef> define_composite() {
-  return {scaled<kAddcmul, [](const Node& node, double x, double a,
-                              double b) { return x + node.float_attr("value") * a * b; }>(
-              "addcmul", "self + value * tensor1 * tensor2"),
+  return {scaled<kAddcmul, kAddcmulOf>("addcmul", "self + value * tensor1 * tensor2"),
           scaled<kAddcdiv, [](const Node& node, double x, double a,
                               double b) { return x + node.float_attr("value") * (a / b); }>(
               "addcdiv", "self + value * tensor1 / tensor2"),

@@ -86,8 +86,8 @@ int64_t source(const Window& window, int64_t o, int64_t k, bool transposed) {
 
 // For each batch and group a product of the group's weights, [out, in * taps], with the input
 // positions that they meet, [in * taps, outputs].
-Result<std::vector<Tensor>> convolution_reference(const Node& node,
-                                                  std::span<const Tensor* const> operands) {
+template <class T>
+Tensor convolve(const Node& node, std::span<const Tensor* const> operands) {
   const Tensor &input = *operands[0], &weight = *operands[1];
   Tensor result = result_tensor(node);
   const bool transposed = is_transposed(node);
@@ -116,25 +116,25 @@ Result<std::vector<Tensor>> convolution_reference(const Node& node,
   });
   for (int64_t unit = 0; unit < input.shape[0] * groups; ++unit) {
     const int64_t group = unit % groups;
-    contract(
+    contract<T>(
         outs, out_size, ins * num_taps,
         [&](int64_t i, int64_t k) {
           const int64_t channel = k / num_taps, tap = k % num_taps;
           const int64_t row =
               transposed ? (group * ins + channel) * outs + i : (group * outs + i) * ins + channel;
-          return weight.get(row * num_taps + tap);
+          return element<T>(weight, row * num_taps + tap);
         },
         [&](int64_t k, int64_t o) {
           const int64_t channel = k / num_taps, tap = k % num_taps;
           const int64_t at = position[static_cast<size_t>(tap * out_size + o)];
-          return at < 0 ? 0.0 : input.get((unit * ins + channel) * in_size + at);
+          return at < 0 ? T(0) : element<T>(input, (unit * ins + channel) * in_size + at);
         },
-        [&](int64_t i, int64_t o, double sum) {
-          const double bias = node.operands[2] ? operands[2]->get(group * outs + i) : 0;
+        [&](int64_t i, int64_t o, T sum) {
+          const T bias = node.operands[2] ? element<T>(*operands[2], group * outs + i) : T(0);
           put(result, (unit * outs + i) * out_size + o, sum + bias);
         });
   }
-  return std::vector<Tensor>{std::move(result)};
+  return result;
 }
 
 // A guarded read of the input at tap `k` of output `o`; a transposed one also needs the stride to
@@ -288,7 +288,7 @@ std::vector<OpDef> define_convolution() {
                  .is_layout_agnostic = false,
                  .may_use_tf32 = true},
       .infer = infer_convolution,
-      .reference = convolution_reference,
+      .reference = typed_reference<convolve<double>, convolve<uint64_t>>,
       .decompose = Absent{"a core op"},
       .lower = lower_convolution,
       .derivative = Absent{"needs a convolution of batches and channels exchanged"},

@@ -97,9 +97,9 @@ std::vector<Import> filled_imports() {
 }
 
 Result<std::vector<Tensor>> full_reference(const Node& node, std::span<const Tensor* const>) {
-  Tensor result = result_tensor(node);
-  for (int64_t i = 0; i < result.num_elements(); ++i) result.set(i, node.float_attr("fill_value"));
-  return std::vector<Tensor>{std::move(result)};
+  const TensorType& type = node.types.front();
+  return std::vector<Tensor>{
+      literal_tensor(node.attr("fill_value"), type.dtype, type.static_shape())};
 }
 
 OpDef full() {
@@ -120,7 +120,8 @@ OpDef full() {
       .decompose = Absent{"a core op"},
       .lower =
           [](ElementContext& context, const Node& node, int, std::span<const Expr>) {
-            return context.pool().number(node.float_attr("fill_value"), node.types.front().dtype);
+            return context.literal(
+                literal_tensor(node.attr("fill_value"), node.types.front().dtype, {}), 0);
           },
       .derivative = kNoOperands,
       .imports = filled_imports(),
@@ -175,12 +176,16 @@ Result<std::vector<Value>> import_arange(Builder& b, const ImportCall& call) {
                         {"step", size("step", 1)},
                         {"dtype", call.dtype_attr("dtype", DType::i64)}});
   }
-  const double start = call.float_attr("start", 0), step = call.float_attr("step", 1);
-  const double count = std::ceil((call.float_attr("end", 0) - start) / step);
+  const DType dtype = call.dtype_attr("dtype", DType::f32);
+  double start = call.float_attr("start", 0), step = call.float_attr("step", 1);
+  double end = call.float_attr("end", 0);
+  if (dtype == DType::i64) end = std::trunc(end);  // the other integers count with fractions
+  if (dtype == DType::i64) start = std::trunc(start), step = std::trunc(step);
+  const double count = std::ceil((end - start) / step);
   if (!(count >= 0 && count < 1e15)) {
     return Diag{code::kBadModel, call.loc, fmt::format("'{}' of {} elements", call.target, count)};
   }
-  const DType dtype = call.dtype_attr("dtype", DType::f32);
+  if (!is_float(dtype)) start = std::trunc(start), step = std::trunc(step);
   const DType compute = to_float(dtype);
   const Term i{
       b, b.call("arange", {},

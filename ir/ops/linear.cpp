@@ -41,19 +41,19 @@ Result<std::vector<TensorType>> infer_linear(const Node& node) {
   return std::vector<TensorType>{{promote_operands(operand_types(node)), std::move(shape)}};
 }
 
-Result<std::vector<Tensor>> linear_reference(const Node& node,
-                                             std::span<const Tensor* const> operands) {
+template <class T>
+Tensor transposed_product(const Node& node, std::span<const Tensor* const> operands) {
   const Tensor &input = *operands[0], &weight = *operands[1];
   Tensor result = result_tensor(node);
   const int64_t n = weight.shape[0], k = weight.shape[1];
   const int64_t m = n == 0 ? 0 : result.num_elements() / n;
-  contract(
-      m, n, k, [&](int64_t i, int64_t p) { return input.get(i * k + p); },
-      [&](int64_t p, int64_t j) { return weight.get(j * k + p); },
-      [&](int64_t i, int64_t j, double sum) {
-        put(result, i * n + j, node.operands[2] ? sum + operands[2]->get(j) : sum);
+  contract<T>(
+      m, n, k, [&](int64_t i, int64_t p) { return element<T>(input, i * k + p); },
+      [&](int64_t p, int64_t j) { return element<T>(weight, j * k + p); },
+      [&](int64_t i, int64_t j, T sum) {
+        put(result, i * n + j, node.operands[2] ? sum + element<T>(*operands[2], j) : sum);
       });
-  return std::vector<Tensor>{std::move(result)};
+  return result;
 }
 
 std::vector<Value> decompose_linear(Builder& b, const Node& node) {
@@ -86,7 +86,7 @@ OpDef linear() {
       .attrs = {},
       .traits = {.op_class = OpClass::contraction, .is_layout_agnostic = false},
       .infer = infer_linear,
-      .reference = linear_reference,
+      .reference = typed_reference<transposed_product<double>, transposed_product<uint64_t>>,
       .decompose = decompose_linear,
       .lower = kThroughMatmul,
       .derivative = linear_gradient,
@@ -121,36 +121,43 @@ Result<std::vector<TensorType>> infer_added(const Node& node) {
   return std::vector<TensorType>{{promote_operands(operand_types(node)), std::move(shape)}};
 }
 
-Result<std::vector<Tensor>> added_reference(const Node& node,
-                                            std::span<const Tensor* const> operands) {
+template <class T>
+Tensor added_product(const Node& node, std::span<const Tensor* const> operands) {
   const Tensor &self = *operands[0], &a = *operands[1], &b = *operands[2];
   Tensor result = result_tensor(node);
   const size_t rank = result.shape.size();
   const int64_t m = result.shape[rank - 2], n = result.shape[rank - 1], k = a.shape.back();
-  const double alpha = node.float_attr("alpha"), beta = node.float_attr("beta");
+  const T alpha = scalar_attr<T>(node, "alpha"), beta = scalar_attr<T>(node, "beta");
   for (int64_t batch = 0; batch < (rank == 3 ? result.shape[0] : 1); ++batch) {
-    contract(
-        m, n, k, [&](int64_t i, int64_t p) { return a.get((batch * m + i) * k + p); },
-        [&](int64_t p, int64_t j) { return b.get((batch * k + p) * n + j); },
-        [&](int64_t i, int64_t j, double sum) {
-          put(result, (batch * m + i) * n + j, alpha * sum);
-        });
+    contract<T>(
+        m, n, k, [&](int64_t i, int64_t p) { return element<T>(a, (batch * m + i) * k + p); },
+        [&](int64_t p, int64_t j) { return element<T>(b, (batch * k + p) * n + j); },
+        [&](int64_t i, int64_t j, T sum) { put(result, (batch * m + i) * n + j, alpha * sum); });
   }
-  if (beta == 0) return std::vector<Tensor>{std::move(result)};  // NaN in self does not spread
+  if (beta == 0) return result;  // NaN in self does not spread
   walk(result.shape, {broadcast_strides(self.shape, result.shape)},
        [&](int64_t position, std::span<const int64_t> at, auto) {
-         put(result, position, result.get(position) + beta * self.get(at[0]));
+         put(result, position, element<T>(result, position) + beta * element<T>(self, at[0]));
        });
-  return std::vector<Tensor>{std::move(result)};
+  return result;
+}
+
+Term scaled(Builder& b, const Node& node, Term x, std::string_view attr) {
+  if (is_float(x.dtype())) {
+    const double factor = node.float_attr(attr);
+    return factor == 1 ? x : x * factor;
+  }
+  const auto factor = scalar_attr<int64_t>(node, attr);
+  return factor == 1 ? x : x * Term{b, b.integer(factor, x.dtype())};
 }
 
 std::vector<Value> decompose_added(Builder& b, const Node& node) {
-  const double alpha = node.float_attr("alpha"), beta = node.float_attr("beta");
-  Term product = matmul(operand_term(b, node, 1), operand_term(b, node, 2));
-  if (alpha != 1) product = product * alpha;
-  if (beta == 0) return {product};
-  const Term self = operand_term(b, node, 0);
-  return {product + (beta == 1 ? self : self * beta)};
+  const Term product = matmul(operand_term(b, node, 1), operand_term(b, node, 2));
+  const Term result = scaled(b, node, product, "alpha");
+  const bool is_real = is_float(product.dtype());
+  if (is_real ? node.float_attr("beta") == 0 : scalar_attr<int64_t>(node, "beta") == 0)
+    return {result};
+  return {result + scaled(b, node, operand_term(b, node, 0), "beta")};
 }
 
 std::vector<Value> added_gradient(Builder& builder, const Node& node,
@@ -167,13 +174,16 @@ OpDef added(std::string name, const std::string& first, const std::string& secon
   return {
       .name = name,
       .summary = "beta * self + alpha * (" + first + " @ " + second + ")",
-      .doc = "With beta = 0, self is not read: its NaNs do not spread.",
+      .doc =
+          "With beta = 0, self is not read: its NaNs do not spread. Fractions of alpha and beta "
+          "are "
+          "cut off for integers.",
       .operands = {{"self"}, {first}, {second}},
       .attrs = {{.name = "beta", .kind = AttrKind::number, .default_value = 1.0},
                 {.name = "alpha", .kind = AttrKind::number, .default_value = 1.0}},
       .traits = {.op_class = OpClass::contraction, .is_layout_agnostic = false},
       .infer = infer_added,
-      .reference = added_reference,
+      .reference = typed_reference<added_product<double>, added_product<uint64_t>>,
       .decompose = decompose_added,
       .lower = kThroughMatmul,
       .derivative = added_gradient,
@@ -193,7 +203,11 @@ std::vector<OpDef> define_linear() {
              {.operands = {{.shape = {3, 1}}, {.shape = {3, 4}}, {.shape = {4, 2}}},
               .attrs = {{"beta", 0.5}, {"alpha", 2.0}}}}),
       added("baddbmm", "batch1", "batch2",
-            {{.operands = {{.shape = {2, 3, 1}}, {.shape = {2, 3, 4}}, {.shape = {2, 4, 2}}}}}),
+            {{.operands = {{.shape = {2, 3, 1}}, {.shape = {2, 3, 4}}, {.shape = {2, 4, 2}}}},
+             {.operands = {{.dtype = DType::i64, .shape = {1}, .low = -9, .high = 9},
+                           {.dtype = DType::i64, .shape = {1, 2, 3}, .low = -9, .high = 9},
+                           {.dtype = DType::i64, .shape = {1, 3, 2}, .low = -9, .high = 9}},
+              .attrs = {{"beta", 0.5}, {"alpha", 2.5}}}}),
   };
 }
 

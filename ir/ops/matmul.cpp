@@ -41,8 +41,8 @@ Result<std::vector<TensorType>> infer_matmul(const Node& node) {
   return std::vector<TensorType>{{promote_operands(operand_types(node)), std::move(*shape)}};
 }
 
-Result<std::vector<Tensor>> matmul_reference(const Node& node,
-                                             std::span<const Tensor* const> operands) {
+template <class T>
+Tensor multiply(const Node& node, std::span<const Tensor* const> operands) {
   const Tensor &a = *operands[0], &b = *operands[1];
   Tensor result = result_tensor(node);
   const size_t rank = result.shape.size();
@@ -57,14 +57,12 @@ Result<std::vector<Tensor>> matmul_reference(const Node& node,
   walk(batch, {batch_strides(a, m * k), batch_strides(b, k * n)},
        [&](int64_t position, std::span<const int64_t> at, auto) {
          const int64_t at_a = at[0], at_b = at[1];
-         contract(
-             m, n, k, [&](int64_t i, int64_t p) { return a.get(at_a + i * k + p); },
-             [&](int64_t p, int64_t j) { return b.get(at_b + p * n + j); },
-             [&](int64_t i, int64_t j, double sum) {
-               put(result, (position * m + i) * n + j, sum);
-             });
+         contract<T>(
+             m, n, k, [&](int64_t i, int64_t p) { return element<T>(a, at_a + i * k + p); },
+             [&](int64_t p, int64_t j) { return element<T>(b, at_b + p * n + j); },
+             [&](int64_t i, int64_t j, T sum) { put(result, (position * m + i) * n + j, sum); });
        });
-  return std::vector<Tensor>{std::move(result)};
+  return result;
 }
 
 // The batch part of an operand's index, then its row and column.
@@ -140,7 +138,7 @@ std::vector<OpDef> define_matmul() {
       .attrs = {},
       .traits = {.op_class = OpClass::contraction, .is_layout_agnostic = false},
       .infer = infer_matmul,
-      .reference = matmul_reference,
+      .reference = typed_reference<multiply<double>, multiply<uint64_t>>,
       .decompose = Absent{"a core op"},
       .lower = lower_matmul,
       .derivative = matmul_gradient,

@@ -56,6 +56,7 @@ Result<std::vector<Tensor>> pad_reference(const Node& node,
                                           std::span<const Tensor* const> operands) {
   const Tensor& self = *operands[0];
   Tensor result = result_tensor(node);
+  const Tensor fill = literal_tensor(node.attr("value"), self.dtype, {});
   const std::vector<int64_t> strides = row_major_strides(self.shape);
   const std::vector<Edges> pad = edges(node);
   walk(result.shape, [&](int64_t position, std::span<const int64_t> index) {
@@ -69,7 +70,7 @@ Result<std::vector<Tensor>> pad_reference(const Node& node,
     if (is_inside) {
       copy_element(result, position, self, offset);
     } else {
-      result.set(position, node.float_attr("value"));
+      copy_element(result, position, fill, 0);
     }
   });
   return std::vector<Tensor>{std::move(result)};
@@ -77,7 +78,7 @@ Result<std::vector<Tensor>> pad_reference(const Node& node,
 
 Expr lower_pad(ElementContext& context, const Node& node, int, std::span<const Expr> index) {
   const TensorType& type = node.types.front();
-  const Expr fill = context.pool().number(node.float_attr("value"), type.dtype);
+  const Expr fill = context.literal(literal_tensor(node.attr("value"), type.dtype, {}), 0);
   if (self_type(node).num_elements() == Dim(0)) return fill;
   const std::vector<Edges> pad = edges(node);
   std::vector<Expr> source(index.begin(), index.end());

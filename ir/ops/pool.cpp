@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "ir/op/arithmetic.h"
@@ -40,12 +41,12 @@ Types infer_pool(const Node& node) {
 }
 
 // Calls visit(position of a result element, its index, values in its window, without padding).
-template <class Visit>
+template <class T, class Visit>
 void walk_windows(const Node& node, const Tensor& self, const Tensor& result, Visit&& visit) {
   const std::vector<Window> spatial = known_windows(node, kernel_of(node));
   const size_t lead = first_spatial(node);
   const Ints strides = row_major_strides(self.shape);
-  std::vector<double> values;
+  std::vector<T> values;
   walk(result.shape, [&](int64_t position, std::span<const int64_t> index) {
     values.clear();
     walk(kernel_of(node), [&](int64_t, std::span<const int64_t> tap) {
@@ -56,7 +57,7 @@ void walk_windows(const Node& node, const Tensor& self, const Tensor& result, Vi
         inside = inside && is_inside(at, self.shape[d]);
         offset += at * strides[d];
       }
-      if (inside) values.push_back(self.get(offset));
+      if (inside) values.push_back(element<T>(self, offset));
     });
     visit(position, index, values);
   });
@@ -86,16 +87,17 @@ AttrSpec flag(std::string name, bool value) {
 
 // --- max_pool
 
-Result<std::vector<Tensor>> max_pool_reference(const Node& node,
-                                               std::span<const Tensor* const> operands) {
+template <class T>
+Tensor largest(const Node& node, std::span<const Tensor* const> operands) {
+  using Limits = std::numeric_limits<T>;
   Tensor result = result_tensor(node);
-  walk_windows(node, *operands[0], result,
-               [&](int64_t position, auto, const std::vector<double>& values) {
-                 double best = -INFINITY;
-                 for (double x : values) best = arithmetic::max(x, best);
-                 put(result, position, best);
-               });
-  return std::vector<Tensor>{std::move(result)};
+  walk_windows<T>(node, *operands[0], result,
+                  [&](int64_t position, auto, const std::vector<T>& values) {
+                    T best = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+                    for (T x : values) best = arithmetic::max(x, best);
+                    put(result, position, best);
+                  });
+  return result;
 }
 
 Expr lower_max_pool(ElementContext& context, const Node& node, int, std::span<const Expr> index) {
@@ -136,7 +138,7 @@ OpDef max_pool(size_t spatial) {
                 flag("ceil_mode", false)},
       .traits = {.op_class = OpClass::reduction},
       .infer = infer_pool,
-      .reference = max_pool_reference,
+      .reference = typed_reference<largest<double>, largest<int64_t>>,
       .decompose = Absent{"a core op"},
       .lower = lower_max_pool,
       .derivative = Absent{"scatters the gradient to the position of each maximum"},
@@ -166,7 +168,7 @@ Result<std::vector<Tensor>> avg_pool_reference(const Node& node,
   Tensor result = result_tensor(node);
   const std::vector<Window> spatial = known_windows(node, kernel_of(node));
   const size_t lead = first_spatial(node);
-  walk_windows(
+  walk_windows<double>(
       node, *operands[0], result,
       [&](int64_t position, std::span<const int64_t> index, const std::vector<double>& values) {
         double total = 0, count = 1;

@@ -138,33 +138,35 @@ std::vector<Value> decompose_diff(Builder& b, const Node& node) {
   return {x};
 }
 
-Result<std::vector<Tensor>> diff_reference(const Node& node,
-                                           std::span<const Tensor* const> operands) {
-  // Each row, joined and differenced.
+// Each row, joined and differenced.
+template <class T>
+Tensor diff_rows(const Node& node, std::span<const Tensor* const> operands) {
   Tensor result = result_tensor(node);
   const auto dim = static_cast<size_t>(known_dim(node, self_type(node).rank()));
   const std::vector<int64_t> out_strides = row_major_strides(result.shape);
   std::vector<int64_t> rows = result.shape;
   rows[dim] = 1;
   walk(rows, {out_strides}, [&](int64_t, std::span<const int64_t> base, auto index) {
-    std::vector<double> values;
+    std::vector<T> values;
     for (size_t part : {size_t{1}, size_t{0}, size_t{2}}) {
       if (!node.operands[part]) continue;
       const Tensor& x = *operands[part];
       const std::vector<int64_t> strides = row_major_strides(x.shape);
       int64_t start = 0;
       for (size_t d = 0; d < strides.size(); ++d) start += index[d] * strides[d];
-      for (int64_t i = 0; i < x.shape[dim]; ++i) values.push_back(x.get(start + i * strides[dim]));
+      for (int64_t i = 0; i < x.shape[dim]; ++i)
+        values.push_back(element<T>(x, start + i * strides[dim]));
     }
     for (int64_t n = 0; n < node.int_attr("n"); ++n) {
-      for (size_t i = 0; i + 1 < values.size(); ++i) values[i] = values[i + 1] - values[i];
+      for (size_t i = 0; i + 1 < values.size(); ++i)
+        values[i] = arithmetic::sub(values[i + 1], values[i]);
       if (!values.empty()) values.pop_back();
     }
     for (size_t i = 0; i < values.size(); ++i) {
-      result.set(base[0] + static_cast<int64_t>(i) * out_strides[dim], values[i]);
+      put(result, base[0] + static_cast<int64_t>(i) * out_strides[dim], values[i]);
     }
   });
-  return std::vector<Tensor>{std::move(result)};
+  return result;
 }
 
 OpDef diff() {
@@ -180,7 +182,7 @@ OpDef diff() {
                 {.name = "dim", .kind = AttrKind::integer, .default_value = int64_t{-1}}},
       .traits = {.op_class = OpClass::reduction},
       .infer = infer_diff,
-      .reference = diff_reference,
+      .reference = typed_reference<diff_rows<double>, diff_rows<int64_t>>,
       .decompose = decompose_diff,
       .lower = Absent{"decomposes into slices"},
       .derivative = Absent{"decompose first; its parts have derivatives"},

@@ -12,9 +12,11 @@ using loop::Expr;
 
 constexpr Absent kNoOperands{"no operand to differentiate by"};
 
-std::vector<double> literal(const Node& node) {
-  const auto* values = std::get_if<std::vector<double>>(&node.attr("value"));
-  return values ? *values : std::vector<double>{};
+size_t num_values(const Node& node) {
+  const Attr& value = node.attr("value");
+  if (const auto* reals = std::get_if<std::vector<double>>(&value)) return reals->size();
+  const auto* integers = std::get_if<std::vector<int64_t>>(&value);
+  return integers ? integers->size() : 0;
 }
 
 Result<std::vector<TensorType>> infer_constant(const Node& node) {
@@ -23,7 +25,7 @@ Result<std::vector<TensorType>> infer_constant(const Node& node) {
     return Diag{code::kAttribute, node.loc,
                 "'constant' takes either the 'name' of a weight or its 'value'"};
   }
-  const size_t count = literal(node).size();
+  const size_t count = num_values(node);
   const auto elements = type.static_elements();
   if (!node.is_none("value") && count != 1 &&
       (!elements || *elements != static_cast<int64_t>(count))) {
@@ -38,26 +40,22 @@ Result<std::vector<Tensor>> constant_reference(const Node& node, std::span<const
     return Diag{code::kMissingWeight, node.loc,
                 fmt::format("no data for weight '{}'", node.string_attr("name"))};
   }
-  Tensor result = result_tensor(node);
-  const std::vector<double> values = literal(node);
-  for (int64_t i = 0; i < result.num_elements(); ++i) {
-    result.set(i, values.size() == 1 ? values.front() : values[static_cast<size_t>(i)]);
-  }
-  return std::vector<Tensor>{std::move(result)};
+  const TensorType& type = node.types.front();
+  return std::vector<Tensor>{literal_tensor(node.attr("value"), type.dtype, type.static_shape())};
 }
 
 // A literal as a chain of selects over its position; literals are short. A weight is a buffer of
 // the program and has no element form.
 Expr lower_constant(ElementContext& context, const Node& node, int, std::span<const Expr> index) {
   const TensorType& type = node.types.front();
-  const std::vector<double> values = literal(node);
-  if (values.empty()) return Expr{};
-  Expr result = context.pool().number(values.back(), type.dtype);
-  if (values.size() == 1) return result;
+  const auto count = static_cast<int64_t>(num_values(node));
+  if (count == 0) return Expr{};
+  const Tensor values = literal_tensor(node.attr("value"), type.dtype, {count});
+  Expr result = context.literal(values, count - 1);
+  if (count == 1) return result;
   const Expr position = context.flatten(index, type.shape);
-  for (size_t i = values.size() - 1; i-- > 0;) {
-    result = select(eq(position, context.integer(static_cast<int64_t>(i))),
-                    context.pool().number(values[i], type.dtype), result);
+  for (int64_t i = count - 1; i-- > 0;) {
+    result = select(eq(position, context.integer(i)), context.literal(values, i), result);
   }
   return result;
 }

@@ -231,14 +231,10 @@ Result<BufferId> Lowering::constant_buffer(const Node& node) {
     if (auto known = weights_.find(buffer.weight); known != weights_.end()) return known->second;
   } else {
     buffer.kind = BufferKind::constant;
-    const auto* values = std::get_if<std::vector<double>>(&node.attr("value"));
-    LATHE_CHECK(values != nullptr,
+    LATHE_CHECK(is_literal(node) && !node.is_none("value"),
                 fmt::format("the constant '{}' has neither name nor value", node.name));
-    Tensor tensor = Tensor::zeros(buffer.type.dtype, buffer.type.static_shape());
-    for (int64_t i = 0; i < tensor.num_elements(); ++i) {
-      tensor.set(i, (*values)[values->size() == 1 ? 0 : static_cast<size_t>(i)]);
-    }
-    buffer.bytes = to_bytes(tensor);
+    buffer.bytes =
+        to_bytes(literal_tensor(node.attr("value"), buffer.type.dtype, buffer.type.static_shape()));
   }
   const std::string weight = buffer.weight;
   const BufferId id = add_buffer(std::move(buffer));

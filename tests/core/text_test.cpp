@@ -93,6 +93,18 @@ TEST(Text, LocationsRoundTrip) {
   EXPECT_EQ(print(must_parse(text), {.locations = true}), text);
 }
 
+TEST(Text, LargeIntegersKeepTheirDigits) {
+  constexpr std::string_view kText = R"(func @main() -> i64[2] {
+  %c = constant() {value = [-9223372036854775808, 1], dtype = i64, shape = [2]} : i64[2]
+  return %c
+}
+)";
+  EXPECT_EQ(print(must_parse(kText)), kText);
+  EXPECT_NE(error_in("%c = constant() {value = [9007199254740993, 0.5], dtype = i64, shape = [2]}")
+                .find("stands among fractions"),
+            std::string::npos);
+}
+
 TEST(Text, TypesAreOptional) {
   const Module module = must_parse("func @f(%x: f32[4]) { // no types\n %y = relu(%x) return %y }");
   EXPECT_EQ(print(module.main()),
