@@ -19,106 +19,8 @@ using json::Kind;
 using json::Member;
 using json::Value;
 
-constexpr int kMaxThreads = 1024;
+using Config = ExperimentConfig;
 constexpr int kMaxRepeats = 1000000;
-
-// What every reader needs: where errors point, and what it fills.
-struct Reader {
-  const LocateFn& locate;
-  ExperimentConfig& config;
-
-  Loc at(Value value, size_t inside = 0) const { return locate(value.offset() + inside); }
-  Diag error(Value value, std::string message) const {
-    return {code::kBadValue, at(value), std::move(message)};
-  }
-  Diag wrong_kind(const Member& member, std::string_view expected) const {
-    return error(member.value, fmt::format("'{}' is {}, got {}", member.key, expected,
-                                           kind_name(member.value.kind())));
-  }
-};
-
-bool is_number(Value value) {
-  return value.kind() == Kind::integer || value.kind() == Kind::number;
-}
-
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
-  std::string near = nearest(word, candidates);
-  return near.empty() ? std::string() : fmt::format("; did you mean '{}'?", near);
-}
-
-// A key's own place is not in the document: it is looked for before its value.
-Loc locate_key(const Reader& r, const Member& member) {
-  std::string_view text = member.value.document().text;
-  size_t at = text.rfind(fmt::format("\"{}\"", member.key), member.value.offset());
-  return r.locate(at == std::string_view::npos ? member.value.offset() : at);
-}
-
-Status unknown_key(const Reader& r, const Member& member, const std::vector<std::string>& keys) {
-  std::string near = did_you_mean(member.key, keys);
-  if (near.empty()) near = fmt::format("; the keys are {}", fmt::join(keys, ", "));
-  return Diag{code::kUnknownKey, locate_key(r, member),
-              fmt::format("no key named '{}'{}", member.key, near)};
-}
-
-// Readers of kinds.
-
-Status read_string(Reader& r, const Member& member, std::string& out) {
-  if (member.value.kind() != Kind::string) return r.wrong_kind(member, "a string");
-  out = member.value.string();
-  return Ok{};
-}
-
-Status read_word(Reader& r, const Member& member, const std::vector<std::string>& words,
-                 std::string& out) {
-  LATHE_DO(read_string(r, member, out));
-  if (std::find(words.begin(), words.end(), out) == words.end())
-    return r.error(member.value,
-                   fmt::format("'{}' is one of {}, got '{}'{}", member.key, fmt::join(words, ", "),
-                               out, did_you_mean(out, words)));
-  return Ok{};
-}
-
-Result<int64_t> read_integer(const Reader& r, std::string_view what, Value value, int64_t min,
-                             int64_t max) {
-  if (value.kind() == Kind::integer && value.integer() >= min && value.integer() <= max)
-    return value.integer();
-  std::string got(kind_name(value.kind()));
-  if (is_number(value)) got = fmt::format("{}", value.number());
-  if (value.kind() == Kind::string) got = fmt::format("'{}'", value.string());
-  return r.error(value,
-                 fmt::format("'{}' is a whole number from {} to {}, got {}", what, min, max, got));
-}
-
-// A list, or one element of it alone; an empty list is an error.
-Result<std::vector<Value>> one_or_more(const Reader& r, const Member& member) {
-  std::vector<Value> values;
-  if (member.value.kind() != Kind::array) return std::vector<Value>{member.value};
-  for (Value item : member.value.elements()) values.push_back(item);
-  if (values.empty()) return r.error(member.value, fmt::format("'{}' is empty", member.key));
-  return values;
-}
-
-Status read_source(Reader& r, const Member& member, DataSource& out) {
-  std::string text;
-  LATHE_DO(read_string(r, member, text));
-  out = {.loc = r.at(member.value)};
-  constexpr std::string_view kRandom = "random:";
-  if (text.compare(0, kRandom.size(), kRandom) != 0) {
-    if (text == "random")
-      return r.error(member.value, fmt::format("'{}' needs a seed: random:0", member.key));
-    out.file = text;
-    return Ok{};
-  }
-  std::string digits = text.substr(kRandom.size());
-  bool ok = !digits.empty() && digits.size() < 19 &&
-            digits.find_first_not_of("0123456789") == std::string::npos;
-  if (!ok)
-    return r.error(member.value,
-                   fmt::format("the seed of '{}' is a whole number, got '{}'", member.key, digits));
-  out.is_random = true;
-  for (char c : digits) out.seed = out.seed * 10 + static_cast<uint64_t>(c - '0');
-  return Ok{};
-}
 
 // "bert_base" of "graphs/bert_base.aten.json.gz" is "bert_base.aten": the stem tells forms apart.
 std::string stem(std::string path) {
@@ -134,19 +36,19 @@ std::string stem(std::string path) {
 
 // Readers of keys.
 
-Status read_model(Reader& r, Value value) {
+Status read_model(const ObjectReader& r, Value value, Config& config) {
   ModelRef model{.name = {}, .source = {}, .loc = r.at(value)};
   if (value.kind() == Kind::string) {
     model.source = value.string();
   } else if (value.kind() == Kind::object) {
     for (Member member : value.members()) {
       if (member.key == "name") {
-        LATHE_DO(read_string(r, member, model.name));
+        LATHE_DO(r.string(member, model.name));
       } else if (member.key == "path") {
-        LATHE_DO(read_string(r, member, model.source));
+        LATHE_DO(r.string(member, model.source));
         model.loc = r.at(member.value);
       } else {
-        return unknown_key(r, member, {"name", "path"});
+        return r.unknown_key(member, {"name", "path"});
       }
     }
   } else {
@@ -155,24 +57,24 @@ Status read_model(Reader& r, Value value) {
   }
   if (model.source.empty()) return r.error(value, "a model needs a path or a name");
   if (model.name.empty()) model.name = stem(model.source);
-  r.config.models.push_back(std::move(model));
+  config.models.push_back(std::move(model));
   return Ok{};
 }
 
-Status read_models(Reader& r, const Member& member) {
-  r.config.models.clear();
-  LATHE_TRY(std::vector<Value> values, one_or_more(r, member));
-  for (Value value : values) LATHE_DO(read_model(r, value));
+Status read_models(const ObjectReader& r, const Member& member, Config& config) {
+  config.models.clear();
+  LATHE_TRY(std::vector<Value> values, r.one_or_more(member));
+  for (Value value : values) LATHE_DO(read_model(r, value, config));
   return Ok{};
 }
 
 // Text that starts at a quote of the config: a position in it is one further in the file.
-Status read_passes(Reader& r, const Member& member) {
+Status read_passes(const ObjectReader& r, const Member& member, Config& config) {
   Value value = member.value;
-  r.config.variants.clear();
+  config.variants.clear();
   if (value.kind() == Kind::string) {
     std::string text(value.string());
-    r.config.variants.push_back({text, text, r.at(value, 1)});
+    config.variants.push_back({text, text, r.at(value, 1)});
     return Ok{};
   }
   if (value.kind() != Kind::object || value.size() == 0)
@@ -180,162 +82,149 @@ Status read_passes(Reader& r, const Member& member) {
   std::set<std::string_view> names;
   for (Member named : value.members()) {
     std::string text;
-    LATHE_DO(read_string(r, named, text));
+    LATHE_DO(r.string(named, text));
     if (!names.insert(named.key).second)
       return r.error(named.value, fmt::format("pipeline '{}' is written twice", named.key));
-    r.config.variants.push_back({std::string(named.key), text, r.at(named.value, 1)});
+    config.variants.push_back({std::string(named.key), text, r.at(named.value, 1)});
   }
   return Ok{};
 }
 
-Status read_targets(Reader& r, const Member& member) {
-  static const std::vector<std::string> kTargets = {"cpu", "cuda", "wasm", "interp"};
-  std::vector<std::string>& targets = r.config.targets;
-  targets.clear();
-  LATHE_TRY(std::vector<Value> values, one_or_more(r, member));
+Status read_targets(const ObjectReader& r, const Member& member, Config& config) {
+  std::vector<std::string> words = target_words();
+  words.push_back("interp");
+  config.targets.clear();
+  LATHE_TRY(std::vector<Value> values, r.one_or_more(member));
   for (Value value : values) {
     std::string name;
-    LATHE_DO(read_word(r, {member.key, value}, kTargets, name));
-    if (std::find(targets.begin(), targets.end(), name) == targets.end()) targets.push_back(name);
+    LATHE_DO(r.word({member.key, value}, words, name));
+    if (std::find(config.targets.begin(), config.targets.end(), name) == config.targets.end())
+      config.targets.push_back(name);
   }
   return Ok{};
 }
 
-Status read_threads(Reader& r, const Member& member) {
-  r.config.threads.clear();
-  LATHE_TRY(std::vector<Value> values, one_or_more(r, member));
+Status read_thread_counts(const ObjectReader& r, const Member& member, Config& config) {
+  config.threads.clear();
+  LATHE_TRY(std::vector<Value> values, r.one_or_more(member));
   for (Value value : values) {
-    LATHE_TRY(int64_t threads, read_integer(r, member.key, value, 1, kMaxThreads));
-    r.config.threads.push_back(static_cast<int>(threads));
+    LATHE_TRY(int threads, read_threads(r, member.key, value));
+    config.threads.push_back(threads);
   }
   return Ok{};
 }
 
-Status read_dims(Reader& r, const Member& member) {
-  if (member.value.kind() != Kind::object)
-    return r.wrong_kind(member, "an object of sizes by symbol");
-  r.config.dims.clear();
-  r.config.dims_loc = r.at(member.value);
-  for (Member dim : member.value.members()) {
-    LATHE_TRY(int64_t size, read_integer(r, dim.key, dim.value, 0, int64_t{1} << 40));
-    r.config.dims[std::string(dim.key)] = size;
-  }
+Status read_repeats(const ObjectReader& r, const Member& member, int64_t least, int& out) {
+  LATHE_TRY(int64_t count, r.integer(member.key, member.value, least, kMaxRepeats));
+  out = static_cast<int>(count);
   return Ok{};
 }
 
-Status read_measure(Reader& r, const Member& member) {
+Status read_min_ms(const ObjectReader& r, const Member& member, MeasureOptions& out) {
+  constexpr double kMaxMs = 3.6e6;
+  const Value value = member.value;
+  const bool is_number = value.kind() == Kind::integer || value.kind() == Kind::number;
+  if (!is_number || !(value.number() >= 0) || value.number() > kMaxMs)
+    return r.error(value, "'min_ms' is a number of milliseconds from 0 to 3600000");
+  out.min_ms = value.number();
+  return Ok{};
+}
+
+Status read_measure(const ObjectReader& r, const Member& member, Config& config) {
+  using Options = MeasureOptions;
+  static const std::vector<ObjectKey<Options>> keys = {
+      {"min_ms", read_min_ms},
+      {"repeats", [](const ObjectReader& reader, const Member& m,
+                     Options& out) { return read_repeats(reader, m, 1, out.repeats); }},
+      {"warmup", [](const ObjectReader& reader, const Member& m,
+                    Options& out) { return read_repeats(reader, m, 0, out.warmup); }},
+  };
   if (member.value.kind() != Kind::object) return r.wrong_kind(member, "an object");
-  MeasureOptions& measure = r.config.measure;
-  for (Member m : member.value.members()) {
-    if (m.key == "warmup") {
-      LATHE_TRY(int64_t n, read_integer(r, m.key, m.value, 0, kMaxRepeats));
-      measure.warmup = static_cast<int>(n);
-    } else if (m.key == "repeats") {
-      LATHE_TRY(int64_t n, read_integer(r, m.key, m.value, 1, kMaxRepeats));
-      measure.repeats = static_cast<int>(n);
-    } else if (m.key == "min_ms") {
-      constexpr double kMaxMs = 3.6e6;
-      if (!is_number(m.value) || !(m.value.number() >= 0) || m.value.number() > kMaxMs)
-        return r.error(m.value, "'min_ms' is a number of milliseconds from 0 to 3600000");
-      measure.min_ms = m.value.number();
-    } else {
-      return unknown_key(r, m, {"min_ms", "repeats", "warmup"});
-    }
-  }
-  return Ok{};
+  return read_members(member.value, r, keys, config.measure);
 }
 
-Status read_dynamic(Reader& r, const Member& member) {
-  r.config.dynamic_loc = r.at(member.value);
-  r.config.dynamic.reset();
+Status read_dynamic(const ObjectReader& r, const Member& member, Config& config) {
+  config.dynamic_loc = r.at(member.value);
+  config.dynamic.reset();
   if (member.value.kind() == Kind::null) return Ok{};
   if (member.value.kind() != Kind::boolean) return r.wrong_kind(member, "true, false or null");
-  r.config.dynamic = member.value.boolean();
+  config.dynamic = member.value.boolean();
   return Ok{};
 }
 
-Status read_next(Reader& r, const Member& member) {
-  r.config.next.clear();
+Status read_next(const ObjectReader& r, const Member& member, Config& config) {
+  config.next.clear();
   if (member.value.kind() != Kind::object)
     return r.wrong_kind(member, "an object of sentences by command");
   for (Member m : member.value.members()) {
     NextStep step{.command = std::string(m.key), .says = {}};
-    LATHE_DO(read_string(r, m, step.says));
-    r.config.next.push_back(std::move(step));
+    LATHE_DO(r.string(m, step.says));
+    config.next.push_back(std::move(step));
   }
   return Ok{};
 }
 
-Status read_check(Reader& r, const Member& member) {
+Status read_check(const ObjectReader& r, const Member& member, Config& config) {
   std::string word;
-  LATHE_DO(read_word(r, member, {"interp", "none"}, word));
-  r.config.check_interp = word == "interp";
+  LATHE_DO(r.word(member, {"interp", "none"}, word));
+  config.check_interp = word == "interp";
   return Ok{};
 }
 
-Status read_mode(Reader& r, const Member& member) {
-  r.config.mode_loc = r.at(member.value);
-  static const std::vector<std::string> kModes = {"default", "max-autotune",
-                                                  "max-autotune-no-cudagraphs", "reduce-overhead"};
-  return read_word(r, member, kModes, r.config.mode);
+Status read_dtype(const ObjectReader& r, const Member& member, Config& config) {
+  config.dtype_loc = r.at(member.value);
+  return r.word(member, {"bf16", "f16", "f32", "f64"}, config.dtype);
 }
 
-Status read_dtype(Reader& r, const Member& member) {
-  r.config.dtype_loc = r.at(member.value);
-  return read_word(r, member, {"bf16", "f16", "f32", "f64"}, r.config.dtype);
+Status read_inputs(const ObjectReader& r, const Member& member, Config& config) {
+  return read_source(r, member, config.inputs);
 }
 
-Status read_isa(Reader& r, const Member& member) {
-  r.config.isa_loc = r.at(member.value);
-  return read_string(r, member, r.config.isa);
+template <std::string Config::* kField>
+Status read_text(const ObjectReader& r, const Member& member, Config& config) {
+  return r.string(member, config.*kField);
 }
 
-Status read_numerics(Reader& r, const Member& member) {
-  std::string word;
-  r.config.numerics_loc = r.at(member.value);
-  LATHE_DO(read_word(r, member, {std::begin(kNumericsNames), std::end(kNumericsNames)}, word));
-  r.config.numerics = word == "strict" ? Numerics::strict : Numerics::standard;
-  return Ok{};
+Status read_nothing(const ObjectReader&, const Member&, Config&) { return Ok{}; }
+
+// An option that all rows share is read as everywhere else.
+Status read_shared(const ObjectReader& r, const Member& member, Config& config) {
+  return read_option(r, member, config.request);
 }
 
-Status read_weights(Reader& r, const Member& member) {
-  LATHE_DO(read_source(r, member, r.config.weights));
-  DataSource& weights = r.config.weights;
-  if (!weights.is_random && weights.file != "file")
-    return r.error(member.value,
-                   fmt::format("'weights' is 'file' or 'random:SEED', got '{}'", weights.file));
-  return Ok{};
+// The options that a study has lists of: "model" and "models" are the same key, and so are "target"
+// and "targets".
+const std::vector<ObjectKey<Config>>& list_keys() {
+  static const std::vector<ObjectKey<Config>> keys = {
+      {"model", read_models},   {"models", read_models},   {"passes", read_passes},
+      {"target", read_targets}, {"targets", read_targets}, {"threads", read_thread_counts},
+  };
+  return keys;
 }
 
-struct Key {
-  std::string_view name;
-  Status (*read)(Reader&, const Member&);
-};
-
-// "model" and "models" are the same key; so are "target" and "targets".
-constexpr Key kKeys[] = {
-    {"$schema", [](Reader&, const Member&) -> Status { return Ok{}; }},
-    {"about", [](Reader& r, const Member& m) { return read_string(r, m, r.config.about); }},
-    {"check", read_check},
-    {"dims", read_dims},
-    {"dtype", read_dtype},
-    {"dynamic", read_dynamic},
-    {"inputs", [](Reader& r, const Member& m) { return read_source(r, m, r.config.inputs); }},
-    {"isa", read_isa},
-    {"measure", read_measure},
-    {"mode", read_mode},
-    {"model", read_models},
-    {"models", read_models},
-    {"name", [](Reader& r, const Member& m) { return read_string(r, m, r.config.name); }},
-    {"next", read_next},
-    {"numerics", read_numerics},
-    {"passes", read_passes},
-    {"target", read_targets},
-    {"targets", read_targets},
-    {"threads", read_threads},
-    {"title", [](Reader& r, const Member& m) { return read_string(r, m, r.config.title); }},
-    {"weights", read_weights},
-};
+// Sorted.
+const std::vector<ObjectKey<Config>>& config_rows() {
+  static const std::vector<ObjectKey<Config>> rows = [] {
+    std::vector<ObjectKey<Config>> all = list_keys();
+    for (const CompileOption& option : compile_options()) {
+      auto is_list = [&](const ObjectKey<Config>& key) { return key.name == option.key; };
+      if (std::none_of(all.begin(), all.end(), is_list)) all.push_back({option.key, read_shared});
+    }
+    all.insert(all.end(), {{"$schema", read_nothing},
+                           {"about", read_text<&Config::about>},
+                           {"check", read_check},
+                           {"dtype", read_dtype},
+                           {"dynamic", read_dynamic},
+                           {"inputs", read_inputs},
+                           {"measure", read_measure},
+                           {"name", read_text<&Config::name>},
+                           {"next", read_next},
+                           {"title", read_text<&Config::title>}});
+    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+    return all;
+  }();
+  return rows;
+}
 
 std::string print_source(const DataSource& source) {
   if (source.is_random) return fmt::format("random:{}", source.seed);
@@ -344,28 +233,41 @@ std::string print_source(const DataSource& source) {
 
 }  // namespace
 
-std::vector<std::string> config_keys() {
-  std::vector<std::string> keys;
-  for (const Key& key : kKeys) keys.emplace_back(key.name);
-  return keys;
-}
+std::vector<std::string> config_keys() { return names_of(config_rows()); }
 
 Status apply_config(Value object, const LocateFn& locate, ExperimentConfig& config) {
-  Reader reader{locate, config};
+  const ObjectReader reader(locate);
   if (object.kind() != Kind::object)
     return reader.error(object,
                         fmt::format("a config is an object, got {}", kind_name(object.kind())));
-  std::set<std::string_view> seen;
-  for (Member member : object.members()) {
-    const Key* key = std::find_if(std::begin(kKeys), std::end(kKeys),
-                                  [&](const Key& k) { return k.name == member.key; });
-    if (key == std::end(kKeys)) return unknown_key(reader, member, config_keys());
-    if (!seen.insert(member.key).second)
-      return Diag{code::kBadValue, locate_key(reader, member),
-                  fmt::format("key '{}' is written twice", member.key)};
-    LATHE_DO(key->read(reader, member));
+  return read_members(object, reader, config_rows(), config);
+}
+
+std::vector<FlagRow> config_flags() {
+  std::vector<FlagRow> rows;
+  for (FlagRow& row : option_flags()) {
+    if (row.key == "model") row = {row.key, row.help + "; several with commas", FlagForm::list};
+    if (row.key == "target") row = {"targets", "cpu, cuda, wasm, interp", FlagForm::list};
+    if (row.key == "threads") row = {row.key, "numbers of threads, such as 1,2", FlagForm::list};
+    if (row.key == "passes")
+      row = {row.key, "pipeline text, or NAME=PIPELINE, given several times to compare",
+             FlagForm::pipelines};
+    rows.push_back(std::move(row));
   }
-  return Ok{};
+  rows.insert(rows.end(), {{"inputs", "random:SEED, or an .npz with tensors 0, 1, ..."},
+                           {"dtype", "f32, f64, f16, bf16; the model's own unless given"},
+                           {"dynamic", "true, false or null", FlagForm::scalar},
+                           {"measure", "such as warmup=3,repeats=20,min_ms=100", FlagForm::pairs},
+                           {"check", "interp or none"},
+                           {"name", "of the results file"}});
+  return rows;
+}
+
+Status apply_config_flags(const std::vector<Flag>& flags, const std::string& command_line,
+                          LocTable& locs, ExperimentConfig& config) {
+  return apply_flags(
+      flags, config_flags(), command_line, locs,
+      [&](Value object, const LocateFn& locate) { return apply_config(object, locate, config); });
 }
 
 Result<ExperimentConfig> read_config(std::string_view text, const std::string& file,
@@ -387,33 +289,26 @@ std::string print_config(const ExperimentConfig& config) {
   if (!config.title.empty()) json["title"] = config.title;
   for (const ModelRef& model : config.models)
     json["models"].push_back({{"name", model.name}, {"path", model.source}});
-  json["weights"] = print_source(config.weights);
+  json["weights"] = print_source(config.request.weights);
   json["inputs"] = print_source(config.inputs);
-  json["mode"] = config.mode;
+  json["mode"] = config.request.mode;
   if (config.dynamic) {
     json["dynamic"] = *config.dynamic;
   } else {
     json["dynamic"] = nullptr;
   }
-  if (!config.dims.empty()) json["dims"] = config.dims;
+  if (!config.request.dims.empty()) json["dims"] = config.request.dims;
   for (const Variant& variant : config.variants) json["passes"][variant.name] = variant.passes;
   json["targets"] = config.targets;
-  if (!config.isa.empty()) json["isa"] = config.isa;
+  if (!config.request.isa.empty()) json["isa"] = config.request.isa;
   if (!config.threads.empty()) json["threads"] = config.threads;
   if (!config.dtype.empty()) json["dtype"] = config.dtype;
-  json["numerics"] = kNumericsNames[static_cast<size_t>(config.numerics)];
+  json["numerics"] = kNumericsNames[static_cast<size_t>(config.request.numerics)];
   json["measure"] = {{"warmup", config.measure.warmup},
                      {"repeats", config.measure.repeats},
                      {"min_ms", config.measure.min_ms}};
   json["check"] = config.check_interp ? "interp" : "none";
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
-Status check_mode(const std::string& mode, const std::string& target, bool has_graphs) {
-  if (mode == "default" || (has_graphs && mode == "reduce-overhead")) return Ok{};
-  return Diag{code::kUnsupported, Loc::unknown(),
-              fmt::format("mode '{}' is not supported yet on target {}, expected 'default'{}", mode,
-                          target, has_graphs ? " or 'reduce-overhead'" : "")};
 }
 
 }  // namespace lathe

@@ -67,6 +67,16 @@ class Runner {
     return {std::string(code), loc, std::move(message)};
   }
 
+  // What a row on `target` asks for, but for its passes and threads. An instruction set is of one
+  // target; the others take their best.
+  CompileRequest request_for(const std::string& target) const {
+    CompileRequest request = config().request;
+    request.target = target;
+    const Target* machine = find_target(request.isa);
+    if (machine != nullptr && machine->name != target) request.isa.clear();
+    return request;
+  }
+
   Status complete_config() {
     ExperimentConfig& c = study_.config;
     if (c.threads.empty()) c.threads = {study_.machine.cores};
@@ -85,21 +95,18 @@ class Runner {
     }
     for (const std::string& target : c.targets) {
       if (target == "interp") {  // has no launches to record: asked to, it does the same
-        Status runs = check_mode(c.mode, target, true);
-        if (!runs.ok()) return placed(std::move(runs).error(), c.mode_loc);
-        Status keeps =
-            check_numerics(c.numerics, target, "it computes in float64 and rounds after every op");
-        if (!keeps.ok()) return placed(std::move(keeps).error(), c.numerics_loc);
+        Status runs = check_mode(c.request.mode, target, true);
+        if (!runs.ok()) return placed(std::move(runs).error(), c.request.place("mode"));
+        Status keeps = check_numerics(c.request.numerics, target,
+                                      "it computes in float64 and rounds after every op");
+        if (!keeps.ok()) return placed(std::move(keeps).error(), c.request.place("numerics"));
         continue;
       }
-      const Target* machine = find_target(c.isa);  // an instruction set is of one target
-      bool is_other = machine != nullptr && machine->name != target;
-      Result<std::unique_ptr<Backend>> backend = make_backend(target, is_other ? "" : c.isa);
-      if (!backend.ok()) return placed(std::move(backend).error(), c.isa_loc);
-      Status runs = check_mode(c.mode, target, (*backend)->target().has_graphs);
-      if (!runs.ok()) return placed(std::move(runs).error(), c.mode_loc);
-      Status keeps = check_numerics(c.numerics, target, (*backend)->target().never_strict);
-      if (!keeps.ok()) return placed(std::move(keeps).error(), c.numerics_loc);
+      Result<std::unique_ptr<Backend>> backend = choose_backend(request_for(target));
+      if (!backend.ok()) {
+        failure_.locs = locs_;
+        return std::move(backend).error();
+      }
       backends_[target] = *std::move(backend);
     }
     return Ok{};
@@ -121,13 +128,11 @@ class Runner {
       LATHE_DO(progress(0, "loading " + ref.name));
       Result<std::string> path = find_model(ref.source, options_.folder);
       if (!path.ok()) return placed(std::move(path).error(), ref.loc);
-      ModelOptions load;
-      load.dims = config().dims;
-      if (config().weights.is_random) load.random_weights = config().weights.seed;
+      const ModelOptions load = model_options(config().request);
       Result<Model> model = load_model(*path, load, failure_.locs);
       if (!model.ok()) {
         bool is_about_dims = !load.dims.empty() && model.error().code != code::kMissingWeight;
-        return is_about_dims ? placed(std::move(model).error(), config().dims_loc)
+        return is_about_dims ? placed(std::move(model).error(), config().request.place("dims"))
                              : std::move(model).error();
       }
       models_.push_back(std::make_unique<Model>(*std::move(model)));
@@ -193,12 +198,10 @@ class Runner {
     StudyRow& row = candidate.row;
     Backend& backend = *backends_[target];
     int64_t before = reset_peak_memory() ? resident_bytes() : 0;
-    Result<Build> made = build(model, backend,
-                               {.passes = variant.passes,
-                                .threads = threads,
-                                .numerics = config().numerics,
-                                .reduce_overhead = config().mode == "reduce-overhead"},
-                               failure_);
+    CompileRequest request = request_for(target);
+    request.passes = variant.passes;
+    request.threads = threads;
+    Result<Build> made = build(model, backend, request, failure_);
     if (!made.ok() && made.error().code == code::kBadForm)
       return placed(std::move(made).error(), variant.loc);
     if (!made.ok()) return std::move(made).error();

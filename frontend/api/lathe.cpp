@@ -12,12 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "experiments/runner/config.h"
 #include "frontend/api/info.h"
 #include "frontend/driver/backends.h"
 #include "frontend/driver/build.h"
 #include "frontend/driver/files.h"
-#include "frontend/driver/machine.h"
+#include "frontend/driver/options.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -75,49 +74,25 @@ namespace lathe {
 
 namespace {
 
-// The keys that a load takes; those of measuring have no meaning here.
-Status check_keys(json::Value object, const json::Document& document, LocTable& locs) {
-  static const std::vector<std::string> kKeys = {"dims",   "isa",    "mode",    "numerics",
-                                                 "passes", "target", "threads", "weights"};
-  if (object.kind() != json::Kind::object) return Ok{};  // apply_config says so
-  for (json::Member member : object.members())
-    if (std::find(kKeys.begin(), kKeys.end(), member.key) == kKeys.end()) {
-      std::string near = nearest(member.key, kKeys);
-      return Diag{
-          code::kUnknownKey, json::locate(document, member.value.offset(), locs),
-          fmt::format("no option named '{}'{}", member.key,
-                      near.empty() ? fmt::format("; the options are {}", fmt::join(kKeys, ", "))
-                                   : fmt::format("; did you mean '{}'?", near))};
-    }
-  return Ok{};
+Result<CompileRequest> read_request(const char* path, const char* options_text, LocTable& locs) {
+  CompileRequest request;
+  if (options_text != nullptr) {
+    LATHE_TRY(auto document, json::parse(options_text, "options", locs, {.max_bytes = 1 << 20}));
+    LocateFn locate = [&](size_t offset) { return json::locate(*document, offset, locs); };
+    LATHE_DO(apply_options(document->root(), locate, {"model"}, request));
+  }
+  request.model = path;
+  return request;
 }
 
 Status load(lathe_model& handle, const char* path, const char* options_text, LocTable& locs) {
-  ExperimentConfig config;
-  if (options_text != nullptr) {
-    LATHE_TRY(auto document, json::parse(options_text, "options", locs, {.max_bytes = 1 << 20}));
-    LATHE_DO(check_keys(document->root(), *document, locs));
-    LocateFn locate = [&](size_t offset) { return json::locate(*document, offset, locs); };
-    LATHE_DO(apply_config(document->root(), locate, config));
-  }
-  if (config.variants.size() != 1 || config.targets.size() != 1 || config.threads.size() > 1)
-    return Diag{code::kBadValue, Loc::unknown(),
-                "a load takes one pipeline, one target and one number of threads"};
-  handle.threads = config.threads.empty() ? this_machine().cores : config.threads.front();
-  LATHE_TRY(handle.backend, make_backend(config.targets.front(), config.isa));
-  LATHE_DO(check_mode(config.mode, config.targets.front(), handle.backend->target().has_graphs));
-  ModelOptions options;
-  options.dims = config.dims;
-  if (config.weights.is_random) options.random_weights = config.weights.seed;
-  LATHE_TRY(std::string found, find_model(path));
-  LATHE_TRY(handle.model, load_model(found, options, locs));
+  LATHE_TRY(CompileRequest request, read_request(path, options_text, locs));
+  handle.threads = request.num_threads();
+  LATHE_TRY(handle.backend, choose_backend(request));
+  LATHE_TRY(std::string found, find_model(request.model));
+  LATHE_TRY(handle.model, load_model(found, model_options(request), locs));
   BuildFailure failure;
-  Result<Build> made = build(handle.model, *handle.backend,
-                             {.passes = config.variants.front().passes,
-                              .threads = handle.threads,
-                              .numerics = config.numerics,
-                              .reduce_overhead = config.mode == "reduce-overhead"},
-                             failure);
+  Result<Build> made = build(handle.model, *handle.backend, request, failure);
   if (!made.ok()) {
     locs = std::move(failure.locs);
     return std::move(made).error();

@@ -23,15 +23,15 @@ struct CompileArguments {
 
 // The pipeline up to where the graph is still there: everything before lower_to_loops.
 Result<std::string> emit_graph(const Loaded& loaded, BuildFailure& failure) {
-  BuildOptions options = loaded.options;
-  LATHE_TRY(Pipeline pipeline, parse_pipeline(options.passes));
+  CompileRequest request = loaded.request;
+  LATHE_TRY(Pipeline pipeline, parse_pipeline(request.passes));
   std::string graph_steps;
   for (const PipelineStep& step : pipeline.steps) {
     if (step.pass->leaves >= Form::loops) break;
     graph_steps += (graph_steps.empty() ? "" : ",") + print(step);
   }
-  options.passes = graph_steps;
-  LATHE_TRY(Lowered lowered, lower(loaded.model, loaded.backend->target(), options, failure));
+  request.passes = graph_steps;
+  LATHE_TRY(Lowered lowered, lower(loaded.model, loaded.backend->target(), request, failure));
   return print(lowered.unit.module);
 }
 
@@ -46,12 +46,12 @@ Result<std::string> emit(const Loaded& loaded, const std::string& what, BuildFai
   }
   if (what == "graph") return emit_graph(loaded, failure);
   LATHE_TRY(Lowered lowered,
-            lower(loaded.model, loaded.backend->target(), loaded.options, failure));
+            lower(loaded.model, loaded.backend->target(), loaded.request, failure));
   failure.locs = lowered.unit.module.locs;
   if (lowered.report.form < Form::loops)
     return Diag{code::kBadForm, Loc::unknown(),
                 fmt::format("pipeline '{}' does not lower to loops, expected lower_to_loops in it",
-                            loaded.options.passes)};
+                            loaded.request.passes)};
   if (what == "loops") return print(lowered.unit.program);
   return loaded.backend->emit(lowered.unit.program, what);
 }
@@ -59,7 +59,7 @@ Result<std::string> emit(const Loaded& loaded, const std::string& what, BuildFai
 // Without --emit: how long it takes and how much comes out.
 int summarize(const Loaded& loaded) {
   BuildFailure failure;
-  Result<Build> made = build(loaded.model, *loaded.backend, loaded.options, failure);
+  Result<Build> made = build(loaded.model, *loaded.backend, loaded.request, failure);
   if (!made.ok()) return report(made.error(), failure.locs, failure.reproducer);
   const ExecutableStats& stats = made->executable->stats();
   fmt::print("{}: {} compiled in {} for {} ({})\n", loaded.model.path,

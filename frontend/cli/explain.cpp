@@ -169,13 +169,13 @@ int run(const ExplainArguments& arguments, const std::string& command_line) {
   Result<Loaded> loaded = load(arguments.model, command_line, locs);
   if (!loaded.ok()) return report(loaded.error(), locs);
   BuildFailure failure;
-  Result<Build> made = build(loaded->model, *loaded->backend, loaded->options, failure);
+  Result<Build> made = build(loaded->model, *loaded->backend, loaded->request, failure);
   if (!made.ok()) return report(made.error(), failure.locs, failure.reproducer);
   Result<std::vector<double>> seconds = time_steps(loaded->model, *made);
   if (!seconds.ok()) return report(seconds.error(), made->lowered.unit.module.locs);
   show(loaded->model, *made, *seconds, arguments.all);
   fmt::print("Next: ./lathe opt {} --passes=graph --diff     what each pass changed\n",
-             arguments.model.model);
+             loaded->request.model);
   return kHeld;
 }
 

@@ -1,5 +1,6 @@
-// The flags that compile, opt and explain share: which model, with which weights, for which target.
+// The flags that compile, opt and explain share: every option of a request.
 #pragma once
+#include <map>
 #include <memory>
 #include <string>
 
@@ -9,14 +10,8 @@
 namespace lathe {
 
 struct ModelFlags {
-  std::string model;
-  std::string weights = "file";
-  std::string dims;
-  std::string target = "cpu";
-  std::string isa;
-  std::string passes = "default";
-  std::string numerics = "default";
-  int threads = 0;  // 0: every core
+  CompileRequest request = {};                     // with the command's own defaults
+  std::map<std::string, std::string> values = {};  // of the flags that were given
 
   // Adds the flags; the model is the command's first argument and --model.
   void add_to(CLI::App& command);
@@ -27,7 +22,7 @@ struct ModelFlags {
 struct Loaded {
   Model model;
   std::unique_ptr<Backend> backend;
-  BuildOptions options;
+  CompileRequest request;
 };
 Result<Loaded> load(const ModelFlags& flags, const std::string& command_line, LocTable& locs);
 

@@ -129,13 +129,13 @@ class ResultCheck {
 int run_bisect(const OptArguments& arguments, Loaded& loaded, const RunOptions& run) {
   Module module = clone(loaded.model.module);
   for (const auto& [symbol, size] : loaded.model.dims) module.hints[symbol] = size;
-  Result<Pipeline> pipeline = parse_pipeline(loaded.options.passes);
+  Result<Pipeline> pipeline = parse_pipeline(loaded.request.passes);
   if (!pipeline.ok()) return report(pipeline.error(), module.locs);
   auto& steps = pipeline->steps;
   while (!steps.empty() && steps.back().pass->leaves >= Form::loops) steps.pop_back();
   PassContext context{.ops = builtin_registry(),
                       .target = loaded.backend->target(),
-                      .numerics = loaded.options.numerics};
+                      .numerics = loaded.request.numerics};
   std::function<Result<bool>(Unit&)> is_good = [&](Unit& unit) {
     return command_accepts(arguments.bisect, unit);
   };
@@ -152,7 +152,7 @@ int run_bisect(const OptArguments& arguments, Loaded& loaded, const RunOptions& 
     return kHeld;
   }
   fmt::print("{} is to blame ({} runs)\nNext: lathe opt {} --passes={} --stop-after={} --diff\n",
-             result->culprit, result->runs, arguments.model.model, loaded.options.passes,
+             result->culprit, result->runs, loaded.request.model, loaded.request.passes,
              result->culprit);
   return kCheckFailed;
 }
@@ -161,7 +161,7 @@ int run(const OptArguments& arguments, const std::string& command_line) {
   LocTable locs;
   Result<Loaded> loaded = load(arguments.model, command_line, locs);
   if (!loaded.ok()) return report(loaded.error(), locs);
-  RunOptions& options = loaded->options.run;
+  RunOptions options;
   options.stop_after = arguments.stop_after;
   options.skip = arguments.skip;
   options.capture = arguments.print_after              ? Capture::text
@@ -170,7 +170,7 @@ int run(const OptArguments& arguments, const std::string& command_line) {
   if (!arguments.bisect.empty()) return run_bisect(arguments, *loaded, options);
   BuildFailure failure;
   Result<Lowered> lowered =
-      lower(loaded->model, loaded->backend->target(), loaded->options, failure);
+      lower(loaded->model, loaded->backend->target(), loaded->request, failure, options);
   if (!lowered.ok()) return report(lowered.error(), failure.locs, failure.reproducer);
   if (arguments.json) fmt::print("{}\n", to_json(lowered->report));
   if (arguments.print_after)
@@ -194,7 +194,7 @@ int run(const OptArguments& arguments, const std::string& command_line) {
 void add_opt(CLI::App& app, Session& session) {
   CLI::App* command = app.add_subcommand("opt", "Run passes on a graph and show what they did");
   auto arguments = std::make_shared<OptArguments>();
-  arguments->model.passes = "graph";
+  arguments->model.request.passes = "graph";
   arguments->model.add_to(*command);
   command->add_flag("--diff", arguments->diff, "what each pass removed, added and left alone");
   command->add_flag("--table", arguments->table, "one line for each pass");

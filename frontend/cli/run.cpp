@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 
-#include "experiments/runner/flags.h"
 #include "experiments/runner/study.h"
 #include "frontend/cli/command.h"
 #include "frontend/cli/format.h"
@@ -201,7 +200,7 @@ Result<ExperimentConfig> make_config(const RunArguments& arguments, LocTable& lo
   std::vector<Flag> flags;
   for (const auto& [key, values] : arguments.flags)
     for (const std::string& value : values) flags.push_back({key, value});
-  LATHE_DO(apply_flags(flags, arguments.command_line, locs, config));
+  LATHE_DO(apply_config_flags(flags, arguments.command_line, locs, config));
   if (config.models.empty())
     return Diag{code::kBadValue, Loc::unknown(),
                 "nothing to run: give a config file, or --model with a path or a graph's name"};
@@ -243,7 +242,7 @@ void add_run(CLI::App& app, Session& session) {
   CLI::App* command = app.add_subcommand("run", "Measure and check an experiment");
   auto arguments = std::make_shared<RunArguments>();
   command->add_option("config", arguments->config, "an experiment, as experiments/schema says");
-  for (const FlagHelp& flag : config_flags())
+  for (const FlagRow& flag : config_flags())
     command->add_option("--" + flag.key, arguments->flags[flag.key], flag.help)
         ->allow_extra_args(false);
   command->add_option("--json", arguments->json, "where the results go: results/NAME.json");

@@ -47,18 +47,18 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
-Result<Lowered> lower(const Model& model, const Target& target, const BuildOptions& options,
-                      BuildFailure& failure) {
+Result<Lowered> lower(const Model& model, const Target& target, const CompileRequest& request,
+                      BuildFailure& failure, const RunOptions& run) {
   Lowered lowered;
   failure = {};
-  LATHE_TRY(lowered.pipeline, parse_pipeline(options.passes));
+  LATHE_TRY(lowered.pipeline, parse_pipeline(request.passes));
   lowered.unit.module = clone(model.module);
   for (const auto& [symbol, size] : model.dims) lowered.unit.module.hints[symbol] = size;
-  PassContext context{.ops = builtin_registry(), .target = target, .numerics = options.numerics};
-  context.threads = options.threads;
-  RunOptions run = options.run;
-  run.reproducer = &failure.reproducer;
-  Result<PipelineReport> report = run_pipeline(lowered.unit, lowered.pipeline, run, context);
+  PassContext context{.ops = builtin_registry(), .target = target, .numerics = request.numerics};
+  context.threads = request.num_threads();
+  RunOptions options = run;
+  options.reproducer = &failure.reproducer;
+  Result<PipelineReport> report = run_pipeline(lowered.unit, lowered.pipeline, options, context);
   if (!report.ok()) {
     failure.locs = lowered.unit.module.locs;
     return std::move(report).error();
@@ -67,23 +67,23 @@ Result<Lowered> lower(const Model& model, const Target& target, const BuildOptio
   return lowered;
 }
 
-Result<Build> build(const Model& model, Backend& backend, const BuildOptions& options,
+Result<Build> build(const Model& model, Backend& backend, const CompileRequest& request,
                     BuildFailure& failure) {
   auto start = std::chrono::steady_clock::now();
   Build result;
-  LATHE_TRY(result.lowered, lower(model, backend.target(), options, failure));
+  LATHE_TRY(result.lowered, lower(model, backend.target(), request, failure));
   if (result.lowered.report.form != Form::planned) {
     failure.locs = result.lowered.unit.module.locs;
     return Diag{code::kBadForm, Loc::unknown(),
                 fmt::format("pipeline '{}' ends in the form '{}', expected 'planned'; "
                             "'default' and 'minimal' end there",
-                            options.passes, form_name(result.lowered.report.form))};
+                            request.passes, form_name(result.lowered.report.form))};
   }
   result.weights = std::make_unique<WeightStore>(model.weights());
   WeightStore& weights = *result.weights;
   CompileOptions compile;
-  compile.threads = options.threads;
-  compile.reduce_overhead = options.reduce_overhead;
+  compile.threads = request.num_threads();
+  compile.reduce_overhead = request.reduces_overhead();
   compile.weight = [&](const std::string& name) { return weights.get(name); };
   compile.release_weight = [&](const std::string& name) { weights.release(name); };
   Result<std::unique_ptr<Executable>> executable = backend.compile(result.program(), compile);

@@ -6,17 +6,10 @@
 
 #include "backends/backend.h"
 #include "frontend/driver/model.h"
+#include "frontend/driver/options.h"
 #include "passes/pipeline/pipeline.h"
 
 namespace lathe {
-
-struct BuildOptions {
-  std::string passes = "default";  // pipeline text
-  int threads = 1;
-  Numerics numerics = Numerics::standard;
-  bool reduce_overhead = false;  // as CompileOptions says
-  RunOptions run = {};           // of the pipeline; `reproducer` is set by the driver
-};
 
 // What a caller needs to show an error of a build.
 struct BuildFailure {
@@ -30,8 +23,10 @@ struct Lowered {
   Pipeline pipeline;
   PipelineReport report;
 };
-Result<Lowered> lower(const Model& model, const Target& target, const BuildOptions& options,
-                      BuildFailure& failure);
+// Of the request, which names the passes: not the model, target or weights, which are here. The
+// driver sets `reproducer` of `run`.
+Result<Lowered> lower(const Model& model, const Target& target, const CompileRequest& request,
+                      BuildFailure& failure, const RunOptions& run = {});
 
 struct Build {
   Lowered lowered;
@@ -46,7 +41,7 @@ struct Build {
 };
 // Lowers and compiles; the pipeline must end in a planned program. The model must outlive the
 // build.
-Result<Build> build(const Model& model, Backend& backend, const BuildOptions& options,
+Result<Build> build(const Model& model, Backend& backend, const CompileRequest& request,
                     BuildFailure& failure);
 
 // The caller's side of a program: aligned bytes for every input and output.

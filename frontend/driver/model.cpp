@@ -211,6 +211,13 @@ Model::WeightTotals Model::weight_totals() const {
   return totals;
 }
 
+ModelOptions model_options(const CompileRequest& request) {
+  ModelOptions options;
+  options.dims = request.dims;
+  if (request.weights.is_random) options.random_weights = request.weights.seed;
+  return options;
+}
+
 int64_t Model::num_nodes() const { return static_cast<int64_t>(module.main().nodes.size()); }
 
 Result<Model> load_text(std::string_view text, const std::string& name, const ModelOptions& options,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "frontend/driver/options.h"
 #include "frontend/file/file_bytes.h"
 #include "frontend/import/import.h"
 #include "frontend/weights/random.h"
@@ -39,12 +40,15 @@ class WeightStore {
   std::map<std::string, FileBytes> made_;  // generated, or made contiguous
 };
 
+// A request's own part, its weights and dims, and how the caller wants the model.
 struct ModelOptions {
   std::optional<uint64_t> random_weights;  // a seed; null: the file's
   std::map<std::string, int64_t> dims;     // of symbols; their hints otherwise
   bool allow_no_weights = false;           // load a graph that has none; using one is an error
   bool leave_weights = false;  // in the file: Model::weight_places says where, bytes are not read
 };
+
+ModelOptions model_options(const CompileRequest& request);
 
 struct Model {
   std::string path;

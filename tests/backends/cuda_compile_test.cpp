@@ -21,7 +21,7 @@ TEST_P(CudaExample, CompilesForAnH200) {
   model.module = std::move(example->module);
   const Target& target = *find_target("sm_90");
   BuildFailure failure;
-  auto lowered = lower(model, target, {}, failure);
+  auto lowered = lower(model, target, {.threads = 1}, failure);
   ASSERT_TRUE(lowered.ok()) << lowered.error().message << "\n" << print(model.module);
   auto source = cuda::emit_program(lowered->unit.program, target);
   ASSERT_TRUE(source.ok()) << source.error().message << "\n" << print(lowered->unit.program);

@@ -54,7 +54,8 @@ class CudaDriver : public testing::Test {
     auto backend = make_cuda_backend("");
     EXPECT_TRUE(backend.ok());
     BuildFailure failure;
-    return build(model_, **backend, {.reduce_overhead = reduce_overhead}, failure);
+    return build(model_, **backend,
+                 {.threads = 1, .mode = reduce_overhead ? "reduce-overhead" : "default"}, failure);
   }
 
   Status open() {

@@ -18,7 +18,7 @@ namespace {
 bool write_modules(const Model& model, const std::filesystem::path& path) {
   for (const char* level : {"simd128", "relaxed"}) {
     BuildFailure failure;
-    Result<Lowered> lowered = lower(model, *find_target(level), {}, failure);
+    Result<Lowered> lowered = lower(model, *find_target(level), {.threads = 1}, failure);
     if (!lowered.ok()) continue;
     const auto isa = *level == 'r' ? wasm::Isa::relaxed : wasm::Isa::simd128;
     Result<wasm::CompiledProgram> compiled = wasm::emit_program(lowered->unit.program, isa);

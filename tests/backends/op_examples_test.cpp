@@ -55,7 +55,7 @@ TEST_P(OpExample, AgreesWithTheInterpreterOnEveryTarget) {
     Backend* backend = backend_for(machine);
     ASSERT_NE(backend, nullptr);
     BuildFailure failure;
-    auto built = build(model, *backend, {}, failure);
+    auto built = build(model, *backend, {.threads = 1}, failure);
     ASSERT_TRUE(built.ok()) << built.error().message << "\n" << print(model.module);
     auto call = CallBuffers::create(built->program(), example->inputs, model.weights());
     ASSERT_TRUE(call.ok()) << call.error().message;

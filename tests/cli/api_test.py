@@ -164,6 +164,10 @@ class LoadTest(unittest.TestCase):
             lathe.load(self.text(SCALE), passes="nothing", dims={"s0": 2})
         with self.assertRaisesRegex(lathe.LatheError, "'strict' is not there on target cuda"):
             lathe.load(self.text(SCALE), target="cuda", numerics="strict", dims={"s0": 2})
+        with self.assertRaisesRegex(lathe.LatheError, "unknown-key.*did you mean 'threads'"):
+            lathe.load(self.text(SCALE), thread=1, dims={"s0": 2})
+        with self.assertRaisesRegex(lathe.LatheError, "one of cpu, cuda, wasm, got 'gpu'"):
+            lathe.load(self.text(SCALE), target="gpu", dims={"s0": 2})
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "experiments/runner/config.h"
-#include "experiments/runner/flags.h"
 #include "frontend/driver/files.h"
 
 namespace lathe {
@@ -33,11 +32,11 @@ TEST(Config, ReadsEveryKeyOfAnExperiment) {
   ASSERT_TRUE(config.ok()) << config.error().message;
   EXPECT_EQ(config->name, "mine");
   EXPECT_EQ(config->models[0].source, "a/b.pt2");
-  EXPECT_EQ(config->weights.seed, 7u);
+  EXPECT_EQ(config->request.weights.seed, 7u);
   EXPECT_EQ(config->variants[1].name, "on");
   EXPECT_EQ(config->threads, (std::vector<int>{1, 2}));
   EXPECT_FALSE(config->check_interp);
-  EXPECT_EQ(config->dims.at("s0"), 8);
+  EXPECT_EQ(config->request.dims.at("s0"), 8);
   EXPECT_EQ(config->dynamic, false);
   EXPECT_EQ(config->measure.repeats, 5);
   EXPECT_EQ(config->measure.warmup, 3);
@@ -112,11 +111,11 @@ TEST(Flags, GiveTheSameKeys) {
                              {"dims", "s0=8,s1=4"},     {"measure", "repeats=5,min_ms=0.5"},
                              {"passes", "off=minimal"}, {"passes", "on=default,-cse"},
                              {"dynamic", "null"}};
-  Status status = apply_flags(flags, "lathe run ...", locs, config);
+  Status status = apply_config_flags(flags, "lathe run ...", locs, config);
   ASSERT_TRUE(status.ok()) << status.error().message;
   EXPECT_EQ(config.models.size(), 2u);
   EXPECT_EQ(config.threads.size(), 2u);
-  EXPECT_EQ(config.dims.at("s1"), 4);
+  EXPECT_EQ(config.request.dims.at("s1"), 4);
   EXPECT_EQ(config.measure.min_ms, 0.5);
   EXPECT_EQ(config.variants[1].name, "on");
   EXPECT_EQ(config.variants[1].passes, "default,-cse");
@@ -126,7 +125,7 @@ TEST(Flags, ErrorsPointIntoTheCommandLine) {
   LocTable locs;
   ExperimentConfig config;
   std::string line = "lathe run --model ffnn --threads 1,x";
-  Status status = apply_flags({{"model", "ffnn"}, {"threads", "1,x"}}, line, locs, config);
+  Status status = apply_config_flags({{"model", "ffnn"}, {"threads", "1,x"}}, line, locs, config);
   ASSERT_FALSE(status.ok());
   const LocRow& row = locs[status.error().loc];
   EXPECT_EQ(row.file, "command line");

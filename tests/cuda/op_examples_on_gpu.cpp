@@ -28,7 +28,7 @@ TEST_P(OpExample, AgreesWithTheInterpreterOnTheGpu) {
   auto reference = evaluate_reference(*functional, example->inputs, {.uses_tf32 = uses_tf32});
   ASSERT_TRUE(reference.ok()) << reference.error().message;
   BuildFailure failure;
-  auto built = build(model, **backend, {}, failure);
+  auto built = build(model, **backend, {.threads = 1}, failure);
   ASSERT_TRUE(built.ok()) << built.error().message << "\n" << print(model.module);
   auto call = CallBuffers::create(built->program(), example->inputs, model.weights());
   ASSERT_TRUE(call.ok()) << call.error().message;

@@ -124,6 +124,17 @@ class LayersTest(unittest.TestCase):
             found,
         )
 
+    def test_a_row_names_no_later_row(self):
+        found, seen = [], set()
+        for package, layer in LAYERS.items():
+            if "everything" in layer.may and package != "tests":
+                found.append(f"  {package} may include everything: say what")
+            known = {"-", "everything"}
+            later = [p for p in layer.may if p not in seen | known and not p.endswith(".h")]
+            found += [f"  {package} names {p}" for p in later]
+            seen.add(package)
+        self.report("a row of layers.txt names packages of rows above it", "list them", found)
+
     def test_the_table_has_no_cycle(self):
         order, state = [], {}
 

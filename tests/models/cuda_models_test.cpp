@@ -21,7 +21,7 @@ TEST_P(CudaModel, CompilesForAnH200) {
   ASSERT_TRUE(model.ok()) << render(model.error(), locs);
   const Target& target = *find_target("sm_90");
   BuildFailure failure;
-  auto lowered = lower(*model, target, {}, failure);
+  auto lowered = lower(*model, target, {.threads = 1}, failure);
   ASSERT_TRUE(lowered.ok()) << render(lowered.error(), failure.locs);
   auto source = cuda::emit_program(lowered->unit.program, target);
   ASSERT_TRUE(source.ok()) << source.error().message;

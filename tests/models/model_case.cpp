@@ -7,7 +7,7 @@
 #include <cctype>
 #include <filesystem>
 
-#include "experiments/runner/flags.h"
+#include "experiments/runner/config.h"
 #include "experiments/runner/study.h"
 #include "fmt/format.h"
 #include "frontend/npz/npz.h"
@@ -54,7 +54,7 @@ void expect_model_runs(const ModelCase& model) {
       {"model", model.path},      {"inputs", model.inputs},
       {"weights", model.weights}, {"targets", model.targets},
       {"threads", "1,2"},         {"measure", "warmup=0,repeats=1,min_ms=0"}};
-  Status status = apply_flags(flags, "", locs, config);
+  Status status = apply_config_flags(flags, "", locs, config);
   ASSERT_TRUE(status.ok()) << status.error().message;
   BuildFailure failure;
   Result<Study> study = run_study(config, {.keep_outputs = true}, locs, failure);

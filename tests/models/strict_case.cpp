@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "backends/wasm/node/backend.h"
-#include "experiments/runner/flags.h"
+#include "experiments/runner/config.h"
 #include "experiments/runner/study.h"
 #include "frontend/driver/backends.h"
 
@@ -36,7 +36,7 @@ Result<std::vector<Tensor>> outputs_of(const std::string& path, const std::strin
                              {"threads", "1"},
                              {"check", "none"},
                              {"measure", "warmup=0,repeats=1,min_ms=0"}};
-  LATHE_DO(apply_flags(flags, "", locs, config));
+  LATHE_DO(apply_config_flags(flags, "", locs, config));
   BuildFailure failure;
   LATHE_TRY(Study study, run_study(config, {.keep_outputs = true}, locs, failure));
   for (const StudyRow& row : study.rows)

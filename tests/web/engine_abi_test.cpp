@@ -179,7 +179,7 @@ TEST(Engine, RequestsAreChecked) {
   EXPECT_NE(request("").json["error"].size(), 0u);
   EXPECT_NE(lathe_engine_request(nullptr, 0, nullptr, 0), nullptr);
   Json model = open_text();
-  EXPECT_NE(error_of({{"do", "compile"}, {"model", model["model"]}, {"target", "avx3"}})
+  EXPECT_NE(error_of({{"do", "compile"}, {"model", model["model"]}, {"isa", "avx3"}})
                 .find("did you mean 'avx2'?"),
             std::string::npos);
   EXPECT_NE(error_of({{"do", "make_weight"}, {"model", model["model"]}, {"name", "w"}})
@@ -208,7 +208,7 @@ TEST(Engine, ACheckThatCannotBeMadeSaysWhichLineOfTheModelIsWrong) {
 }
 )";
   Json model = ask({{"do", "open"}, {"name", "lookup.lathe"}}, kLookup);
-  Json run = ask({{"do", "compile"}, {"model", model["model"]}, {"target", "simd128"}});
+  Json run = ask({{"do", "compile"}, {"model", model["model"]}, {"isa", "simd128"}});
   ask({{"do", "emit"}, {"run", run["run"]}, {"what", "wasm"}});
   for (bool has_results : {false, true}) {
     Json check{{"do", "check"}, {"run", run["run"]}, {"inputs", "random:0"}};
@@ -224,7 +224,7 @@ TEST(Engine, ACheckThatCannotBeMadeSaysWhichLineOfTheModelIsWrong) {
 TEST(Engine, WhatACheckHasNoRoomForIsRefused) {
   auto refusal = [](const std::string& text) {
     Json model = ask({{"do", "open"}, {"name", "large.lathe"}}, text);
-    Json run = ask({{"do", "compile"}, {"model", model["model"]}, {"target", "simd128"}});
+    Json run = ask({{"do", "compile"}, {"model", model["model"]}, {"isa", "simd128"}});
     Json check{{"do", "check"}, {"run", run["run"]}, {"inputs", "random:0"}, {"results", true}};
     return error_of(check, std::string(4, '\0'));
   };

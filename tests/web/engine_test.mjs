@@ -30,7 +30,7 @@ function compare(engine, lowerModel, file, passes) {
     assert.equal(opened.error.text, expected.text, file);
     return false;
   }
-  const run = engine.ask({ do: "compile", model: opened.model, passes, target }).json;
+  const run = engine.ask({ do: "compile", model: opened.model, passes, isa: target }).json;
   if (run.failed) {
     assert.equal(run.failed.text, expected.text, file);
   } else {
@@ -107,7 +107,7 @@ export default {
       const bytes = new TextEncoder().encode(text);
       const { model } = engine.ask({ do: "open", name, dims: {} }, bytes).json;
       for (const [passes, expected] of Object.entries(results)) {
-        const { run, failed } = engine.ask({ do: "compile", model, passes, target }).json;
+        const { run, failed } = engine.ask({ do: "compile", model, passes, isa: target }).json;
         const made = failed ? failed.text : engine.ask({ do: "text", run }).json.text;
         if (made !== expected) differing.push(`${name} ${passes}`);
       }
@@ -144,7 +144,7 @@ export default {
         continue;
       }
       const { model } = engine.openArchive(name, fs.readFileSync(file));
-      const { run } = engine.ask({ do: "compile", model, target }).json;
+      const { run } = engine.ask({ do: "compile", model, isa: target }).json;
       const { text } = engine.ask({ do: "text", run }).json;
       assert.ok(text === expected.text, `${name}: the programs differ`);
     }
@@ -195,7 +195,7 @@ export default {
       models.push(engine.openArchive(name, file).model);
     }
     for (const model of models) {
-      const { run } = engine.ask({ do: "compile", model, target: "simd128" }).json;
+      const { run } = engine.ask({ do: "compile", model, isa: "simd128" }).json;
       const outputs = runProgram(engine, model, run, seed);
       const check = { do: "check", run, weights: seed, inputs: seed, results: true };
       const { passed, why } = engine.ask(check, outputs).json;

@@ -17,9 +17,7 @@ std::string lower_text(const std::string& text, const std::string& name, const c
   Result<Model> model = load_text(text, name, {}, locs);
   if (!model.ok()) return render(model.error(), locs);
   BuildFailure failure;
-  BuildOptions options;
-  options.passes = passes;
-  Result<Lowered> lowered = lower(*model, target, options, failure);
+  Result<Lowered> lowered = lower(*model, target, {.threads = 1, .passes = passes}, failure);
   if (!lowered.ok()) return render(lowered.error(), failure.locs);
   return lowered->report.form >= Form::loops ? print(lowered->unit.program)
                                              : print(lowered->unit.module);

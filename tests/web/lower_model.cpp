@@ -19,9 +19,8 @@ int main(int argc, char** argv) {
     return 1;
   }
   BuildFailure failure;
-  BuildOptions build;
-  build.passes = argv[2];
-  Result<Lowered> lowered = lower(*model, *find_target(argv[3]), build, failure);
+  const CompileRequest request{.threads = 1, .passes = argv[2]};
+  Result<Lowered> lowered = lower(*model, *find_target(argv[3]), request, failure);
   if (!lowered.ok()) {
     std::fputs(render(lowered.error(), failure.locs).c_str(), stdout);
     return 1;

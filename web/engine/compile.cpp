@@ -18,13 +18,22 @@ std::shared_ptr<const Module> snapshot(const Module& module) {
   return copy;
 }
 
-Result<const Target*> target_of(const Request& request) {
-  LATHE_TRY(std::string isa, request.text("target", "simd128"));
+// What a page asks for: it compiles for one thread of its own machine unless it says otherwise.
+Result<CompileRequest> compile_request(const Request& request) {
+  CompileRequest options;
+  options.isa = "simd128";
+  options.threads = 1;
+  LATHE_DO(request.options({"isa", "numerics", "passes", "threads"}, options));
+  return options;
+}
+
+// An instruction set is of one target.
+Result<const Target*> target_of(const Request& request, const std::string& isa) {
   if (const Target* target = find_target(isa)) return target;
   std::string near = nearest(isa, target_names());
-  return request.bad("target", fmt::format("no target '{}'; {}", isa,
-                                           near.empty() ? "see 'about' for their names"
-                                                        : "did you mean '" + near + "'?"));
+  return request.bad("isa", fmt::format("no instruction set '{}'; {}", isa,
+                                        near.empty() ? "see 'about' for their names"
+                                                     : "did you mean '" + near + "'?"));
 }
 
 Json size_json(const UnitSize& size) {
@@ -101,7 +110,7 @@ Pipeline legal_steps(const Pipeline& pipeline, Form start) {
 // A pipeline with a step that cannot stand where it does runs up to there, so that a person sees
 // the graph that the step would have met.
 Result<Outcome> run_steps(const Model& model, const Pipeline& pipeline, RunOptions options,
-                          int threads, PipelineRun& run) {
+                          const CompileRequest& request, PipelineRun& run) {
   Unit unit;
   unit.module = clone(model.module);
   for (const auto& [symbol, size] : model.dims) unit.module.hints[symbol] = size;
@@ -112,8 +121,9 @@ Result<Outcome> run_steps(const Model& model, const Pipeline& pipeline, RunOptio
     recorder.take(record);
     return true;
   };
-  PassContext context{.ops = builtin_registry(), .target = *run.target};
-  context.threads = threads;
+  PassContext context{
+      .ops = builtin_registry(), .target = *run.target, .numerics = request.numerics};
+  context.threads = request.num_threads();
   Result<PipelineReport> report = run_pipeline(unit, pipeline, options, context);
   if (!report.ok()) outcome.error = std::move(report).error();
   if (outcome.error && outcome.error->code == code::kBadForm && run.steps.size() == 1) {
@@ -133,18 +143,14 @@ Result<Answer> handle_compile(Session& session, const Request& request) {
   LATHE_TRY(OpenModel * open, model_of(session, request));
   auto run = std::make_unique<PipelineRun>();
   LATHE_TRY(run->model, request.integer("model"));
-  LATHE_TRY(run->target, target_of(request));
-  LATHE_TRY(std::string passes, request.text("passes", "default"));
-  LATHE_TRY(int64_t threads, request.integer("threads", 1));
-  if (threads < 1 || threads > 1024)
-    return request.bad("threads", fmt::format("'threads' is {}, expected 1 to 1024", threads));
+  LATHE_TRY(CompileRequest asked, compile_request(request));
+  LATHE_TRY(run->target, target_of(request, asked.isa));
   RunOptions options;
   LATHE_TRY(options.stop_after, request.text("stop_after", ""));
   LATHE_TRY(options.skip, request.texts("skip"));
-  LATHE_TRY(Pipeline pipeline, parse_pipeline(passes));
+  LATHE_TRY(Pipeline pipeline, parse_pipeline(asked.passes));
   run->passes = print(pipeline);
-  LATHE_TRY(Outcome outcome,
-            run_steps(open->model, pipeline, options, static_cast<int>(threads), *run));
+  LATHE_TRY(Outcome outcome, run_steps(open->model, pipeline, options, asked, *run));
   Answer answer;
   Json& json = answer.json;
   const int64_t handle = session.next_handle();

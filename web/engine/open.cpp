@@ -58,10 +58,11 @@ Answer keep(Session& session, OpenModel open) {
 }
 
 Result<ModelOptions> options_of(const Request& request) {
-  ModelOptions options;
+  CompileRequest asked;
+  LATHE_DO(request.options({"dims"}, asked));
+  ModelOptions options = model_options(asked);
   options.allow_no_weights = true;
   options.leave_weights = true;
-  LATHE_TRY(options.dims, request.integers("dims"));
   return options;
 }
 

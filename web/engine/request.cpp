@@ -78,20 +78,9 @@ Result<std::vector<std::string>> Request::texts(std::string_view key) const {
   return result;
 }
 
-Result<std::map<std::string, int64_t>> Request::integers(std::string_view key) const {
-  std::map<std::string, int64_t> result;
-  if (!has(key)) return result;
-  json::Value object = *root().member(key);
-  if (object.kind() != json::Kind::object)
-    return bad(key, fmt::format("'{}' is {}, expected an object of integers", key,
-                                json::kind_name(object.kind())));
-  for (json::Member member : object.members()) {
-    if (member.value.kind() != json::Kind::integer)
-      return bad(key, fmt::format("'{}' holds {}, expected integers", key,
-                                  json::kind_name(member.value.kind())));
-    result[std::string(member.key)] = member.value.integer();
-  }
-  return result;
+Status Request::options(const std::vector<std::string_view>& keys, CompileRequest& out) const {
+  const LocateFn locate = [&](size_t offset) { return json::locate(document_, offset, locs_); };
+  return apply_some_options(root(), locate, keys, out);
 }
 
 Result<std::optional<uint64_t>> Request::seed(std::string_view key) const {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "frontend/driver/options.h"
 #include "frontend/file/file_bytes.h"
 #include "frontend/file/json.h"
 #include "ir/support/result.h"
@@ -28,9 +29,10 @@ class Request {
   Result<int64_t> integer(std::string_view key) const;
   Result<int64_t> integer(std::string_view key, int64_t fallback) const;
   Result<bool> flag(std::string_view key, bool fallback) const;
-  Result<std::vector<std::string>> texts(std::string_view key) const;           // or empty
-  Result<std::map<std::string, int64_t>> integers(std::string_view key) const;  // or empty
+  Result<std::vector<std::string>> texts(std::string_view key) const;  // or empty
   bool has(std::string_view key) const;
+  // The options of compiling that have these keys, read as everywhere else.
+  Status options(const std::vector<std::string_view>& keys, CompileRequest& out) const;
   // "random:SEED" as its seed, anything else as nothing.
   Result<std::optional<uint64_t>> seed(std::string_view key) const;
 

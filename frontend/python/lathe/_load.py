@@ -23,34 +23,20 @@ class LatheError(RuntimeError):
     """What Lathe says of a wrong model, option or argument."""
 
 
-def load(
-    path,
-    *,
-    target="cpu",
-    threads=None,
-    weights="file",
-    passes="default",
-    numerics="default",
-    isa=None,
-    dims=None,
-    mode="default",
-):
+def load(path, *, dims=None, **options):
     """Loads and compiles a .pt2, a model JSON (.gz) or .lathe text; returns a Model to call.
 
-    weights: "file" or "random:SEED". threads: every core unless given. numerics: "default", or
-    "strict" for the same bits on targets "cpu" and "wasm" ("cuda" has none). dims: sizes of
-    symbolic dims to compile for first; a call with other sizes compiles for them once. mode:
-    "default", or "reduce-overhead" for one CUDA graph on target "cuda", whose calls take CUDA
-    tensors too and do not wait for the GPU then.
+    dims: sizes of symbolic dims to compile for first; a call with other sizes compiles for them
+    once. The other options are the library's, and None is as good as not given:
+
+    target: "cpu" unless given, "cuda" or "wasm". isa: the best of this machine. threads: every
+    core. weights: "file", or "random:SEED". passes: pipeline text. numerics: "default", or "strict"
+    for the same bits on targets "cpu" and "wasm" ("cuda" has none). mode: "default", or
+    "reduce-overhead" for one CUDA graph on target "cuda", whose calls take CUDA tensors too and do
+    not wait for the GPU then.
     """
-    options = {"target": target, "weights": weights, "passes": passes, "numerics": numerics}
-    if threads is not None:
-        options["threads"] = threads
-    if isa is not None:
-        options["isa"] = isa
-    if mode != "default":
-        options["mode"] = mode
-    return Model(str(path), options, dict(dims or {}))
+    given = {key: value for key, value in options.items() if value is not None}
+    return Model(str(path), given, dict(dims or {}))
 
 
 class Compiled:
@@ -181,7 +167,7 @@ class Model:
         torch = sys.modules.get("torch")
         leaves = self.flatten(args, kwargs)
         given = self.input_tensors(leaves)
-        tensors = [contiguous(value, torch, self.options["target"]) for value in given]
+        tensors = [contiguous(value, torch, self.info["target"]) for value in given]
         uses_torch = torch is not None and any(isinstance(t, torch.Tensor) for t in tensors)
         self.current = self.compiled_for(tensors, leaves)
         outputs = self.current.run(tensors, torch if uses_torch else None)

@@ -65,11 +65,11 @@ export class Run {
     readonly info: CompileInfo,
   ) {}
 
-  static async compile(model: OpenModel, passes: string, target?: string): Promise<Run> {
+  static async compile(model: OpenModel, passes: string, isa?: string): Promise<Run> {
     let info: CompileInfo | null = null;
     const handle = new Handle(async () => {
       const ask: Ask<"compile"> = { model: await model.handle.id(), passes };
-      if (target) ask.target = target;
+      if (isa) ask.isa = isa;
       info = await engine.request("compile", ask);
       return info.run;
     });

@@ -280,7 +280,7 @@ export interface Requests {
     answer: Tensor;
   };
   compile: {
-    ask: { model: number; passes: string; target?: string; skip?: string[] };
+    ask: { model: number; passes: string; isa?: string; skip?: string[] };
     answer: CompileInfo;
   };
   text: { ask: { run: number; step: number }; answer: { text: string } };

@@ -1,6 +1,6 @@
-// Writes flags as a JSON object and lets the config's readers have it; every value's place in the
-// JSON text is kept beside its place in the command line.
-#include "experiments/runner/flags.h"
+// Writes flags as a JSON object; every value's place in the JSON text is kept beside its place in
+// the command line.
+#include "frontend/driver/flags.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -27,22 +27,21 @@ class Writer {
  public:
   explicit Writer(const std::string& command_line) : line_(command_line) {}
 
-  void add(const Flag& flag) {
+  void add(const Flag& flag, FlagForm form) {
     find_value(flag, 0);
     begin_member(flag.key);
-    if (flag.key == "threads" || flag.key == "targets" || flag.key == "model") {
+    if (form == FlagForm::list) {
       write_list(flag.value);
-    } else if (flag.key == "dims" || flag.key == "measure") {
+    } else if (form == FlagForm::pairs) {
       write_pairs(flag.value);
     } else {
-      bool is_text = flag.key != "dynamic";
-      put(is_text ? quoted(flag.value) : scalar(flag.value), 0);
+      put(form == FlagForm::text ? quoted(flag.value) : scalar(flag.value), 0);
     }
   }
 
   // --passes NAME=PIPELINE; a pipeline's own '=' stands inside braces.
-  void add_passes(const std::vector<Flag>& flags) {
-    begin_member("passes");
+  void add_pipelines(const std::vector<Flag>& flags) {
+    begin_member(flags[0].key);
     bool is_single = flags.size() == 1 && variant_name(flags[0].value).empty();
     json_ += is_single ? "" : "{";
     for (const Flag& flag : flags) {
@@ -124,46 +123,35 @@ class Writer {
 
 }  // namespace
 
-const std::vector<FlagHelp>& config_flags() {
-  static const std::vector<FlagHelp> flags = {
-      {"model", "a path (.pt2, .json, .json.gz, .lathe) or a graph's name; several with commas"},
-      {"weights", "file, or random:SEED"},
-      {"inputs", "random:SEED, or an .npz with tensors 0, 1, ..."},
-      {"passes", "pipeline text, or NAME=PIPELINE, given several times to compare"},
-      {"targets", "cpu, cuda, wasm, interp"},
-      {"threads", "numbers of threads, such as 1,2"},
-      {"isa", "avx2, avx512, sm_90, simd128, relaxed; the best there is unless given"},
-      {"dtype", "f32, f64, f16, bf16; the model's own unless given"},
-      {"numerics", "default, or strict: the same bits on cpu and wasm"},
-      {"mode", "torch.compile's word"},
-      {"dynamic", "true, false or null"},
-      {"dims", "sizes of symbolic dims, such as s0=8"},
-      {"measure", "such as warmup=3,repeats=20,min_ms=100"},
-      {"check", "interp or none"},
-      {"name", "of the results file"},
-  };
-  return flags;
+std::vector<FlagRow> option_flags() {
+  std::vector<FlagRow> rows;
+  for (const CompileOption& option : compile_options())
+    rows.push_back({std::string(option.key), std::string(option.help), option.form});
+  return rows;
 }
 
-Status apply_flags(const std::vector<Flag>& flags, const std::string& command_line, LocTable& locs,
-                   ExperimentConfig& config) {
+Status apply_flags(const std::vector<Flag>& flags, const std::vector<FlagRow>& rows,
+                   const std::string& command_line, LocTable& locs, const ApplyFn& apply) {
   Writer writer(command_line);
-  std::vector<Flag> passes;
+  std::vector<Flag> pipelines;
   for (const Flag& flag : flags) {
-    if (flag.key == "passes") {
-      passes.push_back(flag);
+    auto row =
+        std::find_if(rows.begin(), rows.end(), [&](const FlagRow& r) { return r.key == flag.key; });
+    FlagForm form = row == rows.end() ? FlagForm::text : row->form;
+    if (form == FlagForm::pipelines) {
+      pipelines.push_back(flag);
     } else {
-      writer.add(flag);
+      writer.add(flag, form);
     }
   }
-  if (!passes.empty()) writer.add_passes(passes);
+  if (!pipelines.empty()) writer.add_pipelines(pipelines);
   std::string text = writer.finish();
   LATHE_TRY(auto document, json::parse(text, "command line", locs));
   LocateFn locate = [&](size_t offset) {
     return locs.text("command line", 1, static_cast<int>(writer.line_offset(offset)) + 1,
                      command_line);
   };
-  return apply_config(document->root(), locate, config);
+  return apply(document->root(), locate);
 }
 
 }  // namespace lathe
