@@ -23,10 +23,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-Diag bad_value(std::string message) {
-  return Diag{.code = code::kBadValue, .loc = Loc::unknown(), .message = std::move(message)};
-}
-
 bool overlap(const std::byte* a, size_t a_bytes, const std::byte* b, size_t b_bytes) {
   auto x = reinterpret_cast<uintptr_t>(a), y = reinterpret_cast<uintptr_t>(b);
   return a_bytes > 0 && b_bytes > 0 && x < y + b_bytes && y < x + a_bytes;
@@ -127,69 +123,36 @@ Result<CpuExecutable::Step> CpuExecutable::make_step(const Program& program, con
 
 Status CpuExecutable::bind(const Program& program) {
   addresses_.assign(program.buffers.size(), nullptr);
-  std::vector<bool> in_init(program.buffers.size());
-  for (const Step& step : init_)
-    for (BufferId id : step.buffers) in_init[static_cast<size_t>(id)] = true;
-
-  auto arena_bytes = align_up(static_cast<size_t>(program.arena_bytes));
-  auto init_bytes = align_up(static_cast<size_t>(program.init_arena_bytes));
-  size_t persistent_bytes = 0;
-  std::vector<size_t> offsets(program.buffers.size());
-  for (size_t i = 0; i < program.buffers.size(); ++i) {
-    const ProgramBuffer& b = program.buffers[i];
-    if (b.kind == BufferKind::temporary && b.offset >= 0) {
-      offsets[i] = static_cast<size_t>(b.offset);
-      continue;
-    }
-    bool is_kept = b.kind == BufferKind::persistent || b.kind == BufferKind::constant;
-    if (!is_kept && b.kind != BufferKind::temporary) continue;
-    size_t& total = is_kept ? persistent_bytes : in_init[i] ? init_bytes : arena_bytes;
-    offsets[i] = total;
-    total += align_up(static_cast<size_t>(b.num_bytes));
-  }
-  LATHE_TRY(arena_, Block::allocate(arena_bytes, "the arena"));
-  LATHE_TRY(init_arena_, Block::allocate(init_bytes, "the arena of init"));
-  LATHE_TRY(persistent_, Block::allocate(persistent_bytes, "packed weights"));
+  const MemoryPlan plan = place_buffers(program, kBufferAlign);
+  LATHE_TRY(arena_, Block::allocate(plan.arena_bytes, "the arena"));
+  LATHE_TRY(init_arena_, Block::allocate(plan.init_bytes, "the arena of init"));
+  LATHE_TRY(persistent_, Block::allocate(plan.persistent_bytes, "packed weights"));
   LATHE_TRY(scratch_, Block::allocate(scratch_stride_ * static_cast<size_t>(pool_->num_threads()),
                                       "scratch memory"));
   for (size_t i = 0; i < program.buffers.size(); ++i) {
-    const ProgramBuffer& b = program.buffers[i];
-    if (b.kind == BufferKind::temporary)
-      addresses_[i] = (in_init[i] ? init_arena_ : arena_).bytes() + offsets[i];
-    if (b.kind == BufferKind::persistent || b.kind == BufferKind::constant)
-      addresses_[i] = persistent_.bytes() + offsets[i];
-    if (!b.bytes.empty()) std::memcpy(addresses_[i], b.bytes.data(), b.bytes.size());
+    const BufferPlace& place = plan.places[i];
+    if (place.region == Region::none) continue;
+    const Block& block = place.region == Region::persistent   ? persistent_
+                         : place.region == Region::init_arena ? init_arena_
+                                                              : arena_;
+    addresses_[i] = block.bytes() + place.offset;
+    const std::vector<std::byte>& constant = program.buffers[i].bytes;
+    if (!constant.empty()) std::memcpy(addresses_[i], constant.data(), constant.size());
   }
-  stats_.persistent_bytes = static_cast<int64_t>(persistent_bytes);
-  stats_.arena_bytes = static_cast<int64_t>(arena_bytes);
-
-  auto port = [&](BufferId id) {
-    const ProgramBuffer& b = program.buffers[static_cast<size_t>(id)];
-    return Port{id, b.name, static_cast<size_t>(b.num_bytes), true, {}};
-  };
-  for (BufferId id : program.inputs) inputs_.push_back(port(id));
-  for (BufferId id : program.outputs) {
-    bool is_repeat = std::any_of(outputs_.begin(), outputs_.end(),
-                                 [&](const Port& earlier) { return earlier.id == id; });
-    outputs_.push_back(port(id));
-    outputs_.back().is_bound =
-        !is_repeat && program.buffers[static_cast<size_t>(id)].kind == BufferKind::output;
-  }
+  stats_.persistent_bytes = static_cast<int64_t>(plan.persistent_bytes);
+  stats_.arena_bytes = static_cast<int64_t>(plan.arena_bytes);
+  inputs_ = input_ports(program);
+  outputs_ = output_ports(program);
+  input_staging_.resize(inputs_.size());
+  output_staging_.resize(outputs_.size());
   return Ok{};
 }
 
 // Finds the bytes of a weight; a misaligned one is copied.
 Status CpuExecutable::bind_weight(const ProgramBuffer& buffer, BufferId id,
                                   const CompileOptions& options) {
-  if (!options.weight)
-    return Diag{.code = code::kMissingWeight,
-                .loc = Loc::unknown(),
-                .message = fmt::format("weight '{}' has no source", buffer.weight)};
-  LATHE_TRY(BufferView view, options.weight(buffer.weight));
-  auto num_bytes = static_cast<size_t>(buffer.num_bytes);
-  if (view.num_bytes != num_bytes || (!view.bytes && num_bytes > 0))
-    return bad_value(fmt::format("weight '{}' has {} bytes, expected {}", buffer.weight,
-                                 view.num_bytes, num_bytes));
+  LATHE_TRY(BufferView view, weight_bytes(buffer, options));
+  const size_t num_bytes = view.num_bytes;
   std::byte*& address = addresses_[static_cast<size_t>(id)];
   address = view.bytes;
   if (is_aligned(view.bytes) || num_bytes == 0) return Ok{};
@@ -201,23 +164,18 @@ Status CpuExecutable::bind_weight(const ProgramBuffer& buffer, BufferId id,
 }
 
 Status CpuExecutable::run_init(const Program& program, const CompileOptions& options) {
-  std::vector<int> last_use = last_uses_in_init(program);
-
-  auto is_weight = [&](BufferId id) {
-    return program.buffers[static_cast<size_t>(id)].kind == BufferKind::weight;
+  const WeightLifetimes lifetimes = weight_lifetimes(program);
+  const auto bind_all = [&](const std::vector<BufferId>& ids) -> Status {
+    for (BufferId id : ids)
+      LATHE_DO(bind_weight(program.buffers[static_cast<size_t>(id)], id, options));
+    return Ok{};
   };
-  for (size_t id = 0; id < program.buffers.size(); ++id)
-    if (is_weight(static_cast<BufferId>(id)) && last_use[id] == kUsedLater)
-      LATHE_DO(bind_weight(program.buffers[id], static_cast<BufferId>(id), options));
+  LATHE_DO(bind_all(lifetimes.kept));
   for (size_t i = 0; i < init_.size(); ++i) {
-    for (BufferId id : init_[i].buffers)
-      if (is_weight(id) && !addresses_[static_cast<size_t>(id)])
-        LATHE_DO(bind_weight(program.buffers[static_cast<size_t>(id)], id, options));
+    LATHE_DO(bind_all(lifetimes.begin[i]));
     execute(init_[i]);
-    for (BufferId id : init_[i].buffers) {
-      auto index = static_cast<size_t>(id);
-      if (!is_weight(id) || last_use[index] != static_cast<int>(i)) continue;
-      last_use[index] = -1;  // a launch may name it twice
+    for (BufferId id : lifetimes.end[i]) {
+      const auto index = static_cast<size_t>(id);
       addresses_[index] = nullptr;
       weight_copies_.erase(id);
       if (options.release_weight) options.release_weight(program.buffers[index].weight);
@@ -234,55 +192,45 @@ Status CpuExecutable::run_init(const Program& program, const CompileOptions& opt
 
 // ---- calls --------------------------------------------------------------------------------------
 
-Status CpuExecutable::check_ports(std::span<const BufferView> views, const std::vector<Port>& ports,
-                                  const char* what) const {
-  if (views.size() != ports.size())
-    return bad_value(
-        fmt::format("program '{}' takes {} {}s, got {}", name_, ports.size(), what, views.size()));
-  for (size_t i = 0; i < ports.size(); ++i)
-    if (views[i].num_bytes != ports[i].num_bytes || (!views[i].bytes && ports[i].num_bytes > 0))
-      return bad_value(fmt::format(
-          "{} {} '{}' of program '{}' has {} bytes, expected {}", what, i, ports[i].name, name_,
-          views[i].bytes ? views[i].num_bytes : size_t{0}, ports[i].num_bytes));
-  return Ok{};
-}
-
-Status CpuExecutable::bind_input(Port& port, const BufferView& view) {
+Status CpuExecutable::bind_input(size_t index, const BufferView& view) {
+  const Port& port = inputs_[index];
   std::byte* bytes = view.bytes;
   if (!is_aligned(bytes)) {
-    if (!port.staging.bytes()) {
-      LATHE_TRY(port.staging, Block::allocate(port.num_bytes, "an input"));
+    Block& staging = input_staging_[index];
+    if (!staging.bytes()) {
+      LATHE_TRY(staging, Block::allocate(port.num_bytes, "an input"));
     }
-    bytes = port.staging.bytes();
+    bytes = staging.bytes();
     std::memcpy(bytes, view.bytes, port.num_bytes);
   }
   addresses_[static_cast<size_t>(port.id)] = bytes;
   return Ok{};
 }
 
-Status CpuExecutable::bind_output(Port& port, const BufferView& view,
+Status CpuExecutable::bind_output(size_t index, const BufferView& view,
                                   std::span<const BufferView> inputs) {
-  if (!port.is_bound) return Ok{};
+  const Port& port = outputs_[index];
+  if (!port.is_own) return Ok{};
   std::byte* bytes = view.bytes;
   bool is_shared = std::any_of(inputs.begin(), inputs.end(), [&](const BufferView& input) {
     return overlap(view.bytes, view.num_bytes, input.bytes, input.num_bytes);
   });
   if (is_shared || !is_aligned(bytes)) {
-    if (!port.staging.bytes()) {
-      LATHE_TRY(port.staging, Block::allocate(port.num_bytes, "an output"));
+    Block& staging = output_staging_[index];
+    if (!staging.bytes()) {
+      LATHE_TRY(staging, Block::allocate(port.num_bytes, "an output"));
     }
-    bytes = port.staging.bytes();
+    bytes = staging.bytes();
   }
   addresses_[static_cast<size_t>(port.id)] = bytes;
   return Ok{};
 }
 
 Status CpuExecutable::run(std::span<const BufferView> inputs, std::span<const BufferView> outputs) {
-  LATHE_DO(check_ports(inputs, inputs_, "input"));
-  LATHE_DO(check_ports(outputs, outputs_, "output"));
-  for (size_t i = 0; i < inputs.size(); ++i) LATHE_DO(bind_input(inputs_[i], inputs[i]));
-  for (size_t i = 0; i < outputs.size(); ++i)
-    LATHE_DO(bind_output(outputs_[i], outputs[i], inputs));
+  LATHE_DO(check_views(name_, inputs, inputs_, "input"));
+  LATHE_DO(check_views(name_, outputs, outputs_, "output"));
+  for (size_t i = 0; i < inputs.size(); ++i) LATHE_DO(bind_input(i, inputs[i]));
+  for (size_t i = 0; i < outputs.size(); ++i) LATHE_DO(bind_output(i, outputs[i], inputs));
   step_seconds_.clear();
   for (const Step& step : steps_) {
     if (!is_timing_) {
@@ -295,10 +243,10 @@ Status CpuExecutable::run(std::span<const BufferView> inputs, std::span<const Bu
   }
   // Outputs that are not in the caller's memory yet; one may be an input that an earlier output
   // overlaps, so those that name inputs go first.
-  for (bool is_bound : {false, true})
+  for (bool is_own : {false, true})
     for (size_t i = 0; i < outputs.size(); ++i) {
       std::byte* from = addresses_[static_cast<size_t>(outputs_[i].id)];
-      if (outputs_[i].is_bound != is_bound || from == outputs[i].bytes || outputs[i].num_bytes == 0)
+      if (outputs_[i].is_own != is_own || from == outputs[i].bytes || outputs[i].num_bytes == 0)
         continue;
       std::memmove(outputs[i].bytes, from, outputs[i].num_bytes);
     }

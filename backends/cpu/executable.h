@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "backends/binding/binding.h"
 #include "backends/cpu/jit.h"
 #include "backends/cpu/memory.h"
 #include "backends/cpu/thread_pool.h"
@@ -33,14 +34,6 @@ class CpuExecutable final : public Executable {
     std::vector<BufferId> buffers;
     size_t copy_bytes = 0;
   };
-  // An input or output of a call.
-  struct Port {
-    BufferId id;
-    std::string name;
-    size_t num_bytes;
-    bool is_bound;  // the kernels write the caller's memory; otherwise it is copied out after
-    Block staging;  // where the caller's memory will not do
-  };
 
   CpuExecutable() = default;
   Status bind(const Program& program);
@@ -49,16 +42,15 @@ class CpuExecutable final : public Executable {
   Result<Step> make_step(const Program& program, const Launch& launch);
   Status bind_weight(const ProgramBuffer& buffer, BufferId id, const CompileOptions& options);
   Status run_init(const Program& program, const CompileOptions& options);
-  Status check_ports(std::span<const BufferView> views, const std::vector<Port>& ports,
-                     const char* what) const;
-  Status bind_input(Port& port, const BufferView& view);
-  Status bind_output(Port& port, const BufferView& view, std::span<const BufferView> inputs);
+  Status bind_input(size_t index, const BufferView& view);
+  Status bind_output(size_t index, const BufferView& view, std::span<const BufferView> inputs);
   void execute(const Step& step);
 
   std::string name_;
   std::vector<std::byte*> addresses_;  // by buffer id; those of ports change with every call
   std::vector<Port> inputs_, outputs_;
-  std::map<BufferId, Block> weight_copies_;  // of misaligned ones
+  std::vector<Block> input_staging_, output_staging_;  // where the caller's memory will not do
+  std::map<BufferId, Block> weight_copies_;            // of misaligned ones
   Block arena_, init_arena_, persistent_, scratch_;
   size_t scratch_stride_ = 0;  // of one worker
   std::unique_ptr<Jit> jit_;

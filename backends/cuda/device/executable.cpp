@@ -25,13 +25,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-size_t align_up(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
 CUdeviceptr as_device(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
-
-Diag bad_value(std::string message) {
-  return Diag{code::kBadValue, Loc::unknown(), std::move(message)};
-}
 
 bool overlap(CUdeviceptr a, size_t a_bytes, CUdeviceptr b, size_t b_bytes) {
   return a_bytes > 0 && b_bytes > 0 && a < b + b_bytes && b < a + a_bytes;
@@ -54,7 +48,7 @@ Result<std::unique_ptr<Executable>> CudaExecutable::create(const Program& progra
   LATHE_DO(executable->load_code(program, target));
   executable->stats_.codegen_ms = 1e3 * seconds_since(start);
   start = Clock::now();
-  LATHE_DO(executable->place_buffers(program));
+  LATHE_DO(executable->bind(program));
   LATHE_DO(executable->run_init(program, options));
   executable->stats_.init_ms = 1e3 * seconds_since(start);
   return std::unique_ptr<Executable>(std::move(executable));
@@ -149,56 +143,30 @@ void CudaExecutable::fence_library(const Program& program) {
 
 // ---- memory -------------------------------------------------------------------------------------
 
-Status CudaExecutable::place_buffers(const Program& program) {
+Status CudaExecutable::bind(const Program& program) {
   addresses_.assign(program.buffers.size(), 0);
   weights_.resize(program.buffers.size());
-  std::vector<bool> in_init(program.buffers.size());
-  for (const Step& step : init_)
-    for (BufferId id : step.buffers) in_init[static_cast<size_t>(id)] = true;
-
-  auto arena_bytes = align_up(static_cast<size_t>(program.arena_bytes));
-  auto init_bytes = align_up(static_cast<size_t>(program.init_arena_bytes));
-  size_t persistent_bytes = 0;
-  std::vector<size_t> offsets(program.buffers.size());
+  const MemoryPlan plan = place_buffers(program, kAlignment);
+  LATHE_TRY(arena_, DeviceMemory::allocate(device_, plan.arena_bytes, "the arena"));
+  LATHE_TRY(init_arena_, DeviceMemory::allocate(device_, plan.init_bytes, "the arena of init"));
+  LATHE_TRY(persistent_, DeviceMemory::allocate(device_, plan.persistent_bytes, "packed weights"));
   for (size_t i = 0; i < program.buffers.size(); ++i) {
-    const ProgramBuffer& b = program.buffers[i];
-    if (b.kind == BufferKind::temporary && b.offset >= 0) {
-      offsets[i] = static_cast<size_t>(b.offset);
-      continue;
-    }
-    bool is_kept = b.kind == BufferKind::persistent || b.kind == BufferKind::constant;
-    if (!is_kept && b.kind != BufferKind::temporary) continue;
-    size_t& total = is_kept ? persistent_bytes : in_init[i] ? init_bytes : arena_bytes;
-    offsets[i] = total;
-    total += align_up(static_cast<size_t>(b.num_bytes));
+    const BufferPlace& place = plan.places[i];
+    if (place.region == Region::none) continue;
+    const DeviceMemory& memory = place.region == Region::persistent   ? persistent_
+                                 : place.region == Region::init_arena ? init_arena_
+                                                                      : arena_;
+    addresses_[i] = memory.address() + place.offset;
+    const std::vector<std::byte>& constant = program.buffers[i].bytes;
+    if (!constant.empty())
+      LATHE_DO(copy(addresses_[i], as_device(constant.data()), constant.size(), "a constant"));
   }
-  LATHE_TRY(arena_, DeviceMemory::allocate(device_, arena_bytes, "the arena"));
-  LATHE_TRY(init_arena_, DeviceMemory::allocate(device_, init_bytes, "the arena of init"));
-  LATHE_TRY(persistent_, DeviceMemory::allocate(device_, persistent_bytes, "packed weights"));
-  for (size_t i = 0; i < program.buffers.size(); ++i) {
-    const ProgramBuffer& b = program.buffers[i];
-    if (b.kind == BufferKind::temporary)
-      addresses_[i] = (in_init[i] ? init_arena_ : arena_).address() + offsets[i];
-    if (b.kind == BufferKind::persistent || b.kind == BufferKind::constant)
-      addresses_[i] = persistent_.address() + offsets[i];
-    if (!b.bytes.empty())
-      LATHE_DO(copy(addresses_[i], as_device(b.bytes.data()), b.bytes.size(), "a constant"));
-  }
-  stats_.persistent_bytes = static_cast<int64_t>(persistent_bytes);
-  stats_.arena_bytes = static_cast<int64_t>(arena_bytes);
-
-  auto port = [&](BufferId id) {
-    const ProgramBuffer& b = program.buffers[static_cast<size_t>(id)];
-    return Port{id, b.name, static_cast<size_t>(b.num_bytes), true, {}};
-  };
-  for (BufferId id : program.inputs) inputs_.push_back(port(id));
-  for (BufferId id : program.outputs) {
-    bool is_repeat = std::any_of(outputs_.begin(), outputs_.end(),
-                                 [&](const Port& earlier) { return earlier.id == id; });
-    outputs_.push_back(port(id));
-    outputs_.back().is_made_in_place =
-        !is_repeat && program.buffers[static_cast<size_t>(id)].kind == BufferKind::output;
-  }
+  stats_.persistent_bytes = static_cast<int64_t>(plan.persistent_bytes);
+  stats_.arena_bytes = static_cast<int64_t>(plan.arena_bytes);
+  inputs_ = input_ports(program);
+  outputs_ = output_ports(program);
+  input_staging_.resize(inputs_.size());
+  output_staging_.resize(outputs_.size());
   return Ok{};
 }
 
@@ -211,14 +179,8 @@ Status CudaExecutable::copy(CUdeviceptr to, CUdeviceptr from, size_t num_bytes,
 
 Status CudaExecutable::upload(const ProgramBuffer& buffer, BufferId id,
                               const CompileOptions& options) {
-  if (!options.weight)
-    return Diag{code::kMissingWeight, Loc::unknown(),
-                fmt::format("weight '{}' has no source", buffer.weight)};
-  LATHE_TRY(BufferView view, options.weight(buffer.weight));
-  auto num_bytes = static_cast<size_t>(buffer.num_bytes);
-  if (view.num_bytes != num_bytes || (!view.bytes && num_bytes > 0))
-    return bad_value(fmt::format("weight '{}' has {} bytes, expected {}", buffer.weight,
-                                 view.num_bytes, num_bytes));
+  LATHE_TRY(BufferView view, weight_bytes(buffer, options));
+  const size_t num_bytes = view.num_bytes;
   DeviceMemory& memory = weights_[static_cast<size_t>(id)];
   LATHE_TRY(memory, DeviceMemory::allocate(device_, num_bytes, "a weight"));
   address(id) = memory.address();
@@ -231,22 +193,19 @@ Status CudaExecutable::upload(const ProgramBuffer& buffer, BufferId id,
 
 // Weights that only init reads are on the device from their first to their last launch.
 Status CudaExecutable::run_init(const Program& program, const CompileOptions& options) {
-  const std::vector<int> last_use = last_uses_in_init(program);
-  auto is_weight = [&](BufferId id) {
-    return program.buffers[static_cast<size_t>(id)].kind == BufferKind::weight;
+  const WeightLifetimes lifetimes = weight_lifetimes(program);
+  const auto upload_all = [&](const std::vector<BufferId>& ids) -> Status {
+    for (BufferId id : ids) LATHE_DO(upload(program.buffers[static_cast<size_t>(id)], id, options));
+    return Ok{};
   };
-  for (size_t id = 0; id < program.buffers.size(); ++id)
-    if (is_weight(static_cast<BufferId>(id)) && last_use[id] == kUsedLater)
-      LATHE_DO(upload(program.buffers[id], static_cast<BufferId>(id), options));
+  LATHE_DO(upload_all(lifetimes.kept));
   for (size_t i = 0; i < init_.size(); ++i) {
-    for (BufferId id : init_[i].buffers)
-      if (is_weight(id) && address(id) == 0)
-        LATHE_DO(upload(program.buffers[static_cast<size_t>(id)], id, options));
+    LATHE_DO(upload_all(lifetimes.begin[i]));
     LATHE_DO(execute(init_[i], own_stream_));
-    for (BufferId id : init_[i].buffers) {
-      if (!is_weight(id) || last_use[static_cast<size_t>(id)] != static_cast<int>(i)) continue;
-      LATHE_DO(device_.check(device_.api().synchronize(own_stream_),
-                             "preparing weights with " + init_[i].label));
+    if (lifetimes.end[i].empty()) continue;
+    LATHE_DO(device_.check(device_.api().synchronize(own_stream_),
+                           "preparing weights with " + init_[i].label));
+    for (BufferId id : lifetimes.end[i]) {
       address(id) = 0;
       weights_[static_cast<size_t>(id)] = DeviceMemory();
     }
@@ -259,20 +218,6 @@ Status CudaExecutable::run_init(const Program& program, const CompileOptions& op
 
 // ---- calls --------------------------------------------------------------------------------------
 
-Status CudaExecutable::check_ports(std::span<const BufferView> views,
-                                   const std::vector<Port>& ports, const char* what) const {
-  if (views.size() != ports.size())
-    return bad_value(
-        fmt::format("program '{}' has {} {}s, got {}", name_, ports.size(), what, views.size()));
-  for (size_t i = 0; i < views.size(); ++i) {
-    if (views[i].num_bytes == ports[i].num_bytes && (views[i].bytes || ports[i].num_bytes == 0))
-      continue;
-    return bad_value(fmt::format("{} {} '{}' has {} bytes, expected {}", what, i, ports[i].name,
-                                 views[i].num_bytes, ports[i].num_bytes));
-  }
-  return Ok{};
-}
-
 bool CudaExecutable::is_usable(const BufferView& view) const {
   if (reinterpret_cast<uintptr_t>(view.bytes) % kPortAlignment != 0) return false;
   // This form of the question takes the host's pointers for an answer, not for an error.
@@ -283,11 +228,11 @@ bool CudaExecutable::is_usable(const BufferView& view) const {
   return known == kCudaSuccess && type == kMemoryDevice;
 }
 
-Status CudaExecutable::stage(Port& port) {
-  if (port.staging.num_bytes() == 0) {
-    LATHE_TRY(port.staging, DeviceMemory::allocate(device_, port.num_bytes, "'" + port.name + "'"));
+Status CudaExecutable::stage(const Port& port, DeviceMemory& staging) {
+  if (staging.num_bytes() == 0) {
+    LATHE_TRY(staging, DeviceMemory::allocate(device_, port.num_bytes, "'" + port.name + "'"));
   }
-  address(port.id) = port.staging.address();
+  address(port.id) = staging.address();
   return Ok{};
 }
 
@@ -295,30 +240,30 @@ Status CudaExecutable::stage(Port& port) {
 Status CudaExecutable::bind_ports(std::span<const BufferView> inputs,
                                   std::span<const BufferView> outputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
-    Port& port = inputs_[i];
+    const Port& port = inputs_[i];
     address(port.id) = as_device(inputs[i].bytes);
     if (port.num_bytes == 0 || (!is_captured_ && is_usable(inputs[i]))) continue;
-    LATHE_DO(stage(port));
+    LATHE_DO(stage(port, input_staging_[i]));
     LATHE_DO(copy(address(port.id), as_device(inputs[i].bytes), port.num_bytes,
                   "input '" + port.name + "'"));
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
-    Port& port = outputs_[i];
-    if (!port.is_made_in_place) continue;
+    const Port& port = outputs_[i];
+    if (!port.is_own) continue;
     address(port.id) = as_device(outputs[i].bytes);
     bool is_apart = !is_captured_ && is_usable(outputs[i]);
     for (const BufferView& input : inputs)
       is_apart = is_apart && !overlap(address(port.id), port.num_bytes, as_device(input.bytes),
                                       input.num_bytes);
-    if (port.num_bytes > 0 && !is_apart) LATHE_DO(stage(port));
+    if (port.num_bytes > 0 && !is_apart) LATHE_DO(stage(port, output_staging_[i]));
   }
   return Ok{};
 }
 
 Status CudaExecutable::run(std::span<const BufferView> inputs,
                            std::span<const BufferView> outputs) {
-  LATHE_DO(check_ports(inputs, inputs_, "input"));
-  LATHE_DO(check_ports(outputs, outputs_, "output"));
+  LATHE_DO(check_views(name_, inputs, inputs_, "input"));
+  LATHE_DO(check_views(name_, outputs, outputs_, "output"));
   LATHE_DO(device_.use());
   stream_ = caller_stream_ ? caller_stream_ : own_stream_;
   LATHE_DO(bind_ports(inputs, outputs));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "backends/binding/binding.h"
 #include "backends/cuda/device/driver.h"
 #include "backends/cuda/device/library_plans.h"
 #include "backends/cuda/emit_program.h"
@@ -35,27 +36,17 @@ class CudaExecutable final : public Executable {
     std::string label;
     bool is_fenced = false;  // see fence_library
   };
-  // An input or output of a call.
-  struct Port {
-    BufferId id;
-    std::string name;
-    size_t num_bytes;
-    bool is_made_in_place = true;  // kernels write the caller's memory; otherwise it is copied to
-    DeviceMemory staging;          // where the caller's memory will not do
-  };
 
   explicit CudaExecutable(const Device& device) : device_(device) {}
   Status load_code(const Program& program, const Target& target);
   Result<Step> make_step(const Program& program, const ProgramSource& source,
                          const LibraryPlans& plans, const Launch& launch);
   void fence_library(const Program& program);
-  Status place_buffers(const Program& program);
+  Status bind(const Program& program);
   Status upload(const ProgramBuffer& buffer, BufferId id, const CompileOptions& options);
   Status run_init(const Program& program, const CompileOptions& options);
-  Status check_ports(std::span<const BufferView> views, const std::vector<Port>& ports,
-                     const char* what) const;
   bool is_usable(const BufferView& view) const;  // by kernels, where it lies
-  Status stage(Port& port);
+  Status stage(const Port& port, DeviceMemory& staging);
   Status bind_ports(std::span<const BufferView> inputs, std::span<const BufferView> outputs);
   Status copy(CUdeviceptr to, CUdeviceptr from, size_t num_bytes, const std::string& what);
   Status execute(const Step& step, CUstream stream);
@@ -72,6 +63,7 @@ class CudaExecutable final : public Executable {
   bool is_captured_ = false;            // reduce-overhead
   std::vector<CUdeviceptr> addresses_;  // by buffer id; those of ports change with every call
   std::vector<Port> inputs_, outputs_;
+  std::vector<DeviceMemory> input_staging_, output_staging_;  // where the caller's will not do
   DeviceMemory arena_, init_arena_, persistent_;
   DeviceMemory fence_;
   std::shared_ptr<Workspace> workspace_ = std::make_shared<Workspace>();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "backends/binding/binding.h"
 #include "backends/wasm/emit_program.h"
 #include "backends/wasm/node/shared_process.h"
 
@@ -24,22 +25,17 @@ class NodeExecutable final : public Executable {
   void set_timing(bool on) override { is_timing_ = on; }
 
  private:
-  struct Port {
-    std::string name;
-    uint32_t address;
-    size_t num_bytes;
-  };
-
   NodeExecutable() = default;
   Status run_init(const Program& program, const Layout& layout, const CompileOptions& options);
   Status write_weights(const Program& program, const std::vector<Placement>& places,
                        const CompileOptions& options);
-  Status check_ports(std::span<const BufferView> views, const std::vector<Port>& ports,
-                     const char* what) const;
+
+  uint32_t address_of(const Port& port) const { return addresses_[static_cast<size_t>(port.id)]; }
 
   std::string name_;
   BorrowedProcess process_;
   std::vector<Port> inputs_, outputs_;
+  std::vector<uint32_t> addresses_;  // by buffer
   size_t num_steps_ = 0;
   ExecutableStats stats_;
   bool is_timing_ = false;
