@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "backends/binding/binding.h"
 #include "backends/interp/library_call.h"
 #include "ir/loop/text.h"
 #include "ir/support/diag_codes.h"
@@ -25,8 +26,8 @@ class InterpretedProgram final : public Executable {
   }
 
   Status run(std::span<const BufferView> inputs, std::span<const BufferView> outputs) override {
-    LATHE_DO(check(inputs, program_.inputs, "input"));
-    LATHE_DO(check(outputs, program_.outputs, "output"));
+    LATHE_DO(check_views(program_.name, inputs, input_ports(program_), "input"));
+    LATHE_DO(check_views(program_.name, outputs, output_ports(program_), "output"));
     for (size_t i = 0; i < inputs.size(); ++i) copy_in(program_.inputs[i], inputs[i]);
     for (const Launch& launch : program_.steps) LATHE_DO(execute(launch));
     for (size_t i = 0; i < outputs.size(); ++i)
@@ -43,37 +44,13 @@ class InterpretedProgram final : public Executable {
   }
   std::vector<std::byte>& bytes(BufferId id) { return memory_[static_cast<size_t>(id)]; }
 
-  Diag bad_value(std::string message) const {
-    return Diag{.code = code::kBadValue, .loc = Loc::unknown(), .message = std::move(message)};
-  }
-
-  Status check(std::span<const BufferView> views, const std::vector<BufferId>& ids,
-               const char* what) const {
-    if (views.size() != ids.size())
-      return bad_value(fmt::format("program '{}' takes {} {}s, got {}", program_.name, ids.size(),
-                                   what, views.size()));
-    for (size_t i = 0; i < ids.size(); ++i)
-      if (views[i].num_bytes != static_cast<size_t>(buffer(ids[i]).num_bytes))
-        return bad_value(fmt::format("{} {} '{}' of program '{}' has {} bytes, expected {}", what,
-                                     i, buffer(ids[i]).name, program_.name, views[i].num_bytes,
-                                     buffer(ids[i]).num_bytes));
-    return Ok{};
-  }
-
   Status allocate(const CompileOptions& options) {
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const ProgramBuffer& b = program_.buffers[i];
       memory_[i].assign(static_cast<size_t>(b.num_bytes), std::byte{0xff});
       if (b.kind == BufferKind::constant) memory_[i] = b.bytes;
       if (b.kind != BufferKind::weight) continue;
-      if (!options.weight)
-        return Diag{.code = code::kMissingWeight,
-                    .loc = Loc::unknown(),
-                    .message = fmt::format("weight '{}' has no source", b.weight)};
-      LATHE_TRY(BufferView view, options.weight(b.weight));
-      if (view.num_bytes != memory_[i].size())
-        return bad_value(fmt::format("weight '{}' has {} bytes, expected {}", b.weight,
-                                     view.num_bytes, memory_[i].size()));
+      LATHE_TRY(BufferView view, weight_bytes(b, options));
       copy_in(static_cast<BufferId>(i), view);
     }
     return Ok{};

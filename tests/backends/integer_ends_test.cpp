@@ -68,7 +68,7 @@ TEST_P(IntegerEnds, KeepTheirDigits) {
   auto backend = make_backend("cpu", "");
   ASSERT_TRUE(backend.ok()) << backend.error().message;
   BuildFailure failure;
-  auto built = build(*model, **backend, {}, failure);
+  auto built = build(*model, **backend, {.threads = 1}, failure);
   ASSERT_TRUE(built.ok()) << built.error().message;
   auto call = CallBuffers::create(built->program(), {x}, model->weights());
   ASSERT_TRUE(call.ok()) << call.error().message;

@@ -104,6 +104,56 @@ TEST(Config, SchemaHasTheKeysThatAreRead) {
   EXPECT_EQ(keys, config_keys());
 }
 
+// One table serves files, the C ABI and command lines: no option is left out of one of them.
+TEST(Options, FlagsAndJsonSayTheSame) {
+  const std::map<std::string, std::pair<std::string, std::string>> samples = {
+      {"dims", {"s0=8", R"({"s0": 8})"}},
+      {"isa", {"avx2", R"("avx2")"}},
+      {"mode", {"reduce-overhead", R"("reduce-overhead")"}},
+      {"model", {"ffnn", R"("ffnn")"}},
+      {"numerics", {"strict", R"("strict")"}},
+      {"passes", {"cse", R"("cse")"}},
+      {"target", {"wasm", R"("wasm")"}},
+      {"threads", {"3", "3"}},
+      {"weights", {"random:7", R"("random:7")"}},
+  };
+  std::vector<Flag> flags;
+  std::string text;
+  for (const CompileOption& option : compile_options()) {
+    const auto sample = samples.find(std::string(option.key));
+    ASSERT_NE(sample, samples.end()) << option.key << " has no sample here";
+    flags.push_back({sample->first, sample->second.first});
+    text += (text.empty() ? "{\"" : ", \"") + sample->first + "\": " + sample->second.second;
+  }
+  LocTable locs;
+  CompileRequest of_flags, of_json;
+  Status status = apply_flags(flags, option_flags(), "lathe", locs,
+                              [&](json::Value object, const LocateFn& locate) {
+                                return apply_options(object, locate, {}, of_flags);
+                              });
+  ASSERT_TRUE(status.ok()) << status.error().message;
+  text += "}";
+  auto document = json::parse(text, "options", locs);
+  ASSERT_TRUE(document.ok()) << document.error().message;
+  const LocateFn nowhere = [](size_t) { return Loc::unknown(); };
+  status = apply_options((*document)->root(), nowhere, {}, of_json);
+  ASSERT_TRUE(status.ok()) << status.error().message;
+  for (const CompileRequest* request : {&of_flags, &of_json}) {
+    EXPECT_EQ(request->dims.at("s0"), 8);
+    EXPECT_EQ(request->isa, "avx2");
+    EXPECT_TRUE(request->reduces_overhead());
+    EXPECT_EQ(request->model, "ffnn");
+    EXPECT_EQ(request->numerics, Numerics::strict);
+    EXPECT_EQ(request->passes, "cse");
+    EXPECT_EQ(request->target, "wasm");
+    EXPECT_EQ(request->threads, 3);
+    EXPECT_EQ(request->weights.seed, 7u);
+  }
+  status = apply_options((*document)->root(), nowhere, {"model"}, of_json);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, "unknown-key");
+}
+
 TEST(Flags, GiveTheSameKeys) {
   LocTable locs;
   ExperimentConfig config;

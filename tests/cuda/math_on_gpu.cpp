@@ -30,7 +30,7 @@ Result<std::string> check(const std::string& path, const std::string& out) {
   Model model;
   LATHE_TRY(model.module, math_module(kSweepSize));
   BuildFailure failure;
-  LATHE_TRY(Build built, build(model, *backend, {}, failure));
+  LATHE_TRY(Build built, build(model, *backend, {.threads = 1}, failure));
   std::vector<SweptTarget> targets = {
       {"cuda", [&](auto in, auto results) { return built.executable->run(in, results); }, {}}};
   LATHE_DO(sweep(Operands(kStride, kNeighbours, table.operands()), targets, false));

@@ -25,7 +25,7 @@ TEST_P(InterpretedCuda, AgreesWithTheReference) {
   ASSERT_TRUE(reference.ok()) << reference.error().message;
   std::unique_ptr<Backend> backend = make_interpreter(*find_target("sm_90"));
   BuildFailure failure;
-  auto built = build(*model, *backend, {}, failure);
+  auto built = build(*model, *backend, {.threads = 1}, failure);
   ASSERT_TRUE(built.ok()) << render(built.error(), failure.locs);
   auto call = CallBuffers::create(built->program(), *inputs, model->weights());
   ASSERT_TRUE(call.ok()) << call.error().message;
