@@ -1,5 +1,10 @@
 // expand_math: every function becomes its expansion in vector_math.
+//
+// sin and cos of large operands take several times the work of others, and are rare: a statement
+// that assigns or stores them becomes a choice between two, by whether any lane is large.
 #include "ir/loop/expand_math.h"
+
+#include <unordered_set>
 
 #include "ir/loop/pool.h"
 #include "ir/loop/rewrite.h"
@@ -56,10 +61,62 @@ Expr expanded(Expr e, bool has_fma) {
   return e;
 }
 
+// What vector_math::is_large gave, by node; not where it is known.
+using Guards = std::unordered_set<const ExprNode*>;
+
+void note_guard(Expr e, bool has_fma, Guards& guards) {
+  const auto* n = std::get_if<Unary>(&e->kind);
+  if (!n || (n->op != UnaryOp::sin && n->op != UnaryOp::cos) || e->dtype == DType::f64) return;
+  const Expr x = is_half(e->dtype) ? cast(n->x, DType::f32) : n->x;
+  const Expr guard = vector_math::is_large(x, has_fma);
+  if (std::holds_alternative<Binary>(guard->kind)) guards.insert(guard.node());
+}
+
+// Whether any lane of any guard in the expression is set; null when there is none.
+Expr any_large(Expr value, const Guards& guards) {
+  Expr any;
+  for_each(value, [&](Expr e) {
+    if (guards.count(e.node()) == 0) return;
+    const Expr lane = reduce_lanes(ReduceOp::any, e);
+    any = any ? logical_or(any, lane) : lane;
+  });
+  return any;
+}
+
+Expr without_large(Expr value, const Guards& guards) {
+  return rewrite(value, [&](Expr e) {
+    return guards.count(e.node()) ? splat(e->pool->boolean(false), e->lanes) : Expr();
+  });
+}
+
+void choose_statements(Block& block, const Guards& guards) {
+  for (Stmt& stmt : block) {
+    if (auto* loop = std::get_if<For>(&stmt.kind)) {
+      choose_statements(loop->body, guards);
+    } else if (auto* branch = std::get_if<If>(&stmt.kind)) {
+      choose_statements(branch->then_body, guards);
+      choose_statements(branch->else_body, guards);
+    }
+    Stmt small = stmt;
+    Expr* value = nullptr;
+    if (auto* set = std::get_if<SetReg>(&small.kind)) value = &set->value;
+    if (auto* store = std::get_if<Store>(&small.kind)) value = &store->value;
+    const Expr any = value ? any_large(*value, guards) : Expr();
+    if (!any) continue;
+    *value = without_large(*value, guards);
+    stmt = Stmt{If{any, {stmt}, {small}}};
+  }
+}
+
 }  // namespace
 
 void expand_math(Kernel& kernel, bool has_fma) {
-  rewrite(kernel, [has_fma](Expr e) { return expanded(e, has_fma); });
+  Guards guards;
+  rewrite(kernel, [&](Expr e) {
+    note_guard(e, has_fma, guards);
+    return expanded(e, has_fma);
+  });
+  if (!guards.empty()) choose_statements(kernel.body, guards);
 }
 
 }  // namespace lathe::loop

@@ -19,6 +19,9 @@ Expr erf(Expr x);
 // `has_fma`: fma is one rounding. Where it is two, what would cancel is computed in parts.
 Expr sin(Expr x, bool has_fma);
 Expr cos(Expr x, bool has_fma);
+// The condition under which sin and cos of f32 reduce x by a window of 2/pi. They select by this
+// very expression, so that replacing it by false leaves the rest.
+Expr is_large(Expr x, bool has_fma);
 Expr pow(Expr x, Expr y, bool has_fma);  // also of integers
 
 // --- what they are made of ---

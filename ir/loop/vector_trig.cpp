@@ -103,13 +103,9 @@ Reduction reduce(Expr x, bool has_fma) {
   Reduction small = reduce_small(x, has_fma);
   // Large ones lose accuracy step by step.
   if (x->dtype == DType::f64) return {small.n_bits, clamp(small.r, -0.8, 0.8)};
-  const Format& format = format_of(x);
-  Expr bits = bits_of(abs(x));
-  Expr least = int_constant(x, format, has_fma ? kLargeF32 : kLargeShortF32);
-  Expr is_large =
-      logical_and(le(least, bits), lt(bits, int_constant(x, format, kInfinityF32)));
-  Reduction large = reduce_large(x);
-  return {select(is_large, large.n_bits, small.n_bits), select(is_large, large.r, small.r)};
+  Expr large = is_large(x, has_fma);
+  Reduction by_window = reduce_large(x);
+  return {select(large, by_window.n_bits, small.n_bits), select(large, by_window.r, small.r)};
 }
 
 // sin(x + quarter_turns*pi/2).
@@ -131,6 +127,13 @@ Expr sin_or_cos(Expr x, int64_t quarter_turns, bool has_fma) {
 }
 
 }  // namespace
+
+Expr is_large(Expr x, bool has_fma) {
+  const Format& format = format_of(x);
+  Expr bits = bits_of(abs(x));
+  Expr least = int_constant(x, format, has_fma ? kLargeF32 : kLargeShortF32);
+  return logical_and(le(least, bits), lt(bits, int_constant(x, format, kInfinityF32)));
+}
 
 Expr sin(Expr x, bool has_fma) {
   return select(eq(x, constant_like(x, 0)), x, sin_or_cos(x, 0, has_fma));

@@ -289,6 +289,37 @@ TEST(ExpandMath, IntegerPowersAreExact) {
   EXPECT_EQ(one<double>(build(DType::u8), 2, 200), 0);
 }
 
+// store z[i] = build(x[i]), expanded, as text.
+std::string expanded_text(const Build& build, DType dtype) {
+  Kernel kernel;
+  kernel.name = "math";
+  kernel.pool = std::make_shared<Pool>();
+  Pool& pool = *kernel.pool;
+  BufferRef x = kernel.add_buffer({"x", dtype, 64});
+  BufferRef z = kernel.add_buffer({"z", dtype, 64, Space::global, true});
+  Var i = kernel.add_var({"i", VarKind::loop, DType::i64, 1, 0, 63});
+  Expr value = build(pool.load(x, pool.var(i), dtype, kLanes), {});
+  For loop{i, pool.integer(0), pool.integer(64), kLanes, LoopKind::parallel, {}};
+  loop.body = {{Store{z, pool.var(i), value, {}}}};
+  kernel.body = {{loop}};
+  expand_math(kernel);
+  return print(kernel);
+}
+
+TEST(ExpandMath, WindowsOfLargeOperandsAreABranchOfTheirOwn) {
+  const Build both = [](Expr x, Expr) {
+    return unary(UnaryOp::sin, x) + unary(UnaryOp::cos, x + 1.0);
+  };
+  const std::string text = expanded_text(both, DType::f32);
+  const size_t branch = text.find("if reduce_lanes(any,"), rest = text.find("} else {");
+  ASSERT_NE(branch, std::string::npos) << text;
+  ASSERT_NE(rest, std::string::npos) << text;
+  EXPECT_NE(text.substr(branch, rest - branch).find("i64("), std::string::npos) << text;
+  EXPECT_EQ(text.substr(rest).find("i64("), std::string::npos) << text;
+  EXPECT_EQ(expanded_text(both, DType::f64).find("if "), std::string::npos);
+  EXPECT_EQ(expanded_text(of(UnaryOp::exp), DType::f32).find("if "), std::string::npos);
+}
+
 TEST(ExpandMath, NothingIsLeft) {
   Build all = [](Expr x, Expr y) {
     return tanh(exp(x)) + erf(log(y)) * rsqrt(abs(x)) + unary(UnaryOp::sin, power(abs(x), y));
