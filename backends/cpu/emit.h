@@ -30,6 +30,7 @@
 #include <string>
 
 #include "backends/cpu/cpu_features.h"
+#include "backends/placement/frame.h"
 #include "ir/loop/node.h"
 #include "ir/support/result.h"
 
@@ -39,21 +40,12 @@ class Module;
 
 namespace lathe::cpu {
 
-inline constexpr int64_t kMaxStatements = 200'000;
-inline constexpr int64_t kMaxScratchBytes = 64 << 20;
+using placement::KernelFrame;
 
 struct EmitOptions {
   Isa isa = Isa::avx2;
   // No two buffers of a launch overlap unless neither is written.
   bool is_noalias = true;
-};
-
-// What a caller must know to run the function.
-struct KernelFrame {
-  int64_t lo = 0;  // of the parallel loop
-  int64_t hi = 0;
-  int64_t step = 1;
-  int64_t scratch_bytes = 0;
 };
 
 // Reads the frame alone; fails where emit_kernel would for the loop or the scratch.

@@ -18,13 +18,6 @@ namespace {
 
 bool is_unsigned(DType dtype) { return dtype == DType::u8 || dtype == DType::b8; }
 
-// A constant operand that is certainly not NaN.
-bool is_number(Expr e) {
-  if (auto* splat = std::get_if<loop::Splat>(&e->kind)) return is_number(splat->x);
-  const loop::FloatConst* constant = loop::as_float(e);
-  return constant && constant->value == constant->value;
-}
-
 llvm::Constant* int_like(Value* x, int64_t v) {
   return ConstantInt::get(x->getType(), static_cast<uint64_t>(v), true);
 }
@@ -110,7 +103,7 @@ Value* KernelEmitter::float_binary(BinaryOp op, DType dtype, Expr ea, Expr eb, V
       return round_half(dtype, builder_.CreateFDiv(a, b));
     case BinaryOp::min:
     case BinaryOp::max:
-      return min_max(op == BinaryOp::min, is_number(ea), is_number(eb), a, b);
+      return min_max(op == BinaryOp::min, placement::is_number(ea), placement::is_number(eb), a, b);
     default:
       return fail("a float operation that targets do not have was not expanded");
   }
@@ -262,22 +255,16 @@ Value* KernelEmitter::compare(BinaryOp op, DType dtype, Value* a, Value* b) {
 // Comparisons of index vectors, which masks are made of: the lanes differ by constants, so one
 // scalar decides all of them and 32-bit lanes are enough.
 std::optional<Placed> KernelEmitter::index_compare(Expr e) {
-  auto* node = std::get_if<loop::Binary>(&e->kind);
-  if (!node || node->op < BinaryOp::eq || e->lanes == 1 || node->a->dtype != DType::i64)
-    return std::nullopt;
-  loop::LaneIndex parts;
-  parts.lanes.assign(static_cast<size_t>(e->lanes), 0);
-  loop::split_lanes(node->a, 1, parts);
-  loop::split_lanes(node->b, -1, parts);
-  if (!parts.vectors.empty()) return std::nullopt;
-  Index difference = resolve(parts);
+  const std::optional<loop::LaneIndex> parts = placement::split_compare(e);
+  if (!parts) return std::nullopt;
+  const BinaryOp op = std::get<loop::Binary>(e->kind).op;
+  Index difference = resolve(*parts);
   auto [low, high] = std::minmax_element(difference.lanes.begin(), difference.lanes.end());
-  if (*low < INT32_MIN / 2 || *high > INT32_MAX / 2) return std::nullopt;
   std::vector<uint32_t> lanes(difference.lanes.begin(), difference.lanes.end());
 
   // lane + rest OP 0, as lane OP -rest with -rest clamped to one beyond the lanes.
   Placed rest = sum(difference);
-  int level = placement(rest.level, true);
+  int level = values_.placement(rest.level, true);
   Value* result = at_level(level, [&, least = *low - 1, most = *high + 1] {
     Value* bound = builder_.CreateNeg(rest.value);
     if (auto* known = constant_int(bound)) {
@@ -289,7 +276,7 @@ std::optional<Placed> KernelEmitter::index_compare(Expr e) {
     Value* splat = builder_.CreateVectorSplat(static_cast<unsigned>(e->lanes),
                                               builder_.CreateTrunc(bound, builder_.getInt32Ty()));
     Value* offsets = llvm::ConstantDataVector::get(module_.getContext(), lanes);
-    return compare(node->op, DType::i32, offsets, splat);
+    return compare(op, DType::i32, offsets, splat);
   });
   return Placed{result, level};
 }

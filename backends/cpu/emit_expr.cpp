@@ -1,9 +1,4 @@
-// Expressions: memoisation, placement, and dispatch to arithmetic, conversions and memory.
-//
-// Placement. An operator goes to the deepest scope among its operands, so what does not move with
-// a loop is computed before it. Exceptions: nothing leaves an if branch (work that may not be
-// wanted), loads do not leave a loop that may run zero times (kernel_emitter's `always_runs`), and
-// vectors leave innermost loops only (they would occupy registers across the loops inside).
+// Expressions: dispatch to arithmetic, conversions and memory.
 #include <fmt/format.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
@@ -24,59 +19,13 @@ const T* as(Expr e) {
   return std::get_if<T>(&e->kind);
 }
 
-bool is_leaf(Expr e) {
-  return as<loop::IntConst>(e) || as<loop::FloatConst>(e) || as<loop::VarRead>(e) ||
-         as<loop::RegRead>(e);
-}
-
 }  // namespace
-
-Placed KernelEmitter::emit(Expr e) {
-  if (is_leaf(e)) return emit_node(e);
-  auto found = memo_.find(e.node());
-  if (found != memo_.end()) {
-    const Memo& memo = found->second;
-    bool is_valid = e->lanes == 1 || memo.time >= last_loop_end_;
-    for (uint32_t read : slots_of(e)) is_valid = is_valid && slots_[read].changed <= memo.time;
-    if (is_valid) return memo.placed;
-  }
-  Placed placed = emit_node(e);
-  memo_[e.node()] = {placed, clock_};
-  scopes_[static_cast<size_t>(placed.level)].memos.push_back(e.node());
-  return placed;
-}
-
-// The slots whose change makes a value of `e` stale.
-const std::vector<uint32_t>& KernelEmitter::slots_of(Expr e) {
-  auto [entry, is_new] = reads_.try_emplace(e.node());
-  std::vector<uint32_t>& list = entry->second;  // node-based map: stays valid below
-  if (!is_new) return list;
-  if (auto* read = as<loop::VarRead>(e)) list.push_back(static_cast<uint32_t>(slot(read->var)));
-  if (auto* read = as<loop::RegRead>(e)) list.push_back(static_cast<uint32_t>(slot(read->array)));
-  if (auto* load = as<loop::Load>(e)) list.push_back(static_cast<uint32_t>(slot(load->buffer)));
-  for (Expr child : loop::children(e)) {
-    const std::vector<uint32_t>& more = slots_of(child);
-    list.insert(list.end(), more.begin(), more.end());
-  }
-  std::sort(list.begin(), list.end());
-  list.erase(std::unique(list.begin(), list.end()), list.end());
-  return list;
-}
-
-int KernelEmitter::placement(int level, bool is_vector) const {
-  int depth = static_cast<int>(scopes_.size()) - 1;
-  for (int d = depth; d > level; --d) {
-    const Scope& scope = scopes_[static_cast<size_t>(d)];
-    if (scope.is_if || (is_vector && !scope.is_leaf_loop)) return d;
-  }
-  return std::min(level, depth);
-}
 
 Placed KernelEmitter::emit_node(Expr e) {
   if (as<loop::IntConst>(e) || as<loop::FloatConst>(e)) return emit_constant(e);
   if (auto* read = as<loop::VarRead>(e)) {
     Value* v = vars_[read->var.id].value;
-    if (v) return {v, slots_[slot(read->var)].level};
+    if (v) return {v, values_.level_of(values_.slot(read->var))};
     return {fail(fmt::format("variable '{}' has no value here (sizes must be bound)",
                              kernel_.vars[read->var.id].name)),
             0};
@@ -84,7 +33,7 @@ Placed KernelEmitter::emit_node(Expr e) {
   if (auto* read = as<loop::RegRead>(e)) {
     llvm::WeakTrackingVH* element = reg_element(read->array, read->indices);
     if (!element) return {llvm::PoisonValue::get(type(e->dtype, e->lanes)), 0};
-    return {*element, slots_[slot(read->array)].level};
+    return {*element, values_.level_of(values_.slot(read->array))};
   }
   if (as<loop::Load>(e)) return emit_load(e);
   if (as<loop::Ramp>(e)) return emit_ramp(e);
@@ -102,7 +51,7 @@ Placed KernelEmitter::emit_constant(Expr e) const {
 Placed KernelEmitter::emit_ramp(Expr e) {
   const auto& ramp = *as<loop::Ramp>(e);
   Placed base = emit(ramp.base);
-  int level = placement(base.level, true);
+  int level = values_.placement(base.level, true);
   return {at_level(level,
                    [&]() -> Value* {
                      std::vector<int64_t> steps;
@@ -128,7 +77,7 @@ Placed KernelEmitter::emit_operator(Expr e) {
     level = std::max(level, operand.level);
   }
   if (error_) return {llvm::PoisonValue::get(type(e->dtype, e->lanes)), 0};
-  level = placement(level, e->lanes > 1);
+  level = values_.placement(level, e->lanes > 1);
   return {at_level(level, [&] { return build(e, operands); }), level};
 }
 

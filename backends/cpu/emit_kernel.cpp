@@ -6,54 +6,11 @@
 #include <llvm/Support/raw_ostream.h>
 
 #include "backends/cpu/kernel_emitter.h"
-#include "ir/support/diag_codes.h"
 
 namespace lathe::cpu {
-namespace {
-
-Loc origin(const loop::Kernel& kernel) {
-  return kernel.origins.empty() ? Loc::unknown() : kernel.origins.front();
-}
-
-Diag unsupported(const loop::Kernel& kernel, std::string_view message) {
-  return Diag{.code = code::kUnsupported,
-              .loc = origin(kernel),
-              .message = fmt::format("the cpu target cannot compile kernel '{}': {}", kernel.name,
-                                     message)};
-}
-
-constexpr int64_t kAlign = 64;
-
-int64_t padded_bytes(const loop::Buffer& buffer) {
-  return (buffer.size * dtype_bytes(buffer.dtype) + kAlign - 1) / kAlign * kAlign;
-}
-
-Result<int64_t> scratch_bytes(const loop::Kernel& kernel) {
-  int64_t total = 0;
-  for (const loop::Buffer& buffer : kernel.buffers) {
-    if (buffer.space == loop::Space::global) continue;
-    if (buffer.size < 0 || buffer.size > kMaxScratchBytes ||
-        (total += padded_bytes(buffer)) > kMaxScratchBytes)
-      return unsupported(kernel, fmt::format("its scratch buffers exceed {} bytes at '{}'",
-                                             kMaxScratchBytes, buffer.name));
-  }
-  return total;
-}
-
-}  // namespace
 
 Result<KernelFrame> kernel_frame(const loop::Kernel& kernel) {
-  const loop::For* loop =
-      kernel.body.size() == 1 ? std::get_if<loop::For>(&kernel.body.front().kind) : nullptr;
-  if (!loop || loop->kind != loop::LoopKind::parallel)
-    return unsupported(kernel, "its body is not one parallel loop");
-  const loop::IntConst* lo = loop::as_int(loop->lo);
-  const loop::IntConst* hi = loop::as_int(loop->hi);
-  if (!lo || !hi) return unsupported(kernel, "the bounds of its parallel loop are not constant");
-  if (loop->step < 1) return unsupported(kernel, "the step of its parallel loop is not positive");
-  KernelFrame frame{lo->value, hi->value, loop->step, 0};
-  LATHE_TRY(frame.scratch_bytes, scratch_bytes(kernel));
-  return frame;
+  return placement::kernel_frame(kernel, "cpu");
 }
 
 Status emit_kernel(llvm::Module& module, const loop::Kernel& kernel, const std::string& symbol,
@@ -72,13 +29,12 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const loop::Kernel& kernel,
       builder_(module.getContext()),
       vars_(kernel.vars.size()),
       regs_(kernel.regs.size()),
-      slots_(kernel.vars.size() + kernel.regs.size() + kernel.buffers.size()) {}
+      values_(kernel, options.is_noalias) {}
 
 Status KernelEmitter::run(const std::string& symbol) {
   llvm::Function* body = make_body(symbol);
   make_entry(symbol, body);
   builder_.SetInsertPoint(llvm::BasicBlock::Create(module_.getContext(), "entry", body));
-  scopes_.push_back({nullptr, false, true, false, {}, {}});
   place_buffers(body);
   emit_block(kernel_.body);
   // Non-temporal stores are not ordered by the pool's synchronisation alone.
@@ -154,13 +110,13 @@ void KernelEmitter::place_buffers(llvm::Function* body) {
     } else {
       buffers_.push_back(
           builder_.CreateConstGEP1_64(builder_.getInt8Ty(), scratch, offset, buffer.name));
-      offset += padded_bytes(buffer);
+      offset += placement::padded_bytes(buffer);
     }
   }
 }
 
 llvm::Value* KernelEmitter::fail(std::string message) {
-  if (!error_) error_ = unsupported(kernel_, message);
+  if (!error_) error_ = placement::unsupported(kernel_, "cpu", message);
   return llvm::PoisonValue::get(builder_.getInt64Ty());
 }
 

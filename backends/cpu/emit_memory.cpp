@@ -34,66 +34,30 @@ bool fits_i32(const std::vector<int64_t>& values) {
 
 // ---- indices ------------------------------------------------------------------------------------
 
-const loop::LaneIndex& KernelEmitter::split(Expr index) {
-  auto [entry, is_new] = splits_.try_emplace(index.node());
-  if (is_new) entry->second = loop::split_lanes(index);
-  return entry->second;
-}
-
-void KernelEmitter::resolve_linear(const loop::Linear& form, Index& into) {
-  into.constant += form.constant;
-  for (const auto& [atom, coefficient] : form.terms) {
-    auto* read = std::get_if<loop::VarRead>(&atom->kind);
-    if (read && vars_[read->var.id].linear) {
-      const Index& inner = *vars_[read->var.id].linear;
-      into.constant += coefficient * inner.constant;
-      for (Term term : inner.terms) {
-        term.coefficient *= coefficient;
-        into.terms.push_back(term);
-      }
-      continue;
-    }
-    Placed placed = emit(atom);
-    if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(placed.value)) {
-      into.constant += coefficient * known->getSExtValue();
-    } else {
-      int64_t divisor = read ? vars_[read->var.id].divisor : 1;
-      into.terms.push_back({placed, coefficient, divisor});
-    }
-  }
-}
-
-KernelEmitter::Index KernelEmitter::resolve(Expr index) { return resolve(split(index)); }
+KernelEmitter::Index KernelEmitter::resolve(Expr index) { return resolve(splits_.of(index)); }
 
 KernelEmitter::Index KernelEmitter::resolve(const loop::LaneIndex& parts) {
   Index result;
   result.lanes = parts.lanes;
   result.vectors = parts.vectors;
-  resolve_linear(parts.base, result);
-  // Merge equal values (lets may bring them twice), ordered by scope and then as they come.
-  std::vector<Term> merged;
-  for (const Term& term : result.terms) {
-    auto same = std::find_if(merged.begin(), merged.end(),
-                             [&](const Term& m) { return m.placed.value == term.placed.value; });
-    if (same != merged.end()) {
-      same->coefficient += term.coefficient;
-      continue;
-    }
-    auto after = std::find_if(merged.begin(), merged.end(),
-                              [&](const Term& m) { return m.placed.level > term.placed.level; });
-    merged.insert(after, term);
-  }
-  merged.erase(std::remove_if(merged.begin(), merged.end(),
-                              [](const Term& term) { return term.coefficient == 0; }),
-               merged.end());
-  result.terms = std::move(merged);
+  auto let_of = [&](loop::Var var) -> const Index* {
+    const std::optional<Index>& linear = vars_[var.id].linear;
+    return linear ? &*linear : nullptr;
+  };
+  auto atom_of = [&](Expr atom, const loop::VarRead* read) -> std::variant<int64_t, Term> {
+    Placed placed = emit(atom);
+    if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(placed.value)) return known->getSExtValue();
+    return Term{placed, 1, read ? vars_[read->var.id].divisor : 1};
+  };
+  result.add(parts.base, let_of, atom_of);
+  result.merge_terms([](const Placed& a, const Placed& b) { return a.value == b.value; });
   return result;
 }
 
 Placed KernelEmitter::sum(const Index& index) {
   Placed total{builder_.getInt64(static_cast<uint64_t>(index.constant)), 0};
   for (const Term& term : index.terms) {
-    int level = placement(std::max(total.level, term.placed.level), false);
+    int level = values_.placement(std::max(total.level, term.placed.level), false);
     Value* value = at_level(level, [&] {
       Value* product = builder_.CreateNSWMul(
           term.placed.value, builder_.getInt64(static_cast<uint64_t>(term.coefficient)));
@@ -108,8 +72,8 @@ Placed KernelEmitter::sum(const Index& index) {
 
 Placed KernelEmitter::step_pointer(Placed pointer, llvm::Type* element, const Term& term) {
   PointerKey key{pointer.value, term.placed.value, term.coefficient};
-  if (auto found = pointers_.find(key); found != pointers_.end()) return found->second;
-  int level = placement(std::max(pointer.level, term.placed.level), false);
+  if (const Placed* known = values_.pointer(key)) return *known;
+  int level = values_.placement(std::max(pointer.level, term.placed.level), false);
   Value* stepped = at_level(level, [&] {
     Value* offset = term.placed.value;
     if (term.coefficient != 1)
@@ -117,9 +81,7 @@ Placed KernelEmitter::step_pointer(Placed pointer, llvm::Type* element, const Te
           builder_.CreateNSWMul(offset, builder_.getInt64(static_cast<uint64_t>(term.coefficient)));
     return builder_.CreateGEP(element, pointer.value, offset);
   });
-  pointers_[key] = {stepped, level};
-  scopes_[static_cast<size_t>(level)].pointers.push_back(key);
-  return {stepped, level};
+  return values_.remember(key, {stepped, level});
 }
 
 KernelEmitter::Address KernelEmitter::address(loop::BufferRef buffer, const Index& index) {
@@ -152,12 +114,10 @@ Placed KernelEmitter::emit_load(Expr e) {
   if (error_) return {llvm::PoisonValue::get(type(e->dtype, e->lanes)), 0};
   if (is_all(mask.value, true)) mask = {};
   if (is_all(mask.value, false)) return {llvm::Constant::getNullValue(type(e->dtype, e->lanes)), 0};
-  int level = std::max(mask.level, slots_[slot(load.buffer)].level);
+  int level = std::max(mask.level, values_.level_of(values_.slot(load.buffer)));
   for (const auto& [vector, factor] : index.vectors) level = std::max(level, emit(vector).level);
   for (const Term& term : index.terms) level = std::max(level, term.placed.level);
-  level = placement(level, e->lanes > 1);
-  for (int d = static_cast<int>(scopes_.size()) - 1; d > level; --d)
-    if (!scopes_[static_cast<size_t>(d)].always_runs) level = d;
+  level = values_.placement_of_load(level, e->lanes > 1);
   Address at = address(load.buffer, index);
   Value* bits = at_level(level, [&]() -> Value* {
     if (index.lanes.empty() && e->lanes > 1)
@@ -265,10 +225,7 @@ void KernelEmitter::emit_store(const loop::Store& store) {
         bits, lane_pointers(element, index, displaced(at)),
         llvm::Align(static_cast<uint64_t>(dtype_bytes(store.value->dtype))), mask);
   }
-  int depth = static_cast<int>(scopes_.size()) - 1;
-  touch(slot(store.buffer), depth);
-  if (options_.is_noalias) return;
-  for (uint32_t id = 0; id < kernel_.buffers.size(); ++id) touch(slot(loop::BufferRef{id}), depth);
+  values_.note_store(store.buffer);
 }
 
 void KernelEmitter::contiguous_store(const loop::Store& store, const Address& at, Value* bits,

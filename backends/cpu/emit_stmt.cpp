@@ -24,12 +24,6 @@ using loop::RegArray;
 using loop::SetReg;
 using loop::Stmt;
 
-struct KernelEmitter::Effects {
-  std::vector<uint32_t> arrays;   // assigned, and declared outside
-  std::vector<uint32_t> buffers;  // stored to
-  bool has_loop = false;          // a serial or parallel one
-};
-
 namespace {
 
 // The variable's values are multiples of this.
@@ -38,40 +32,7 @@ int64_t loop_divisor(Value* lo, int64_t step) {
   return constant ? std::gcd(constant->getSExtValue(), step) : 1;
 }
 
-template <class T>
-void add_unique(std::vector<T>& list, T item) {
-  if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
-}
-
-void collect(const Block& block, std::vector<uint32_t>& declared, auto& effects) {
-  size_t outer = declared.size();
-  for (const Stmt& stmt : block) {
-    if (auto* loop = std::get_if<For>(&stmt.kind)) {
-      effects.has_loop |= loop->kind != LoopKind::unroll;
-      collect(loop->body, declared, effects);
-    } else if (auto* branch = std::get_if<If>(&stmt.kind)) {
-      collect(branch->then_body, declared, effects);
-      collect(branch->else_body, declared, effects);
-    } else if (auto* declare = std::get_if<loop::DeclareRegs>(&stmt.kind)) {
-      declared.push_back(declare->array.id);
-    } else if (auto* set = std::get_if<SetReg>(&stmt.kind)) {
-      if (std::find(declared.begin(), declared.end(), set->array.id) == declared.end())
-        add_unique(effects.arrays, set->array.id);
-    } else if (auto* store = std::get_if<loop::Store>(&stmt.kind)) {
-      add_unique(effects.buffers, store->buffer.id);
-    }
-  }
-  declared.resize(outer);
-}
-
 }  // namespace
-
-KernelEmitter::Effects KernelEmitter::effects_of(const Block& block) const {
-  Effects effects;
-  std::vector<uint32_t> declared;
-  collect(block, declared, effects);
-  return effects;
-}
 
 void KernelEmitter::emit_block(const Block& block) {
   for (const Stmt& stmt : block) {
@@ -81,8 +42,8 @@ void KernelEmitter::emit_block(const Block& block) {
 }
 
 void KernelEmitter::count_statement() {
-  if (++num_statements_ > kMaxStatements)
-    fail(fmt::format("it expands to more than {} statements", kMaxStatements));
+  if (++num_statements_ > placement::kMaxStatements)
+    fail(fmt::format("it expands to more than {} statements", placement::kMaxStatements));
 }
 
 void KernelEmitter::emit_stmt(const Stmt& stmt) {
@@ -130,35 +91,19 @@ void KernelEmitter::emit_unrolled(const For& loop, int64_t lo, int64_t hi) {
     VarValue& var = vars_[loop.var.id];
     var.value = builder_.getInt64(static_cast<uint64_t>(i));
     var.linear.reset();
-    touch(slot(loop.var), 0);
+    values_.touch(values_.slot(loop.var), 0);
     emit_block(loop.body);
   }
 }
 
-// Marks a slot as changed in the scope `level`.
-void KernelEmitter::touch(size_t slot_index, int level) { slots_[slot_index] = {++clock_, level}; }
-
-void KernelEmitter::note_changes(const Effects& effects) {
-  int depth = static_cast<int>(scopes_.size()) - 1;
-  for (uint32_t id : effects.arrays) touch(slot(RegArray{id}), depth);
-  for (uint32_t id : effects.buffers) touch(slot(loop::BufferRef{id}), depth);
-  if (options_.is_noalias || effects.buffers.empty()) return;
-  for (uint32_t id = 0; id < kernel_.buffers.size(); ++id) touch(slot(loop::BufferRef{id}), depth);
-}
-
-void KernelEmitter::open_scope(llvm::Instruction* entry, bool is_leaf_loop, bool always_runs,
-                               bool is_if) {
-  scopes_.push_back({entry, is_leaf_loop, always_runs, is_if, {}, {}});
+void KernelEmitter::open_scope(llvm::Instruction* entry, placement::Scope scope) {
+  values_.open(scope);
+  entries_.push_back(entry);
 }
 
 void KernelEmitter::close_scope() {
-  for (const loop::ExprNode* node : scopes_.back().memos) memo_.erase(node);
-  for (const PointerKey& key : scopes_.back().pointers) pointers_.erase(key);
-  bool is_if = scopes_.back().is_if;
-  scopes_.pop_back();
-  int depth = static_cast<int>(scopes_.size()) - 1;
-  for (Slot& s : slots_) s.level = std::min(s.level, depth);
-  if (!is_if) last_loop_end_ = ++clock_;
+  values_.close();
+  entries_.pop_back();
 }
 
 void KernelEmitter::emit_loop(const For& loop, Placed lo, Placed hi) {
@@ -174,10 +119,9 @@ void KernelEmitter::emit_loop(const For& loop, Placed lo, Placed hi) {
   bool always_runs = llvm::isa<llvm::ConstantInt>(runs);  // emit_for took the empty ones
   llvm::Instruction* entry =
       always_runs ? builder_.CreateBr(head) : builder_.CreateCondBr(runs, head, exit);
-  Effects effects = effects_of(loop.body);
-  open_scope(entry, !effects.has_loop, always_runs, false);
+  placement::Effects effects = placement::effects_of(loop.body);
+  open_scope(entry, {!effects.has_loop, always_runs, false});
   builder_.SetInsertPoint(head);
-  int depth = static_cast<int>(scopes_.size()) - 1;
   llvm::PHINode* index = builder_.CreatePHI(builder_.getInt64Ty(), 2, name);
   index->addIncoming(lo.value, before);
   VarValue& var = vars_[loop.var.id];
@@ -185,7 +129,7 @@ void KernelEmitter::emit_loop(const For& loop, Placed lo, Placed hi) {
   var.divisor = loop.kind == LoopKind::parallel ? loop_divisor(value(loop.lo), loop.step)
                                                 : loop_divisor(lo.value, loop.step);
   var.linear.reset();
-  touch(slot(loop.var), depth);
+  values_.touch(values_.slot(loop.var), values_.depth());
 
   struct Carried {
     llvm::WeakTrackingVH* element;
@@ -200,7 +144,7 @@ void KernelEmitter::emit_loop(const For& loop, Placed lo, Placed hi) {
       carried.push_back({&element, phi, element});
       element = phi;
     }
-  note_changes(effects);
+  values_.note(effects);
 
   emit_block(loop.body);
 
@@ -223,7 +167,7 @@ void KernelEmitter::emit_loop(const For& loop, Placed lo, Placed hi) {
     after->addIncoming(*c.element, latch);
     *c.element = after;
   }
-  note_changes(effects);
+  values_.note(effects);
 }
 
 void KernelEmitter::emit_if(const If& branch) {
@@ -239,20 +183,21 @@ void KernelEmitter::emit_if(const If& branch) {
   BasicBlock* join = BasicBlock::Create(context, "join", function);
   llvm::Instruction* entry = builder_.CreateCondBr(condition, blocks[0], blocks[1]);
   const Block* bodies[2] = {&branch.then_body, &branch.else_body};
-  Effects effects[2] = {effects_of(branch.then_body), effects_of(branch.else_body)};
+  placement::Effects effects[2] = {placement::effects_of(branch.then_body),
+                                   placement::effects_of(branch.else_body)};
   std::vector<uint32_t> arrays = effects[0].arrays;
-  for (uint32_t id : effects[1].arrays) add_unique(arrays, id);
+  for (uint32_t id : effects[1].arrays) placement::add_unique(arrays, id);
 
   std::vector<llvm::WeakTrackingVH> before, after[2];
   for (uint32_t id : arrays) before.insert(before.end(), regs_[id].begin(), regs_[id].end());
   BasicBlock* ends[2];
   for (int side = 0; side < 2; ++side) {
     builder_.SetInsertPoint(blocks[side]);
-    open_scope(entry, false, false, true);
+    open_scope(entry, {false, false, true});
     size_t at = 0;
     for (uint32_t id : arrays) {
       for (llvm::WeakTrackingVH& element : regs_[id]) element = before[at++];
-      touch(slot(RegArray{id}), static_cast<int>(scopes_.size()) - 1);
+      values_.touch(values_.slot(RegArray{id}), values_.depth());
     }
     emit_block(*bodies[side]);
     for (uint32_t id : arrays)
@@ -273,8 +218,8 @@ void KernelEmitter::emit_if(const If& branch) {
       for (int side = 0; side < 2; ++side) phi->addIncoming(values[side], ends[side]);
       element = phi;
     }
-  note_changes(effects[0]);
-  note_changes(effects[1]);
+  values_.note(effects[0]);
+  values_.note(effects[1]);
 }
 
 void KernelEmitter::emit_let(const Let& let) {
@@ -284,7 +229,7 @@ void KernelEmitter::emit_let(const Let& let) {
   var.divisor = 1;
   var.linear.reset();
   if (let.value->dtype == DType::i64 && let.value->lanes == 1) var.linear = resolve(let.value);
-  touch(slot(let.var), placed.level);
+  values_.touch(values_.slot(let.var), placed.level);
 }
 
 void KernelEmitter::declare_regs(RegArray array) {
@@ -293,32 +238,25 @@ void KernelEmitter::declare_regs(RegArray array) {
   for (int64_t extent : info.shape) count *= extent;
   auto* undefined = llvm::PoisonValue::get(type(info.dtype, info.lanes));
   regs_[array.id].assign(static_cast<size_t>(count), llvm::WeakTrackingVH(undefined));
-  touch(slot(array), static_cast<int>(scopes_.size()) - 1);
+  values_.touch(values_.slot(array), values_.depth());
 }
 
 llvm::WeakTrackingVH* KernelEmitter::reg_element(RegArray array, const std::vector<Expr>& indices) {
-  const loop::RegInfo& info = kernel_.regs[array.id];
-  int64_t flat = 0;
-  for (size_t i = 0; i < indices.size(); ++i) {
-    std::optional<int64_t> index = constant_of(indices[i]);
-    if (!index || *index < 0 || *index >= info.shape[i]) {
-      fail(fmt::format("an index of register array '{}' is {}", info.name,
-                       index ? "out of range" : "not constant after unrolling"));
-      return nullptr;
-    }
-    flat = flat * info.shape[i] + *index;
-  }
-  if (static_cast<size_t>(flat) >= regs_[array.id].size()) {
-    fail(fmt::format("register array '{}' is used outside of its block", info.name));
-    return nullptr;
-  }
-  return &regs_[array.id][static_cast<size_t>(flat)];
+  std::vector<std::optional<int64_t>> positions;
+  for (Expr index : indices) positions.push_back(constant_of(index));
+  std::vector<llvm::WeakTrackingVH>& elements = regs_[array.id];
+  std::string why;
+  std::optional<size_t> at =
+      placement::register_position(kernel_.regs[array.id], positions, elements.size(), why);
+  if (at) return &elements[*at];
+  fail(std::move(why));
+  return nullptr;
 }
 
 void KernelEmitter::set_reg(const SetReg& set) {
   Value* v = value(set.value);
   if (llvm::WeakTrackingVH* element = reg_element(set.array, set.indices)) *element = v;
-  touch(slot(set.array), static_cast<int>(scopes_.size()) - 1);
+  values_.touch(values_.slot(set.array), values_.depth());
 }
 
 }  // namespace lathe::cpu

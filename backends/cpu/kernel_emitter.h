@@ -1,25 +1,20 @@
 // The emitter's state for one kernel; private to the emit_*.cpp files.
 //
-// Scopes. Loop bodies and if branches are scopes; `depth` 0 is the function's entry. A value is
-// placed in the outermost scope where its operands exist (the hoisting rules are in
-// emit_expr.cpp), in front of the branch that enters the next scope, so it dominates everything
-// that can see it. Memoised values are forgotten when their scope ends.
-//
-// Validity. Every variable, register array and buffer is a slot with the time of its last change.
-// A memoised value is valid while no slot that it reads has changed since.
+// Where values go and how long they are known: backends/placement/scopes.h. A value stands in front
+// of the branch that enters the next scope, so it dominates everything that can see it.
 #pragma once
 #include <llvm/ADT/ArrayRef.h>
-#include <llvm/ADT/DenseMap.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/ValueHandle.h>
 
 #include <optional>
-#include <unordered_map>
+#include <tuple>
 #include <vector>
 
 #include "backends/cpu/emit.h"
-#include "ir/loop/address.h"
+#include "backends/placement/index.h"
+#include "backends/placement/values.h"
 #include "ir/loop/pool.h"
 #include "ir/loop/ranges.h"
 
@@ -60,15 +55,13 @@ class KernelEmitter {
   void declare_regs(loop::RegArray array);
   void set_reg(const loop::SetReg& set);
   llvm::WeakTrackingVH* reg_element(loop::RegArray array, const std::vector<Expr>& indices);
-  struct Effects;  // what a block changes outside of itself
-  Effects effects_of(const loop::Block& block) const;
-  void open_scope(llvm::Instruction* entry, bool is_leaf_loop, bool always_runs, bool is_if);
+  void open_scope(llvm::Instruction* entry, placement::Scope scope);
   void close_scope();
-  void touch(size_t slot, int level);
-  void note_changes(const Effects& effects);
 
   // emit_expr.cpp
-  Placed emit(Expr e);
+  Placed emit(Expr e) {
+    return values_.of(e, [&] { return emit_node(e); });
+  }
   Placed emit_node(Expr e);
   Placed emit_constant(Expr e) const;
   Placed emit_ramp(Expr e);
@@ -76,8 +69,6 @@ class KernelEmitter {
   llvm::Value* build(Expr e, llvm::ArrayRef<llvm::Value*> operands);
   llvm::Value* value(Expr e) { return emit(e).value; }
   std::optional<int64_t> constant_of(Expr e);
-  int placement(int level, bool is_vector) const;
-  const std::vector<uint32_t>& slots_of(Expr e);
   // Runs `make` with the builder at the end of the scope `level`.
   template <class F>
   llvm::Value* at_level(int level, F&& make);
@@ -107,17 +98,8 @@ class KernelEmitter {
   llvm::Type* memory_type(DType dtype, int lanes) const;  // in buffers
 
   // emit_memory.cpp
-  struct Term {
-    Placed placed;
-    int64_t coefficient;
-    int64_t divisor;  // that the value is a multiple of
-  };
-  struct Index {  // of elements; lanes are offsets of a vector access, empty for a scalar one
-    int64_t constant = 0;
-    std::vector<Term> terms;
-    std::vector<int64_t> lanes;
-    std::vector<std::pair<Expr, int64_t>> vectors;  // what is neither affine in lane nor uniform
-  };
+  using Term = placement::Term<Placed>;
+  using Index = placement::Index<Placed>;
   struct Address {
     Placed pointer;
     int64_t displacement = 0;  // in elements, added where the access is
@@ -126,7 +108,6 @@ class KernelEmitter {
   };
   Index resolve(Expr index);
   Index resolve(const loop::LaneIndex& parts);
-  void resolve_linear(const loop::Linear& form, Index& into);
   Placed sum(const Index& index);  // constant and terms, as one i64
   Address address(loop::BufferRef buffer, const Index& index);
   llvm::Value* displaced(const Address& at);
@@ -141,46 +122,13 @@ class KernelEmitter {
                         llvm::Value* mask);
   void masked_scalar_store(llvm::Value* bits, const Address& at, llvm::Value* mask);
   void emit_prefetch(const loop::Prefetch& prefetch);
-  const loop::LaneIndex& split(Expr index);
-
-  struct Slot {
-    uint64_t changed = 0;
-    int level = 0;
-  };
-  size_t slot(loop::Var v) const { return v.id; }
-  size_t slot(loop::RegArray a) const { return kernel_.vars.size() + a.id; }
-  size_t slot(loop::BufferRef b) const { return kernel_.vars.size() + kernel_.regs.size() + b.id; }
 
   struct VarValue {
     llvm::WeakTrackingVH value;
     int64_t divisor = 1;
     std::optional<Index> linear;  // of scalar i64 lets: addresses see through them
   };
-  struct Memo {
-    Placed placed;
-    uint64_t time = 0;
-  };
-  struct PointerKey {
-    llvm::Value* pointer;
-    llvm::Value* value;
-    int64_t coefficient;
-    bool operator==(const PointerKey& o) const {
-      return pointer == o.pointer && value == o.value && coefficient == o.coefficient;
-    }
-  };
-  struct PointerHash {
-    size_t operator()(const PointerKey& k) const {
-      return llvm::hash_combine(k.pointer, k.value, k.coefficient);
-    }
-  };
-  struct Scope {
-    llvm::Instruction* entry;  // the branch into it; null at depth 0
-    bool is_leaf_loop;
-    bool always_runs;
-    bool is_if;
-    std::vector<const loop::ExprNode*> memos;  // to forget at its end
-    std::vector<PointerKey> pointers;
-  };
+  using PointerKey = std::tuple<llvm::Value*, llvm::Value*, int64_t>;  // pointer, value, factor
 
   llvm::Module& module_;
   const loop::Kernel& kernel_;
@@ -194,23 +142,18 @@ class KernelEmitter {
   std::vector<llvm::Value*> buffers_;
   std::vector<VarValue> vars_;
   std::vector<std::vector<llvm::WeakTrackingVH>> regs_;  // by array, row-major
-  std::vector<Slot> slots_;
-  uint64_t clock_ = 1;
-  uint64_t last_loop_end_ = 0;
-  std::vector<Scope> scopes_;
-  std::unordered_map<const loop::ExprNode*, Memo> memo_;
-  std::unordered_map<PointerKey, Placed, PointerHash> pointers_;
-  std::unordered_map<const loop::ExprNode*, std::vector<uint32_t>> reads_;
-  std::unordered_map<const loop::ExprNode*, loop::LaneIndex> splits_;
+  placement::Values<Placed, PointerKey> values_;
+  std::vector<llvm::Instruction*> entries_ = {nullptr};  // of scopes: the branch into each
+  placement::LaneSplits splits_;
   llvm::Value* parallel_lo_ = nullptr;
   llvm::Value* parallel_hi_ = nullptr;
 };
 
 template <class F>
 llvm::Value* KernelEmitter::at_level(int level, F&& make) {
-  if (static_cast<size_t>(level) + 1 >= scopes_.size()) return make();
+  if (static_cast<size_t>(level) + 1 >= entries_.size()) return make();
   llvm::IRBuilderBase::InsertPointGuard guard(builder_);
-  builder_.SetInsertPoint(scopes_[static_cast<size_t>(level) + 1].entry);
+  builder_.SetInsertPoint(entries_[static_cast<size_t>(level) + 1]);
   return make();
 }
 

@@ -20,14 +20,13 @@
 #include <cstdint>
 #include <string>
 
+#include "backends/placement/frame.h"
 #include "backends/wasm/module.h"
 #include "ir/loop/node.h"
 #include "ir/support/result.h"
 
 namespace lathe::wasm {
 
-inline constexpr int64_t kMaxStatements = 200'000;
-inline constexpr int64_t kMaxScratchBytes = 64 << 20;
 inline constexpr int64_t kLeastAddress = 64 << 10;
 inline constexpr int64_t kReadableBytes = 64;
 
@@ -39,13 +38,7 @@ struct EmitOptions {
   bool is_noalias = true;
 };
 
-// What a caller must know to run the function.
-struct KernelFrame {
-  int64_t lo = 0;  // of the parallel loop
-  int64_t hi = 0;
-  int64_t step = 1;
-  int64_t scratch_bytes = 0;
-};
+using placement::KernelFrame;
 
 // Reads the frame alone; fails where emit_kernel would for the loop or the scratch.
 Result<KernelFrame> kernel_frame(const loop::Kernel& kernel);

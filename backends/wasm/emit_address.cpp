@@ -27,55 +27,21 @@ int64_t saturating_add(int64_t a, int64_t b) {
 
 }  // namespace
 
-const loop::LaneIndex& KernelEmitter::split(Expr index) {
-  auto [entry, is_new] = splits_.try_emplace(index.node());
-  if (is_new) entry->second = loop::split_lanes(index);
-  return entry->second;
-}
-
-void KernelEmitter::resolve_linear(const loop::Linear& form, Index& into) {
-  into.constant += form.constant;
-  for (const auto& [atom, coefficient] : form.terms) {
-    auto* read = std::get_if<loop::VarRead>(&atom->kind);
-    if (read && vars_[read->var.id].linear) {
-      const Index& inner = *vars_[read->var.id].linear;
-      into.constant += coefficient * inner.constant;
-      for (Term term : inner.terms) {
-        term.coefficient *= coefficient;
-        into.terms.push_back(term);
-      }
-      continue;
-    }
-    Placed placed = emit(atom);
-    if (std::optional<int64_t> known = builder_.int_constant(placed.ref()))
-      into.constant += coefficient * *known;
-    else
-      into.terms.push_back({placed, coefficient});
-  }
-}
-
 KernelEmitter::Index KernelEmitter::resolve(const loop::LaneIndex& parts) {
   Index result;
   result.lanes = parts.lanes;
   result.vectors = parts.vectors;
-  resolve_linear(parts.base, result);
-  // Merge equal values (lets may bring them twice), ordered by scope and then as they come.
-  std::vector<Term> merged;
-  for (const Term& term : result.terms) {
-    auto same = std::find_if(merged.begin(), merged.end(),
-                             [&](const Term& m) { return m.placed.ref() == term.placed.ref(); });
-    if (same != merged.end()) {
-      same->coefficient += term.coefficient;
-      continue;
-    }
-    auto after = std::find_if(merged.begin(), merged.end(),
-                              [&](const Term& m) { return m.placed.level > term.placed.level; });
-    merged.insert(after, term);
-  }
-  merged.erase(std::remove_if(merged.begin(), merged.end(),
-                              [](const Term& term) { return term.coefficient == 0; }),
-               merged.end());
-  result.terms = std::move(merged);
+  auto let_of = [&](loop::Var var) -> const placement::Index<Placed>* {
+    const std::optional<Index>& linear = vars_[var.id].linear;
+    return linear ? &*linear : nullptr;
+  };
+  auto atom_of = [&](Expr atom, const loop::VarRead*) -> std::variant<int64_t, Term> {
+    Placed placed = emit(atom);
+    if (std::optional<int64_t> known = builder_.int_constant(placed.ref())) return *known;
+    return Term{placed, 1};
+  };
+  result.add(parts.base, let_of, atom_of);
+  result.merge_terms([](const Placed& a, const Placed& b) { return a.ref() == b.ref(); });
   loop::Interval range = ranges_.of(parts.base);
   result.range = {saturating_add(range.min, -result.constant),
                   saturating_add(range.max, -result.constant)};
@@ -87,7 +53,7 @@ Placed KernelEmitter::sum(const Index& index, bool is_narrow) {
   Form form = is_narrow ? Form::i32 : Form::i64;
   Placed total{{{int_of(form, index.constant)}, 8}, 0};
   for (const Term& term : index.terms) {
-    int level = placement(std::max(total.level, term.placed.level), false);
+    int level = values_.placement(std::max(total.level, term.placed.level), false);
     Ref value = at_level(level, [&] {
       Ref x = is_narrow ? as_i32(term.placed.ref()) : as_i64(term.placed.ref());
       Ref product = int_op(form, BinaryOp::mul, x, int_of(form, term.coefficient));
@@ -101,13 +67,8 @@ Placed KernelEmitter::sum(const Index& index, bool is_narrow) {
 Placed KernelEmitter::step_pointer(Placed pointer, const Term& term, int64_t bytes) {
   Ref value = term.placed.ref();
   PointerKey key{pointer.ref().id, value.id, bytes};
-  if (auto found = pointers_.find(key); found != pointers_.end()) return found->second;
-  auto remember = [&](Ref ref, int level) {
-    Placed result{{{ref}, 4}, level};
-    pointers_[key] = result;
-    scopes_[static_cast<size_t>(level)].pointers.push_back(key);
-    return result;
-  };
+  if (const Placed* known = values_.pointer(key)) return *known;
+  auto remember = [&](Ref ref, int level) { return values_.remember(key, {{{ref}, 4}, level}); };
   auto scaled = [&](Ref x) {
     return int_op(Form::i32, BinaryOp::add, pointer.ref(),
                   int_op(Form::i32, BinaryOp::mul, as_i32(x), int_of(Form::i32, bytes)));
@@ -123,20 +84,18 @@ Placed KernelEmitter::step_pointer(Placed pointer, const Term& term, int64_t byt
     scopes_[at].bumps.push_back({moving, loop::wrapping_mul(bytes, scopes_[at].step)});
     return remember(builder_.steady(moving), term.placed.level);
   }
-  int level = placement(std::max(pointer.level, term.placed.level), false);
+  int level = values_.placement(std::max(pointer.level, term.placed.level), false);
   return remember(at_level(level, [&] { return scaled(value); }), level);
 }
 
 Placed KernelEmitter::moved_pointer(Placed pointer, int64_t bytes) {
   PointerKey key{pointer.ref().id, UINT32_MAX, bytes};
-  if (auto found = pointers_.find(key); found != pointers_.end()) return found->second;
-  int level = placement(pointer.level, false);
+  if (const Placed* known = values_.pointer(key)) return *known;
+  int level = values_.placement(pointer.level, false);
   Ref ref = at_level(level, [&] {
     return int_op(Form::i32, BinaryOp::add, pointer.ref(), int_of(Form::i32, bytes));
   });
-  pointers_[key] = {{{ref}, 4}, level};
-  scopes_[static_cast<size_t>(level)].pointers.push_back(key);
-  return {{{ref}, 4}, level};
+  return values_.remember(key, {{{ref}, 4}, level});
 }
 
 KernelEmitter::Address KernelEmitter::address(loop::BufferRef buffer, const Index& index) {

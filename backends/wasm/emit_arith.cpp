@@ -13,13 +13,6 @@ namespace {
 
 bool is_unsigned(DType dtype) { return dtype == DType::u8 || dtype == DType::b8; }
 
-// A constant operand that is certainly not NaN.
-bool is_number(Expr e) {
-  if (auto* splat = std::get_if<loop::Splat>(&e->kind)) return is_number(splat->x);
-  const loop::FloatConst* constant = loop::as_float(e);
-  return constant && constant->value == constant->value;
-}
-
 // Instructions on floats: f32, f64, f32x4, f64x2.
 struct FloatOps {
   Op neg, abs, sqrt, floor, ceil, trunc, nearest, add, sub, mul, div, min, max;
@@ -141,7 +134,8 @@ Lanes KernelEmitter::float_binary(BinaryOp op, DType dtype, int lanes, Expr ea, 
       return round_half(dtype, lanes, each(ops.div));
     case BinaryOp::min:
     case BinaryOp::max:
-      return min_max(op == BinaryOp::min, dtype, lanes, is_number(ea), is_number(eb), a, b);
+      return min_max(op == BinaryOp::min, dtype, lanes, placement::is_number(ea),
+                     placement::is_number(eb), a, b);
     default:
       return {std::vector<Ref>(a.parts.size(),
                                fail("a float operation that targets do not have was not expanded")),

@@ -1,8 +1,4 @@
-// Expressions: memoisation, placement, and dispatch to arithmetic, conversions and memory.
-//
-// Placement is the CPU emitter's: an operator goes to the deepest scope among its operands, nothing
-// leaves a branch, loads do not leave a loop that may run zero times, and vectors leave innermost
-// loops only.
+// Expressions: dispatch to arithmetic, conversions and memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,11 +19,6 @@ const T* as(Expr e) {
   return std::get_if<T>(&e->kind);
 }
 
-bool is_leaf(Expr e) {
-  return as<loop::IntConst>(e) || as<loop::FloatConst>(e) || as<loop::VarRead>(e) ||
-         as<loop::RegRead>(e);
-}
-
 // A constant as the bits of a computed lane.
 uint64_t bits_of(DType dtype, Expr e) {
   if (auto* number = as<loop::FloatConst>(e)) {
@@ -44,47 +35,6 @@ uint64_t bits_of(DType dtype, Expr e) {
 
 }  // namespace
 
-Placed KernelEmitter::emit(Expr e) {
-  if (is_leaf(e)) return emit_node(e);
-  auto found = memo_.find(e.node());
-  if (found != memo_.end()) {
-    const Memo& memo = found->second;
-    bool is_valid = e->lanes == 1 || memo.time >= last_loop_end_;
-    for (uint32_t read : slots_of(e)) is_valid = is_valid && slots_[read].changed <= memo.time;
-    if (is_valid) return memo.placed;
-  }
-  Placed placed = emit_node(e);
-  memo_[e.node()] = {placed, clock_};
-  scopes_[static_cast<size_t>(placed.level)].memos.push_back(e.node());
-  return placed;
-}
-
-// The slots whose change makes a value of `e` stale.
-const std::vector<uint32_t>& KernelEmitter::slots_of(Expr e) {
-  auto [entry, is_new] = reads_.try_emplace(e.node());
-  std::vector<uint32_t>& list = entry->second;  // node-based map: stays valid below
-  if (!is_new) return list;
-  if (auto* read = as<loop::VarRead>(e)) list.push_back(static_cast<uint32_t>(slot(read->var)));
-  if (auto* read = as<loop::RegRead>(e)) list.push_back(static_cast<uint32_t>(slot(read->array)));
-  if (auto* load = as<loop::Load>(e)) list.push_back(static_cast<uint32_t>(slot(load->buffer)));
-  for (Expr child : loop::children(e)) {
-    const std::vector<uint32_t>& more = slots_of(child);
-    list.insert(list.end(), more.begin(), more.end());
-  }
-  std::sort(list.begin(), list.end());
-  list.erase(std::unique(list.begin(), list.end()), list.end());
-  return list;
-}
-
-int KernelEmitter::placement(int level, bool is_vector) const {
-  int depth = static_cast<int>(scopes_.size()) - 1;
-  for (int d = depth; d > level; --d) {
-    const Scope& scope = scopes_[static_cast<size_t>(d)];
-    if (scope.is_if || (is_vector && !scope.is_leaf_loop)) return d;
-  }
-  return std::min(level, depth);
-}
-
 Placed KernelEmitter::emit_node(Expr e) {
   if (as<loop::IntConst>(e) || as<loop::FloatConst>(e)) return emit_constant(e, e->lanes);
   if (auto* splat = as<loop::Splat>(e);
@@ -92,7 +42,7 @@ Placed KernelEmitter::emit_node(Expr e) {
     return emit_constant(splat->x, e->lanes);
   if (auto* read = as<loop::VarRead>(e)) {
     const VarValue& var = vars_[read->var.id];
-    if (!var.lanes.parts.empty()) return {var.lanes, slots_[slot(read->var)].level};
+    if (!var.lanes.parts.empty()) return {var.lanes, values_.level_of(values_.slot(read->var))};
     return {failed(fmt::format("variable '{}' has no value here (sizes must be bound)",
                                kernel_.vars[read->var.id].name),
                    *e.node()),
@@ -130,14 +80,14 @@ Placed KernelEmitter::emit_constant(Expr e, int lanes) {
 
 // In front of the innermost loop that reads it; each once while its scope is open.
 Placed KernelEmitter::vector_constant(uint64_t low, uint64_t high) {
-  int here = std::min(static_cast<int>(builder_.level()), static_cast<int>(scopes_.size()) - 1);
+  int here = std::min(static_cast<int>(builder_.level()), values_.depth());
   std::pair key{low, high};
   for (int d = here; d >= 0; --d) {
     auto& constants = scopes_[static_cast<size_t>(d)].constants;
     if (auto found = constants.find(key); found != constants.end())
       return {{{found->second}, 4}, d};
   }
-  int level = std::min(here, placement(0, true));
+  int level = std::min(here, values_.placement(0, true));
   Ref ref = at_level(level, [&] { return builder_.v128(low, high); });
   scopes_[static_cast<size_t>(level)].constants[key] = ref;
   return {{{ref}, 4}, level};
@@ -167,7 +117,7 @@ Lanes KernelEmitter::constant_lanes(int width, const std::vector<int64_t>& value
 Placed KernelEmitter::emit_ramp(Expr e) {
   const auto& ramp = *as<loop::Ramp>(e);
   Placed base = emit(ramp.base);
-  int level = placement(base.level, true);
+  int level = values_.placement(base.level, true);
   return {at_level(level,
                    [&] {
                      Ref splat = builder_.op(Op::i64x2_splat, {as_i64(base.ref())});
@@ -190,7 +140,7 @@ Placed KernelEmitter::emit_operator(Expr e) {
     level = std::max(level, operand.level);
   }
   if (error_) return {failed("", *e.node()), 0};
-  level = placement(level, e->lanes > 1);
+  level = values_.placement(level, e->lanes > 1);
   return {at_level(level, [&] { return build(e, operands); }), level};
 }
 
@@ -306,16 +256,11 @@ std::optional<int64_t> KernelEmitter::constant_of(Expr e) {
 // Comparisons of index vectors, which masks are made of: the lanes differ by constants, so one
 // scalar decides all of them and 32-bit lanes are enough.
 std::optional<Placed> KernelEmitter::index_compare(Expr e) {
-  auto* node = as<loop::Binary>(e);
-  if (!node || node->op < BinaryOp::eq || e->lanes == 1 || node->a->dtype != DType::i64)
-    return std::nullopt;
-  loop::LaneIndex parts;
-  parts.lanes.assign(static_cast<size_t>(e->lanes), 0);
-  loop::split_lanes(node->a, 1, parts);
-  loop::split_lanes(node->b, -1, parts);
-  if (!parts.vectors.empty()) return std::nullopt;
+  const std::optional<loop::LaneIndex> split = placement::split_compare(e);
+  if (!split) return std::nullopt;
+  const loop::LaneIndex& parts = *split;
+  const BinaryOp op = as<loop::Binary>(e)->op;
   auto [low, high] = std::minmax_element(parts.lanes.begin(), parts.lanes.end());
-  if (*low < INT32_MIN / 2 || *high > INT32_MAX / 2) return std::nullopt;
   const int64_t least = *low - 1, most = *high + 1;
   loop::Interval range = ranges_.of(parts.base);
   bool is_narrow = range.min > INT32_MIN / 2 && range.max < INT32_MAX / 2;
@@ -326,11 +271,11 @@ std::optional<Placed> KernelEmitter::index_compare(Expr e) {
     std::vector<int64_t> mask;
     for (int64_t lane : parts.lanes) {
       loop::Scalar a = loop::int_scalar(lane), b = loop::int_scalar(loop::wrapping_sub(0, *known));
-      mask.push_back(loop::apply(node->op, DType::i64, a, b).i != 0 ? -1 : 0);
+      mask.push_back(loop::apply(op, DType::i64, a, b).i != 0 ? -1 : 0);
     }
-    return Placed{constant_lanes(4, mask), placement(0, true)};
+    return Placed{constant_lanes(4, mask), values_.placement(0, true)};
   }
-  int level = placement(rest.level, true);
+  int level = values_.placement(rest.level, true);
   Lanes result = at_level(level, [&] {
     Ref bound;
     if (is_narrow) {
@@ -344,7 +289,7 @@ std::optional<Placed> KernelEmitter::index_compare(Expr e) {
       bound = as_i32(bound);
     }
     Lanes bounds = splat(DType::i32, e->lanes, {{bound}, 4});
-    return compare(node->op, DType::i32, e->lanes, constant_lanes(4, parts.lanes), bounds);
+    return compare(op, DType::i32, e->lanes, constant_lanes(4, parts.lanes), bounds);
   });
   return Placed{result, level};
 }

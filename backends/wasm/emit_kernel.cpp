@@ -2,35 +2,9 @@
 #include <fmt/format.h>
 
 #include "backends/wasm/kernel_emitter.h"
-#include "ir/support/diag_codes.h"
 
 namespace lathe::wasm {
 namespace {
-
-constexpr int64_t kAlign = 64;
-
-Diag unsupported(const loop::Kernel& kernel, std::string_view message) {
-  return Diag{.code = code::kUnsupported,
-              .loc = kernel.origins.empty() ? Loc::unknown() : kernel.origins.front(),
-              .message = fmt::format("the wasm target cannot compile kernel '{}': {}", kernel.name,
-                                     message)};
-}
-
-int64_t padded_bytes(const loop::Buffer& buffer) {
-  return (buffer.size * dtype_bytes(buffer.dtype) + kAlign - 1) / kAlign * kAlign;
-}
-
-Result<int64_t> scratch_bytes(const loop::Kernel& kernel) {
-  int64_t total = 0;
-  for (const loop::Buffer& buffer : kernel.buffers) {
-    if (buffer.space == loop::Space::global) continue;
-    if (buffer.size < 0 || buffer.size > kMaxScratchBytes ||
-        (total += padded_bytes(buffer)) > kMaxScratchBytes)
-      return unsupported(kernel, fmt::format("its scratch buffers exceed {} bytes at '{}'",
-                                             kMaxScratchBytes, buffer.name));
-  }
-  return total;
-}
 
 std::vector<Type> params_of(const loop::Kernel& kernel) {
   std::vector<Type> params(3, Type::i32);
@@ -64,19 +38,11 @@ Type type_of(DType dtype) {
 }
 
 Result<KernelFrame> kernel_frame(const loop::Kernel& kernel) {
-  const loop::For* loop =
-      kernel.body.size() == 1 ? std::get_if<loop::For>(&kernel.body.front().kind) : nullptr;
-  if (!loop || loop->kind != loop::LoopKind::parallel)
-    return unsupported(kernel, "its body is not one parallel loop");
-  const loop::IntConst* lo = loop::as_int(loop->lo);
-  const loop::IntConst* hi = loop::as_int(loop->hi);
-  if (!lo || !hi) return unsupported(kernel, "the bounds of its parallel loop are not constant");
-  if (loop->step < 1) return unsupported(kernel, "the step of its parallel loop is not positive");
+  LATHE_TRY(KernelFrame frame, placement::kernel_frame(kernel, "wasm"));
   constexpr int64_t kLimit = INT32_MAX;
-  if (lo->value < -kLimit || hi->value > kLimit || loop->step > kLimit - hi->value)
-    return unsupported(kernel, "the bounds of its parallel loop need more than 32 bits");
-  KernelFrame frame{lo->value, hi->value, loop->step, 0};
-  LATHE_TRY(frame.scratch_bytes, scratch_bytes(kernel));
+  if (frame.lo < -kLimit || frame.hi > kLimit || frame.step > kLimit - frame.hi)
+    return placement::unsupported(kernel, "wasm",
+                                  "the bounds of its parallel loop need more than 32 bits");
   return frame;
 }
 
@@ -96,11 +62,10 @@ KernelEmitter::KernelEmitter(const loop::Kernel& kernel, const EmitOptions& opti
       builder_(params_of(kernel)),
       vars_(kernel.vars.size()),
       regs_(kernel.regs.size()),
-      slots_(kernel.vars.size() + kernel.regs.size() + kernel.buffers.size()) {}
+      values_(kernel, options.is_noalias) {}
 
 Status KernelEmitter::run(const std::string& symbol, Function& out) {
   out.name = symbol;
-  scopes_.push_back({false, true, false, {}, {}, {}});
   for (const loop::Buffer& buffer : kernel_.buffers)
     if (buffer.space == loop::Space::global)
       out.param_names.push_back(fmt::format("{}.{}", buffer.name, out.param_names.size()));
@@ -126,13 +91,13 @@ void KernelEmitter::place_buffers() {
       buffers_.push_back(builder_.param(arg++));
     } else {
       buffers_.push_back(int_op(Form::i32, BinaryOp::add, scratch_, int_of(Form::i32, offset)));
-      offset += padded_bytes(buffer);
+      offset += placement::padded_bytes(buffer);
     }
   }
 }
 
 Ref KernelEmitter::fail(std::string message) {
-  if (!error_) error_ = unsupported(kernel_, message);
+  if (!error_) error_ = placement::unsupported(kernel_, "wasm", message);
   return builder_.i32(0);
 }
 

@@ -14,7 +14,7 @@ Form raw_form(DType dtype) { return is_half(dtype) ? Form::i32 : form_of(dtype);
 
 int KernelEmitter::level_of_load(Expr e, const Index& index, int mask_level) {
   const auto& load = std::get<loop::Load>(e->kind);
-  int level = std::max(mask_level, slots_[slot(load.buffer)].level);
+  int level = std::max(mask_level, values_.level_of(values_.slot(load.buffer)));
   for (const auto& [vector, factor] : index.vectors) level = std::max(level, emit(vector).level);
   for (const Term& term : index.terms) level = std::max(level, term.placed.level);
   return level;
@@ -22,12 +22,10 @@ int KernelEmitter::level_of_load(Expr e, const Index& index, int mask_level) {
 
 Placed KernelEmitter::emit_load(Expr e) {
   const auto& load = std::get<loop::Load>(e->kind);
-  Index index = resolve(split(load.index));
+  Index index = resolve(splits_.of(load.index));
   Placed mask = load.mask ? emit(load.mask) : Placed{};
   if (error_) return {failed("", *e.node()), 0};
-  int level = placement(level_of_load(e, index, mask.level), e->lanes > 1);
-  for (int d = static_cast<int>(scopes_.size()) - 1; d > level; --d)
-    if (!scopes_[static_cast<size_t>(d)].always_runs) level = d;
+  int level = values_.placement_of_load(level_of_load(e, index, mask.level), e->lanes > 1);
   Address at = address(load.buffer, index);
   level = std::max(level, at.level);
   const Lanes* on = load.mask ? &mask.lanes : nullptr;
@@ -49,11 +47,9 @@ std::optional<Placed> KernelEmitter::emit_splat_load(Expr e) {
   auto* load = node ? std::get_if<loop::Load>(&node->x->kind) : nullptr;
   int64_t bytes = dtype_bytes(e->dtype);
   if (!load || load->mask || bytes < 4) return std::nullopt;
-  Index index = resolve(split(load->index));
+  Index index = resolve(splits_.of(load->index));
   if (error_) return Placed{failed("", *e.node()), 0};
-  int level = placement(level_of_load(node->x, index, 0), true);
-  for (int d = static_cast<int>(scopes_.size()) - 1; d > level; --d)
-    if (!scopes_[static_cast<size_t>(d)].always_runs) level = d;
+  int level = values_.placement_of_load(level_of_load(node->x, index, 0), true);
   Address at = address(load->buffer, index);
   level = std::max(level, at.level);
   Op op = bytes == 4 ? Op::v128_load32_splat : Op::v128_load64_splat;

@@ -4,8 +4,6 @@
 // zero times. Elements of register arrays are variables, so neither loops nor branches join values.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "backends/wasm/emit_lanes.h"
 #include "backends/wasm/kernel_emitter.h"
 
@@ -20,49 +18,6 @@ using loop::RegArray;
 using loop::SetReg;
 using loop::Stmt;
 
-struct KernelEmitter::Effects {
-  std::vector<uint32_t> arrays;   // assigned, and declared outside
-  std::vector<uint32_t> buffers;  // stored to
-  bool has_loop = false;          // a serial or parallel one
-};
-
-namespace {
-
-template <class T>
-void add_unique(std::vector<T>& list, T item) {
-  if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
-}
-
-void collect(const Block& block, std::vector<uint32_t>& declared, auto& effects) {
-  size_t outer = declared.size();
-  for (const Stmt& stmt : block) {
-    if (auto* loop = std::get_if<For>(&stmt.kind)) {
-      effects.has_loop |= loop->kind != LoopKind::unroll;
-      collect(loop->body, declared, effects);
-    } else if (auto* branch = std::get_if<If>(&stmt.kind)) {
-      collect(branch->then_body, declared, effects);
-      collect(branch->else_body, declared, effects);
-    } else if (auto* declare = std::get_if<loop::DeclareRegs>(&stmt.kind)) {
-      declared.push_back(declare->array.id);
-    } else if (auto* set = std::get_if<SetReg>(&stmt.kind)) {
-      if (std::find(declared.begin(), declared.end(), set->array.id) == declared.end())
-        add_unique(effects.arrays, set->array.id);
-    } else if (auto* store = std::get_if<loop::Store>(&stmt.kind)) {
-      add_unique(effects.buffers, store->buffer.id);
-    }
-  }
-  declared.resize(outer);
-}
-
-}  // namespace
-
-KernelEmitter::Effects KernelEmitter::effects_of(const Block& block) const {
-  Effects effects;
-  std::vector<uint32_t> declared;
-  collect(block, declared, effects);
-  return effects;
-}
-
 void KernelEmitter::emit_block(const Block& block) {
   for (const Stmt& stmt : block) {
     if (error_) return;
@@ -71,8 +26,8 @@ void KernelEmitter::emit_block(const Block& block) {
 }
 
 void KernelEmitter::count_statement() {
-  if (++num_statements_ > kMaxStatements)
-    fail(fmt::format("it expands to more than {} statements", kMaxStatements));
+  if (++num_statements_ > placement::kMaxStatements)
+    fail(fmt::format("it expands to more than {} statements", placement::kMaxStatements));
 }
 
 void KernelEmitter::emit_stmt(const Stmt& stmt) {
@@ -112,35 +67,20 @@ void KernelEmitter::emit_unrolled(const For& loop, int64_t lo, int64_t hi) {
     VarValue& var = vars_[loop.var.id];
     var.lanes = {{int_of(fits_i32({i, i}) ? Form::i32 : Form::i64, i)}, 8};
     var.linear.reset();
-    touch(slot(loop.var), 0);
+    values_.touch(values_.slot(loop.var), 0);
     emit_block(loop.body);
   }
 }
 
-// Marks a slot as changed in the scope `level`.
-void KernelEmitter::touch(size_t slot_index, int level) { slots_[slot_index] = {++clock_, level}; }
-
-void KernelEmitter::note_changes(const Effects& effects) {
-  int depth = static_cast<int>(scopes_.size()) - 1;
-  for (uint32_t id : effects.arrays) touch(slot(RegArray{id}), depth);
-  for (uint32_t id : effects.buffers) touch(slot(loop::BufferRef{id}), depth);
-  if (options_.is_noalias || effects.buffers.empty()) return;
-  for (uint32_t id = 0; id < kernel_.buffers.size(); ++id) touch(slot(loop::BufferRef{id}), depth);
-}
-
-void KernelEmitter::open_scope(bool is_leaf_loop, bool always_runs, bool is_if) {
-  scopes_.push_back({is_leaf_loop, always_runs, is_if, {}, {}, {}});
+void KernelEmitter::open_scope(placement::Scope scope) {
+  values_.open(scope);
+  scopes_.emplace_back();
   builder_.open_scope();
 }
 
 FunctionBuilder::Code KernelEmitter::close_scope() {
-  for (const loop::ExprNode* node : scopes_.back().memos) memo_.erase(node);
-  for (const PointerKey& key : scopes_.back().pointers) pointers_.erase(key);
-  bool is_if = scopes_.back().is_if;
+  values_.close();
   scopes_.pop_back();
-  int depth = static_cast<int>(scopes_.size()) - 1;
-  for (Slot& s : slots_) s.level = std::min(s.level, depth);
-  if (!is_if) last_loop_end_ = ++clock_;
   return builder_.close_scope();
 }
 
@@ -160,8 +100,8 @@ void KernelEmitter::emit_loop(const For& loop, Ref lo, Ref hi) {
   builder_.set(counter, lo);
   Ref runs = always_runs ? Ref{} : builder_.op(less, {lo, hi});
 
-  Effects effects = effects_of(loop.body);
-  open_scope(!effects.has_loop, always_runs, false);
+  placement::Effects effects = placement::effects_of(loop.body);
+  open_scope({!effects.has_loop, always_runs, false});
   Ref index = builder_.steady(counter);
   if (!is_parallel && is_narrow) {
     scopes_.back().counter = index;
@@ -171,8 +111,8 @@ void KernelEmitter::emit_loop(const For& loop, Ref lo, Ref hi) {
   VarValue& var = vars_[loop.var.id];
   var.lanes = {{index}, 8};
   var.linear.reset();
-  touch(slot(loop.var), static_cast<int>(scopes_.size()) - 1);
-  note_changes(effects);
+  values_.touch(values_.slot(loop.var), values_.depth());
+  values_.note(effects);
   emit_block(loop.body);
 
   for (const Bump& bump : scopes_.back().bumps) {
@@ -192,7 +132,7 @@ void KernelEmitter::emit_loop(const For& loop, Ref lo, Ref hi) {
   } else {
     builder_.loop(body, again, note);
   }
-  note_changes(effects);
+  values_.note(effects);
 }
 
 void KernelEmitter::emit_if(const If& branch) {
@@ -202,18 +142,19 @@ void KernelEmitter::emit_if(const If& branch) {
     return;
   }
   const Block* bodies[2] = {&branch.then_body, &branch.else_body};
-  Effects effects[2] = {effects_of(branch.then_body), effects_of(branch.else_body)};
+  placement::Effects effects[2] = {placement::effects_of(branch.then_body),
+                                   placement::effects_of(branch.else_body)};
   FunctionBuilder::Code codes[2];
   for (int side = 0; side < 2; ++side) {
-    open_scope(false, false, true);
+    open_scope({false, false, true});
     // What either side assigns is a variable that may have changed here.
-    for (const Effects& e : effects) note_changes(e);
+    for (const placement::Effects& e : effects) values_.note(e);
     emit_block(*bodies[side]);
     codes[side] = close_scope();
   }
   builder_.branch(condition, codes[0], codes[1]);
-  note_changes(effects[0]);
-  note_changes(effects[1]);
+  values_.note(effects[0]);
+  values_.note(effects[1]);
 }
 
 void KernelEmitter::emit_let(const Let& let) {
@@ -222,16 +163,17 @@ void KernelEmitter::emit_let(const Let& let) {
   var.lanes = placed.lanes;
   var.linear.reset();
   if (let.value->dtype == DType::i64 && let.value->lanes == 1)
-    var.linear = resolve(split(let.value));
-  touch(slot(let.var), placed.level);
+    var.linear = resolve(splits_.of(let.value));
+  values_.touch(values_.slot(let.var), placed.level);
 }
 
 void KernelEmitter::declare_regs(RegArray array) {
   const loop::RegInfo& info = kernel_.regs[array.id];
   int64_t count = 1;
   for (int64_t extent : info.shape) count *= extent;
-  if (count > kMaxStatements) {
-    fail(fmt::format("register array '{}' has more than {} elements", info.name, kMaxStatements));
+  if (count > placement::kMaxStatements) {
+    fail(fmt::format("register array '{}' has more than {} elements", info.name,
+                     placement::kMaxStatements));
     return;
   }
   bool is_vector = info.lanes > 1;
@@ -241,26 +183,17 @@ void KernelEmitter::declare_regs(RegArray array) {
   for (Element& element : elements)
     for (size_t part = 0; part < num_parts; ++part)
       element.parts.push_back(builder_.local(is_vector ? Type::v128 : type_of(info.dtype)));
-  touch(slot(array), static_cast<int>(scopes_.size()) - 1);
+  values_.touch(values_.slot(array), values_.depth());
 }
 
 std::optional<size_t> KernelEmitter::reg_element(RegArray array, const std::vector<Expr>& indices) {
-  const loop::RegInfo& info = kernel_.regs[array.id];
-  int64_t flat = 0;
-  for (size_t i = 0; i < indices.size(); ++i) {
-    std::optional<int64_t> index = constant_of(indices[i]);
-    if (!index || *index < 0 || *index >= info.shape[i]) {
-      fail(fmt::format("an index of register array '{}' is {}", info.name,
-                       index ? "out of range" : "not constant after unrolling"));
-      return std::nullopt;
-    }
-    flat = flat * info.shape[i] + *index;
-  }
-  if (static_cast<size_t>(flat) >= regs_[array.id].size()) {
-    fail(fmt::format("register array '{}' is used outside of its block", info.name));
-    return std::nullopt;
-  }
-  return static_cast<size_t>(flat);
+  std::vector<std::optional<int64_t>> positions;
+  for (Expr index : indices) positions.push_back(constant_of(index));
+  std::string why;
+  std::optional<size_t> at = placement::register_position(kernel_.regs[array.id], positions,
+                                                          regs_[array.id].size(), why);
+  if (!at) fail(std::move(why));
+  return at;
 }
 
 void KernelEmitter::set_reg(const SetReg& set) {
@@ -273,7 +206,7 @@ void KernelEmitter::set_reg(const SetReg& set) {
   const Element& element = regs_[set.array.id][*at];
   for (size_t part = 0; part < element.parts.size(); ++part)
     builder_.set(element.parts[part], value.parts[part]);
-  touch(slot(set.array), static_cast<int>(scopes_.size()) - 1);
+  values_.touch(values_.slot(set.array), values_.depth());
 }
 
 // Read where it was last set, so that what depends on it alone can leave the loops inside; once,
@@ -283,19 +216,20 @@ Placed KernelEmitter::read_reg(Expr e) {
   std::optional<size_t> at = reg_element(read.array, read.indices);
   if (!at) return {failed("", *e.node()), 0};
   Element& element = regs_[read.array.id][*at];
-  const Slot& changed = slots_[slot(read.array)];
-  bool is_outer = changed.level + 1 < static_cast<int>(scopes_.size());
-  if (is_outer && element.time >= changed.changed) return {element.outer, changed.level};
-  Lanes lanes = at_level(changed.level, [&] {
+  const size_t slot = values_.slot(read.array);
+  const int level = values_.level_of(slot);
+  const bool is_outer = level < values_.depth();
+  if (is_outer && element.time >= values_.changed(slot)) return {element.outer, level};
+  Lanes lanes = at_level(level, [&] {
     Lanes result{{}, width_of(e->dtype)};
     for (Local part : element.parts) result.parts.push_back(builder_.get(part));
     return result;
   });
   if (is_outer) {
     element.outer = lanes;
-    element.time = clock_;
+    element.time = values_.now();
   }
-  return {lanes, changed.level};
+  return {lanes, level};
 }
 
 }  // namespace lathe::wasm

@@ -100,7 +100,7 @@ void KernelEmitter::contiguous_store(DType dtype, int lanes, const Address& at, 
 
 void KernelEmitter::emit_store(const loop::Store& store) {
   DType dtype = store.value->dtype;
-  Index index = resolve(split(store.index));
+  Index index = resolve(splits_.of(store.index));
   int lanes = std::max(store.value->lanes, store.index->lanes);
   Lanes x = emit(store.value).lanes;
   Lanes mask = store.mask ? emit(store.mask).lanes : Lanes{};
@@ -126,10 +126,7 @@ void KernelEmitter::emit_store(const loop::Store& store) {
     else
       scattered_store(dtype, lane_addresses(dtype, index, at), x, on);
   }
-  int depth = static_cast<int>(scopes_.size()) - 1;
-  touch(slot(store.buffer), depth);
-  if (options_.is_noalias) return;
-  for (uint32_t id = 0; id < kernel_.buffers.size(); ++id) touch(slot(loop::BufferRef{id}), depth);
+  values_.note_store(store.buffer);
 }
 
 void KernelEmitter::store_if(Ref mask, DType dtype, const Address& at, Ref value) {

@@ -1,21 +1,19 @@
 // The emitter's state for one kernel; private to the emit_*.cpp files.
 //
-// Scopes, placement and validity of remembered values are those of the CPU emitter: loop bodies and
-// branches are scopes, a value is placed in the outermost scope where its operands exist, and it is
-// valid while no variable, register array or buffer that it reads has changed.
+// Where values go and how long they are known: backends/placement/scopes.h.
 //
 // A scalar i64 (an index) is an i32 wherever its range fits, so a Ref of either type may stand for
 // one; as_i32 and as_i64 convert.
 #pragma once
 #include <map>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
+#include "backends/placement/index.h"
+#include "backends/placement/values.h"
 #include "backends/wasm/emit.h"
 #include "backends/wasm/function_builder.h"
 #include "backends/wasm/lanes.h"
-#include "ir/loop/address.h"
 #include "ir/loop/pool.h"
 #include "ir/loop/ranges.h"
 
@@ -49,15 +47,13 @@ class KernelEmitter {
   void set_reg(const loop::SetReg& set);
   Placed read_reg(Expr e);
   std::optional<size_t> reg_element(loop::RegArray array, const std::vector<Expr>& indices);
-  struct Effects;  // what a block changes outside of itself
-  Effects effects_of(const loop::Block& block) const;
-  void open_scope(bool is_leaf_loop, bool always_runs, bool is_if);
+  void open_scope(placement::Scope scope);
   FunctionBuilder::Code close_scope();
-  void touch(size_t slot, int level);
-  void note_changes(const Effects& effects);
 
   // emit_expr.cpp
-  Placed emit(Expr e);
+  Placed emit(Expr e) {
+    return values_.of(e, [&] { return emit_node(e); });
+  }
   Placed emit_node(Expr e);
   Placed emit_constant(Expr e, int lanes);
   Placed emit_ramp(Expr e);
@@ -68,8 +64,6 @@ class KernelEmitter {
   Lanes select(DType dtype, int lanes, const std::vector<Lanes>& x);
   std::optional<Placed> index_compare(Expr e);
   std::optional<int64_t> constant_of(Expr e);
-  int placement(int level, bool is_vector) const;
-  const std::vector<uint32_t>& slots_of(Expr e);
   // Runs `make` with the builder at the end of the scope `level`.
   template <class F>
   auto at_level(int level, F&& make);
@@ -132,15 +126,8 @@ class KernelEmitter {
   Ref shuffle_words(Ref a, Ref b, int w0, int w1, int w2, int w3);  // words of a: 0-3, of b: 4-7
 
   // emit_address.cpp
-  struct Term {
-    Placed placed;
-    int64_t coefficient;
-  };
-  struct Index {  // of elements; lanes are offsets of a vector access, empty for a scalar one
-    int64_t constant = 0;
-    std::vector<Term> terms;
-    std::vector<int64_t> lanes;
-    std::vector<std::pair<Expr, int64_t>> vectors;
+  using Term = placement::Term<Placed>;
+  struct Index : placement::Index<Placed> {
     loop::Interval range = {INT64_MIN, INT64_MAX};  // of the sum of the terms
   };
   struct Address {
@@ -149,14 +136,12 @@ class KernelEmitter {
     int level = 0;
   };
   Index resolve(const loop::LaneIndex& parts);
-  void resolve_linear(const loop::Linear& form, Index& into);
   Placed sum(const Index& index, bool is_narrow);  // constant and terms
   Address address(loop::BufferRef buffer, const Index& index);
   Placed step_pointer(Placed pointer, const Term& term, int64_t bytes);
   Placed moved_pointer(Placed pointer, int64_t bytes);
   using LaneAddresses = std::vector<std::pair<Ref, int64_t>>;  // a pointer and an offset each
   LaneAddresses lane_addresses(DType dtype, const Index& index, const Address& at);
-  const loop::LaneIndex& split(Expr index);
 
   // emit_load.cpp
   int level_of_load(Expr e, const Index& index, int mask_level);
@@ -187,38 +172,20 @@ class KernelEmitter {
   void store_lane(DType dtype, Ref pointer, int64_t offset, Ref raw, int lane);
   void store_scalar(DType dtype, Ref pointer, int64_t offset, Ref value);
 
-  struct Slot {
-    uint64_t changed = 0;
-    int level = 0;
-  };
-  size_t slot(loop::Var v) const { return v.id; }
-  size_t slot(loop::RegArray a) const { return kernel_.vars.size() + a.id; }
-  size_t slot(loop::BufferRef b) const { return kernel_.vars.size() + kernel_.regs.size() + b.id; }
-
   struct VarValue {
     Lanes lanes;                  // empty: no value
     std::optional<Index> linear;  // of scalar i64 lets: addresses see through them
-  };
-  struct Memo {
-    Placed placed;
-    uint64_t time = 0;
   };
   struct Element {  // of a register array
     std::vector<Local> parts;
     Lanes outer;  // read in an outer scope, at `time`
     uint64_t time = 0;
   };
-  using PointerKey = std::tuple<uint32_t, uint32_t, int64_t>;  // pointer, value, bytes
   struct Bump {
     Local pointer;
     int64_t bytes;
   };
-  struct Scope {
-    bool is_leaf_loop;
-    bool always_runs;
-    bool is_if;
-    std::vector<const loop::ExprNode*> memos;  // to forget at its end
-    std::vector<PointerKey> pointers;
+  struct ScopeCode {
     std::map<std::pair<uint64_t, uint64_t>, Ref> constants;
     Ref counter = {};  // of a serial loop
     Ref lo = {};
@@ -236,14 +203,10 @@ class KernelEmitter {
   std::vector<Ref> buffers_;
   std::vector<VarValue> vars_;
   std::vector<std::vector<Element>> regs_;  // by array, row-major
-  std::vector<Slot> slots_;
-  uint64_t clock_ = 1;
-  uint64_t last_loop_end_ = 0;
-  std::vector<Scope> scopes_;
-  std::unordered_map<const loop::ExprNode*, Memo> memo_;
-  std::map<PointerKey, Placed> pointers_;
-  std::unordered_map<const loop::ExprNode*, std::vector<uint32_t>> reads_;
-  std::unordered_map<const loop::ExprNode*, loop::LaneIndex> splits_;
+  using PointerKey = std::tuple<uint32_t, uint32_t, int64_t>;  // pointer, value, bytes
+  placement::Values<Placed, PointerKey> values_;
+  std::vector<ScopeCode> scopes_ = std::vector<ScopeCode>(1);  // of the open scopes
+  placement::LaneSplits splits_;
   Ref parallel_lo_, parallel_hi_, scratch_;
 };
 
