@@ -37,7 +37,8 @@ class Targets {
     LATHE_TRY(models_.back()->module, math_module(kSweepSize));
     BuildFailure failure;
     auto built = std::make_shared<Build>();
-    LATHE_TRY(*built, build(*models_.back(), *backend, {.numerics = numerics}, failure));
+    const CompileRequest request = {.threads = 1, .numerics = numerics};
+    LATHE_TRY(*built, build(*models_.back(), *backend, request, failure));
     auto run = [built](auto in, auto out) { return built->executable->run(in, out); };
     swept.push_back({isa, run, {}});
     backends_.push_back(std::move(backend));
@@ -49,7 +50,8 @@ class Targets {
     LATHE_TRY(model.module, math_module(kSweepSize));
     BuildFailure failure;
     auto lowered = std::make_shared<Lowered>();
-    LATHE_TRY(*lowered, lower(model, backend->target(), {.numerics = numerics}, failure));
+    const CompileRequest request = {.threads = 1, .numerics = numerics};
+    LATHE_TRY(*lowered, lower(model, backend->target(), request, failure));
     auto run = [lowered](auto inputs, auto outputs) {
       return run_program_interpreted(lowered->unit.program, {}, inputs, outputs);
     };
