@@ -14,6 +14,7 @@
 #include "ir/graph/verify.h"
 #include "ir/support/diag_codes.h"
 #include "ir/support/lexer.h"
+#include "ir/type/type_text.h"
 
 namespace lathe {
 namespace {

@@ -1,4 +1,4 @@
-// Reading types, attribute values and locations.
+// Reading attribute values and locations.
 #include "ir/graph/parse_parts.h"
 
 #include <fmt/format.h>
@@ -10,46 +10,12 @@
 #include "ir/graph/builder.h"
 #include "ir/graph/tensor.h"
 #include "ir/support/diag_codes.h"
+#include "ir/type/type_text.h"
 
 namespace lathe {
 namespace {
 
 constexpr int64_t kMaxLine = std::numeric_limits<int>::max();
-
-std::string dtype_names() {
-  std::string names;
-  for (int i = 0; i < kNumDTypes; ++i)
-    names += (i == 0 ? "" : ", ") + std::string(dtype_name(static_cast<DType>(i)));
-  return names;
-}
-
-Result<DType> parse_dtype_token(Lexer& lexer) {
-  const Token token = lexer.peek();
-  if (token.kind != TokenKind::name) return lexer.expected("a dtype");
-  const std::optional<DType> dtype = parse_dtype(token.text);
-  if (!dtype)
-    return lexer.error(
-        token,
-        fmt::format("no dtype named '{}'; there are {}", token.text.substr(0, 40), dtype_names()),
-        code::kSyntax);
-  lexer.take();
-  return *dtype;
-}
-
-// "(0, 2, 3, 1)"; "layout" has been read.
-Result<Layout> parse_layout(Lexer& lexer) {
-  Layout layout;
-  LATHE_DO(lexer.expect("("));
-  while (!lexer.accept(")")) {
-    if (!layout.empty()) LATHE_DO(lexer.expect(","));
-    const Token token = lexer.peek();
-    LATHE_TRY(const int64_t dim, lexer.integer());
-    if (dim < 0 || dim > std::numeric_limits<int>::max())
-      return lexer.error(token, "a layout lists dims, counted from 0", code::kBadValue);
-    layout.push_back(static_cast<int>(dim));
-  }
-  return layout;
-}
 
 Result<bool> parse_bool(Lexer& lexer) {
   if (lexer.accept("true")) return true;
@@ -124,7 +90,7 @@ Result<Attr> parse_value(Lexer& lexer, AttrKind kind) {
     case AttrKind::string:
       return as_attr(lexer.string());
     case AttrKind::dtype:
-      return as_attr(parse_dtype_token(lexer));
+      return as_attr(parse_dtype(lexer));
     case AttrKind::dim:
       return as_attr(parse_dim(lexer));
     case AttrKind::ints:
@@ -205,24 +171,6 @@ Result<Loc> parse_location(Lexer& lexer, LocTable& locs, const std::map<int64_t,
 }
 
 }  // namespace
-
-Result<TensorType> parse_type(Lexer& lexer) {
-  const Token start = lexer.peek();
-  TensorType type;
-  LATHE_TRY(type.dtype, parse_dtype_token(lexer));
-  LATHE_DO(lexer.expect("["));
-  while (!lexer.accept("]")) {
-    if (!type.shape.empty()) LATHE_DO(lexer.expect(","));
-    LATHE_TRY(Dim dim, parse_dim(lexer));
-    type.shape.push_back(std::move(dim));
-  }
-  if (lexer.accept("layout")) {
-    LATHE_TRY(type.layout, parse_layout(lexer));
-  }
-  if (Status status = check_type(type); !status.ok())
-    return lexer.error(start, status.error().message, status.error().code.c_str());
-  return type;
-}
 
 Result<Attr> parse_attr(Lexer& lexer, const OpDef& op, const AttrSpec& spec) {
   if (spec.is_optional && lexer.accept("none")) return Attr();

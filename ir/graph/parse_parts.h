@@ -1,4 +1,4 @@
-// The parts of the text form below statements: types, attribute values and locations.
+// The parts of the text form below statements: attribute values and locations.
 // Only ir/graph/parse*.cpp includes this.
 #pragma once
 #include <map>
@@ -10,9 +10,6 @@
 #include "ir/support/result.h"
 
 namespace lathe {
-
-// A type, checked by check_type; errors stand at its first token.
-Result<TensorType> parse_type(Lexer& lexer);
 
 // The value of an attribute in the kind its row wants.
 Result<Attr> parse_attr(Lexer& lexer, const OpDef& op, const AttrSpec& spec);

@@ -16,8 +16,7 @@ constexpr int kMaxDepth = 150;
 
 class Parser {
  public:
-  Parser(std::string_view text, LocTable& locs, std::string_view file)
-      : lexer_(text, file, &locs), exprs_(lexer_, kernel_) {
+  explicit Parser(Lexer& lexer) : lexer_(lexer), exprs_(lexer_, kernel_) {
     kernel_.pool = std::make_shared<Pool>();
   }
 
@@ -33,7 +32,6 @@ class Parser {
     LATHE_DO(lexer_.expect("{"));
     while (lexer_.accept("dim")) LATHE_DO(dim());
     LATHE_TRY(kernel_.body, statements());
-    if (!lexer_.at_end()) return lexer_.expected("the end");
     LATHE_DO(verify(kernel_, /*is_scheduled=*/false));
     return std::move(kernel_);
   }
@@ -240,15 +238,20 @@ class Parser {
   }
 
   Kernel kernel_;
-  Lexer lexer_;
+  Lexer& lexer_;
   ExprParser exprs_;
   int depth_ = 0;
 };
 
 }  // namespace
 
+Result<Kernel> parse_kernel(Lexer& lexer) { return Parser(lexer).run(); }
+
 Result<Kernel> parse_kernel(std::string_view text, LocTable& locs, std::string_view file) {
-  return Parser(text, locs, file).run();
+  Lexer lexer(text, file, &locs);
+  LATHE_TRY(Kernel kernel, parse_kernel(lexer));
+  if (!lexer.at_end()) return lexer.expected("the end");
+  return kernel;
 }
 
 }  // namespace lathe::loop

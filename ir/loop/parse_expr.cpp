@@ -168,7 +168,8 @@ Result<Expr> ExprParser::parse() {
 Result<Expr> ExprParser::parse_as(TypeName type) {
   const Token start = lexer_.peek();
   LATHE_TRY(Operand operand, infix(0));
-  bool is_literal = !operand.e;
+  // true and false have their dtype, but no lanes of their own.
+  bool is_literal = !operand.e || (operand.e->dtype == DType::b8 && as_int(operand.e));
   LATHE_TRY(Expr e, typed_as(operand, type.dtype));
   if (type.lanes == 0) return e;
   if (is_literal) e = splat(e, type.lanes);

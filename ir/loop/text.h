@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ir/loop/node.h"
+#include "ir/support/lexer.h"
 #include "ir/support/result.h"
 
 namespace lathe::loop {
@@ -21,6 +22,7 @@ std::string print(const Kernel& kernel);
 std::string print(Expr e, const Kernel& kernel);
 Result<Kernel> parse_kernel(std::string_view text, LocTable& locs,
                             std::string_view file = "<text>");
+Result<Kernel> parse_kernel(Lexer& lexer);  // up to its closing brace, of a text that goes on
 
 // The invariants are listed at the top of verify.cpp. `is_scheduled`: no reduce expressions,
 // register indices constant after unrolling, body is one parallel loop.

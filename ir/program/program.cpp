@@ -1,60 +1,9 @@
-// Printing of programs, and what their tables count.
+// What launches use, and what the tables of programs count.
 #include "ir/program/program.h"
-
-#include <fmt/format.h>
 
 #include <set>
 
-#include "ir/loop/text.h"
-#include "ir/program/buffer_kind.h"
-
 namespace lathe {
-namespace {
-
-std::string buffer_list(const std::vector<BufferId>& buffers) {
-  std::string text;
-  for (BufferId id : buffers) text += fmt::format("{}%{}", text.empty() ? "" : ", ", id);
-  return text;
-}
-
-std::string print_launch(const Program& program, const Launch& launch) {
-  struct Printer {
-    const Program& program;
-    std::string operator()(const KernelLaunch& l) const {
-      bool known = l.kernel >= 0 && static_cast<size_t>(l.kernel) < program.kernels.size();
-      std::string name = known ? program.kernels[static_cast<size_t>(l.kernel)].name
-                               : fmt::format("?{}", l.kernel);
-      return fmt::format("kernel @{}({})", name, buffer_list(l.buffers));
-    }
-    std::string operator()(const LibraryLaunch& l) const {
-      return "library " + print(l.call, [](BufferId id) { return fmt::format("%{}", id); });
-    }
-    std::string operator()(const CopyLaunch& l) const {
-      return fmt::format("copy %{} to %{}", l.source, l.destination);
-    }
-    std::string operator()(const ShapeLaunch& l) const {
-      return fmt::format("shape {} = {}", l.symbol, l.value.str());
-    }
-    std::string operator()(const HostLaunch& l) const {
-      return fmt::format("host \"{}\"({}) -> ({})", l.function, buffer_list(l.reads),
-                         buffer_list(l.writes));
-    }
-  };
-  std::string text = "    " + std::visit(Printer{program}, launch.kind);
-  if (!launch.label.empty()) text += "  // " + launch.label;
-  return text + "\n";
-}
-
-std::string print_buffer(int id, const ProgramBuffer& buffer) {
-  std::string text = fmt::format("  %{} = {} \"{}\": {}, {} bytes", id, kind_name(buffer.kind),
-                                 buffer.name, to_string(buffer.type), buffer.num_bytes);
-  if (buffer.offset >= 0) text += fmt::format(" at {}", buffer.offset);
-  if (!buffer.weight.empty()) text += fmt::format(" of \"{}\"", buffer.weight);
-  return text + "\n";
-}
-
-}  // namespace
-
 std::vector<BufferId> Launch::buffers() const {
   struct Buffers {
     std::vector<BufferId> operator()(const KernelLaunch& l) const { return l.buffers; }
@@ -161,23 +110,6 @@ int64_t Program::num_kernels() const {
              std::holds_alternative<LibraryLaunch>(launch.kind) ||
              std::holds_alternative<CopyLaunch>(launch.kind);
   return count;
-}
-
-std::string print(const Program& program) {
-  std::string text = fmt::format("program @{}({}) -> ({}) {{\n", program.name,
-                                 buffer_list(program.inputs), buffer_list(program.outputs));
-  for (size_t i = 0; i < program.buffers.size(); ++i)
-    text += print_buffer(static_cast<int>(i), program.buffers[i]);
-  if (!program.init.empty()) {
-    text += fmt::format("  init {{  // arena {} bytes\n", program.init_arena_bytes);
-    for (const Launch& launch : program.init) text += print_launch(program, launch);
-    text += "  }\n";
-  }
-  text += fmt::format("  steps {{  // arena {} bytes\n", program.arena_bytes);
-  for (const Launch& launch : program.steps) text += print_launch(program, launch);
-  text += "  }\n}\n";
-  for (const loop::Kernel& kernel : program.kernels) text += "\n" + loop::print(kernel);
-  return text;
 }
 
 }  // namespace lathe

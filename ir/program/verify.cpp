@@ -12,8 +12,11 @@
 
 #include <algorithm>
 #include <climits>
+#include <set>
+#include <string_view>
 
 #include "ir/program/program.h"
+#include "ir/program/verify.h"
 #include "ir/program/verify_call.h"
 #include "ir/support/diag_codes.h"
 
@@ -24,10 +27,16 @@ constexpr int kNever = INT_MIN;
 
 class Verifier {
  public:
-  explicit Verifier(const Program& program) : program_(program), states_(program.buffers.size()) {}
+  // `places` may be null: then what is wrong is Lathe's own mistake.
+  Verifier(const Program& program, const ProgramPlaces* places)
+      : program_(program), places_(places), states_(program.buffers.size()) {
+    go_to_header();
+  }
 
   Status run() {
     for (size_t i = 0; i < program_.buffers.size(); ++i) LATHE_DO(check_buffer(i));
+    go_to_header();
+    LATHE_DO(check_kernels());
     for (BufferId id : program_.inputs) {
       LATHE_DO(check_id(id, "the inputs"));
       if (buffer(id).kind != BufferKind::input)
@@ -57,10 +66,15 @@ class Verifier {
   }
   std::string quote(BufferId id) const { return fmt::format("%{} \"{}\"", id, buffer(id).name); }
   Diag fail(std::string message) const {
-    return Diag{.code = code::kInternal,
+    return Diag{.code = places_ ? code::kBadProgram : code::kInternal,
                 .loc = loc_,
                 .message = fmt::format("program '{}': {}", program_.name, message),
-                .is_internal = true};
+                .is_internal = places_ == nullptr};
+  }
+
+  void go_to_header() { loc_ = places_ ? places_->header : Loc::unknown(); }
+  void go_to(BufferId id) {
+    if (places_) loc_ = places_->buffers[static_cast<size_t>(id)];
   }
 
   Status check_id(BufferId id, const char* where) const {
@@ -69,20 +83,34 @@ class Verifier {
                             program_.buffers.size()));
   }
 
-  Status check_buffer(size_t index) const {
+  Status check_buffer(size_t index) {
     const ProgramBuffer& b = program_.buffers[index];
     BufferId id = static_cast<BufferId>(index);
+    go_to(id);
     if (!b.type.is_static())
       return fail(fmt::format("buffer {} has the symbolic type {}", quote(id), to_string(b.type)));
     auto elements = b.type.static_elements();
     if (!elements || *elements > INT64_MAX / dtype_bytes(b.type.dtype))
       return fail(fmt::format("the size of buffer {} overflows", quote(id)));
+    if (b.offset > INT64_MAX - b.num_bytes)
+      return fail(fmt::format("buffer {} lies beyond all memory", quote(id)));
     if (b.num_bytes < *elements * dtype_bytes(b.type.dtype))
       return fail(fmt::format("buffer {} has {} bytes, less than its type {} needs", quote(id),
                               b.num_bytes, to_string(b.type)));
     if (b.kind == BufferKind::constant && static_cast<int64_t>(b.bytes.size()) != b.num_bytes)
       return fail(fmt::format("constant {} holds {} bytes, expected {}", quote(id), b.bytes.size(),
                               b.num_bytes));
+    if (b.kind != BufferKind::constant && !b.bytes.empty())
+      return fail(fmt::format("buffer {} holds bytes and is no constant", quote(id)));
+    return Ok{};
+  }
+
+  // Launches name their kernels in text.
+  Status check_kernels() const {
+    std::set<std::string_view> names;
+    for (const loop::Kernel& kernel : program_.kernels)
+      if (!names.insert(kernel.name).second)
+        return fail(fmt::format("two kernels are named '{}'", kernel.name));
     return Ok{};
   }
 
@@ -141,6 +169,10 @@ class Verifier {
                                 kernel.name, count));
       BufferId id = launch.buffers[count++];
       LATHE_DO(check_id(id, "a kernel launch"));
+      if (formal.dtype != buffer(id).type.dtype)
+        return fail(fmt::format("kernel '{}' takes {} for '{}', {} is {}", kernel.name,
+                                dtype_name(formal.dtype), formal.name, quote(id),
+                                dtype_name(buffer(id).type.dtype)));
       if (formal.size > buffer(id).num_bytes / dtype_bytes(formal.dtype))
         return fail(fmt::format("kernel '{}' needs {} elements of {} for '{}', {} has {} bytes",
                                 kernel.name, formal.size, dtype_name(formal.dtype), formal.name,
@@ -185,6 +217,7 @@ class Verifier {
   }
 
   Status check_outputs() {
+    go_to_header();
     for (BufferId id : program_.outputs) {
       LATHE_DO(check_id(id, "the outputs"));
       BufferKind kind = buffer(id).kind;
@@ -196,6 +229,19 @@ class Verifier {
       bool is_empty = buffer(id).num_bytes == 0;  // nothing writes it
       if (!is_source(kind) && !is_empty && !state(id).is_written)
         return fail(fmt::format("output {} is never written", quote(id)));
+    }
+    for (const ProgramMutation& mutation : program_.mutations) {
+      LATHE_DO(check_id(mutation.input, "a mutation"));
+      LATHE_DO(check_id(mutation.output, "a mutation"));
+      const auto has = [](const std::vector<BufferId>& ids, BufferId id) {
+        return std::find(ids.begin(), ids.end(), id) != ids.end();
+      };
+      if (!has(program_.inputs, mutation.input) || !has(program_.outputs, mutation.output) ||
+          buffer(mutation.input).num_bytes != buffer(mutation.output).num_bytes)
+        return fail(
+            fmt::format("'{}' goes from {} to {}, expected an output and an input of one "
+                        "size",
+                        mutation.target, quote(mutation.output), quote(mutation.input)));
     }
     return Ok{};
   }
@@ -219,6 +265,7 @@ class Verifier {
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const ProgramBuffer& b = program_.buffers[i];
       BufferId id = static_cast<BufferId>(i);
+      go_to(id);
       if (b.kind != BufferKind::temporary || b.offset < 0 || state(id).first == kNever) continue;
       int64_t arena = state(id).in_init ? program_.init_arena_bytes : program_.arena_bytes;
       if (b.offset % 64 != 0 || b.num_bytes > arena || b.offset > arena - b.num_bytes)
@@ -231,6 +278,7 @@ class Verifier {
     for (size_t i = 0; i < planned.size(); ++i)
       for (size_t j = i + 1; j < planned.size(); ++j) {
         BufferId a = planned[i], b = planned[j];
+        go_to(b);
         if (buffer(b).offset >= buffer(a).offset + buffer(a).num_bytes) break;
         if (conflict(a, b))
           return fail(fmt::format("temporaries {} and {} overlap while both are alive", quote(a),
@@ -247,6 +295,7 @@ class Verifier {
   }
 
   const Program& program_;
+  const ProgramPlaces* places_;
   std::vector<State> states_;
   Loc loc_;
   bool is_init_ = true;
@@ -255,6 +304,10 @@ class Verifier {
 
 }  // namespace
 
-Status verify(const Program& program) { return Verifier(program).run(); }
+Status verify(const Program& program) { return Verifier(program, nullptr).run(); }
+
+Status verify(const Program& program, const ProgramPlaces& places) {
+  return Verifier(program, &places).run();
+}
 
 }  // namespace lathe

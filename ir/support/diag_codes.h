@@ -21,6 +21,7 @@ inline constexpr char kDtypeMismatch[] = "dtype-mismatch";
 inline constexpr char kTypeMismatch[] =
     "type-mismatch";                                  // written type differs from the inferred one
 inline constexpr char kDimRange[] = "dim-range";      // dim index or symbolic size out of range
+inline constexpr char kBadProgram[] = "bad-program";  // a program's text breaks what programs keep
 inline constexpr char kBadForm[] = "bad-form";        // a pass met a form it does not accept
 inline constexpr char kBadArchive[] = "bad-archive";  // zip or payload is broken
 inline constexpr char kBadModel[] = "bad-model";      // model JSON breaks the schema

@@ -331,7 +331,7 @@ TEST(ProgramText, PrintsBuffersAndLaunches) {
   EXPECT_NE(text.find("program @test(%0) -> (%7, %6, %0, %7)"), std::string::npos) << text;
   EXPECT_NE(text.find("%5 = temporary \"hidden\": f32[1000], 4000 bytes at 64"), std::string::npos)
       << text;
-  EXPECT_NE(text.find("kernel @mul_add(%0, %2, %4)  // first"), std::string::npos) << text;
+  EXPECT_NE(text.find("kernel @mul_add(%0, %2, %4) as \"first\"\n"), std::string::npos) << text;
 }
 
 }  // namespace

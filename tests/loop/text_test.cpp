@@ -56,6 +56,17 @@ const char* const kKernels[] = {
   }
 }
 )",
+    R"(kernel @every(%x: bool[64], %y: bool[1] out) {
+  parallel %i in 0..1 {
+    regs %acc: boolx16
+    %acc = true
+    for %k in 0..4 {
+      %acc = %acc && load boolx16 %x[%k*16]
+    }
+    store %y[0] = reduce_lanes(all, %acc)
+  }
+}
+)",
     R"(kernel @odds(%x: i32[64], %z: f64[64] out, %tmp: u8[64] scratch, %s: bool[64] stack) {
   dim %n in [1, 64]
   parallel %i in 0..64 {

@@ -1,4 +1,5 @@
-// A .lathe test file, read: what to do, the input, and what its comments expect.
+// A .lathe test file, read: what to do, the input, and what its comments expect. The input is a
+// module, or a program, which pipelines go on with from the form that lower_to_loops leaves.
 //
 //   // test: decompose, cse          a pipeline; or `parse`, or `print`
 //   // target: avx2                  the machine that passes lower for (avx512 unless told)

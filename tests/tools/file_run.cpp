@@ -9,7 +9,7 @@
 
 #include "ir/graph/text.h"
 #include "ir/graph/verify.h"
-#include "ir/program/program.h"
+#include "ir/program/text.h"
 #include "ir/target/target.h"
 #include "passes/pipeline/pipeline.h"
 #include "tests/tools/line_checks.h"
@@ -29,6 +29,7 @@ Status run_pipeline_text(const FileCase& test, const Registry& ops, Outcome& out
   LATHE_TRY(const Pipeline pipeline, parse_pipeline(test.action));
   RunOptions options;
   options.check_honesty = true;
+  if (is_program_text(test.input)) options.start = Form::loops;
   options.on_step = [&](const PassRecord& record) {
     outcome.refusals.insert(outcome.refusals.end(), record.refusals.begin(), record.refusals.end());
     return true;
@@ -138,18 +139,33 @@ void compare_diags(const FileCase& test, const Outcome& outcome, std::string_vie
 
 }  // namespace
 
+namespace {
+
+// The input as it stands: a module, or a program.
+Status parse_input(const FileCase& test, const Registry& ops, std::string_view file, Unit& unit,
+                   LocTable& locs) {
+  if (is_program_text(test.input)) {
+    LATHE_TRY(unit.program, parse_program(test.input, locs, file));
+    unit.module.locs = locs;
+    return Ok{};
+  }
+  LATHE_TRY(unit.module, parse(test.input, ops, file, &locs));
+  return Ok{};
+}
+
+}  // namespace
+
 Outcome run_case(const FileCase& test, const Registry& ops, std::string_view file) {
   Outcome outcome;
   LocTable locs;
-  Result<Module> module = parse(test.input, ops, file, &locs);
-  if (!module) {
-    outcome.error.push_back(std::move(module).error());
+  if (const Status parsed = parse_input(test, ops, file, outcome.unit, locs); !parsed) {
+    outcome.error.push_back(parsed.error());
     outcome.locs = std::move(locs);
     return outcome;
   }
-  outcome.unit.module = *std::move(module);
   if (test.action == "parse" || test.action == "print") {
-    outcome.output = print(outcome.unit.module);
+    outcome.output =
+        is_program_text(test.input) ? print(outcome.unit.program) : print(outcome.unit.module);
   } else if (const Status status = run_pipeline_text(test, ops, outcome); !status) {
     outcome.error.push_back(status.error());
   }

@@ -1,0 +1,170 @@
+// Parses library calls; the grammar stands in text.h.
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "ir/program/text.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+namespace {
+
+Result<std::vector<int64_t>> parse_ints(Lexer& lexer) {
+  std::vector<int64_t> list;
+  LATHE_DO(lexer.expect("["));
+  while (!lexer.accept("]")) {
+    if (!list.empty()) LATHE_DO(lexer.expect(","));
+    LATHE_TRY(const int64_t value, lexer.integer());
+    list.push_back(value);
+  }
+  return list;
+}
+
+// Without the name and "=".
+Result<CallTensor> parse_tensor(Lexer& lexer) {
+  CallTensor tensor;
+  LATHE_TRY(tensor.buffer, parse_buffer_id(lexer));
+  LATHE_TRY(tensor.shape, parse_ints(lexer));
+  if (lexer.accept("at")) {
+    LATHE_TRY(tensor.offset, lexer.integer());
+  }
+  LATHE_DO(lexer.expect("by"));
+  LATHE_TRY(tensor.strides, parse_ints(lexer));
+  return tensor;
+}
+
+// The operands of a call as they stand in the text, taken one after the other.
+class OperandList {
+ public:
+  explicit OperandList(Lexer& lexer) : lexer_(lexer) {}
+
+  // "(a = ..., b = ...) -> d = ..."
+  Status parse() {
+    LATHE_DO(lexer_.expect("("));
+    do LATHE_DO(parse_one());
+    while (lexer_.accept(","));
+    LATHE_DO(lexer_.expect(")"));
+    LATHE_DO(lexer_.expect("->"));
+    return parse_one();
+  }
+
+  Result<CallTensor> take(std::string_view name) {
+    if (std::optional<CallTensor> found = take_if(name)) return *std::move(found);
+    const Token& at = next_ < found_.size() ? found_[next_].name : found_.back().name;
+    return lexer_.error(at, fmt::format("expected operand '{}', got '{}'", name, at.text),
+                        code::kSyntax);
+  }
+  // Nothing when another one comes next; the written one is last and no optional one.
+  std::optional<CallTensor> take_if(std::string_view name) {
+    if (next_ == found_.size() || found_[next_].name.text != name) return std::nullopt;
+    return std::move(found_[next_++].tensor);
+  }
+  void take(CallEpilogue& epilogue) {
+    epilogue.bias = take_if("bias");
+    epilogue.residual = take_if("residual");
+  }
+  Status take_written(std::string_view name, CallTensor& into) {
+    if (next_ + 1 < found_.size()) {
+      const Token& at = found_[next_].name;
+      return lexer_.error(at, fmt::format("the call has no operand '{}' here", at.text),
+                          code::kSyntax);
+    }
+    LATHE_TRY(into, take(name));
+    return Ok{};
+  }
+
+ private:
+  struct Named {
+    Token name;
+    CallTensor tensor;
+  };
+
+  Status parse_one() {
+    Named operand;
+    LATHE_TRY(operand.name, lexer_.expect(TokenKind::name, "the name of an operand"));
+    LATHE_DO(lexer_.expect("="));
+    LATHE_TRY(operand.tensor, parse_tensor(lexer_));
+    found_.push_back(std::move(operand));
+    return Ok{};
+  }
+
+  Lexer& lexer_;
+  std::vector<Named> found_;
+  size_t next_ = 0;
+};
+
+Activation parse_activation(Lexer& lexer) {
+  for (Activation activation : {Activation::relu, Activation::gelu_tanh})
+    if (lexer.accept(activation_name(activation))) return activation;
+  return Activation::none;
+}
+
+Result<LibraryCall> parse_matmul(Lexer& lexer) {
+  OperandList list(lexer);
+  LATHE_DO(list.parse());
+  MatmulCall call;
+  LATHE_TRY(call.a, list.take("a"));
+  LATHE_TRY(call.b, list.take("b"));
+  list.take(call.epilogue);
+  LATHE_DO(list.take_written("d", call.d));
+  call.epilogue.activation = parse_activation(lexer);
+  return LibraryCall(std::move(call));
+}
+
+Result<LibraryCall> parse_convolution(Lexer& lexer) {
+  OperandList list(lexer);
+  LATHE_DO(list.parse());
+  ConvolutionCall call;
+  LATHE_TRY(call.x, list.take("x"));
+  LATHE_TRY(call.w, list.take("w"));
+  list.take(call.epilogue);
+  LATHE_DO(list.take_written("y", call.y));
+  LATHE_DO(lexer.expect("padding"));
+  LATHE_TRY(call.padding, parse_ints(lexer));
+  LATHE_DO(lexer.expect("stride"));
+  LATHE_TRY(call.stride, parse_ints(lexer));
+  LATHE_DO(lexer.expect("dilation"));
+  LATHE_TRY(call.dilation, parse_ints(lexer));
+  call.epilogue.activation = parse_activation(lexer);
+  return LibraryCall(std::move(call));
+}
+
+Result<LibraryCall> parse_attention(Lexer& lexer) {
+  OperandList list(lexer);
+  LATHE_DO(list.parse());
+  AttentionCall call;
+  LATHE_TRY(call.q, list.take("q"));
+  LATHE_TRY(call.k, list.take("k"));
+  LATHE_TRY(call.v, list.take("v"));
+  LATHE_DO(list.take_written("o", call.o));
+  LATHE_DO(lexer.expect("scale"));
+  LATHE_TRY(call.scale, lexer.number());
+  call.is_causal = lexer.accept("causal");
+  return LibraryCall(std::move(call));
+}
+
+}  // namespace
+
+Result<BufferId> parse_buffer_id(Lexer& lexer) {
+  LATHE_TRY(const Token token, lexer.expect(TokenKind::value, "a buffer such as %3"));
+  BufferId id = 0;
+  for (char c : token.text) {
+    const bool is_digit = c >= '0' && c <= '9';
+    if (!is_digit || __builtin_mul_overflow(id, 10, &id) ||
+        __builtin_add_overflow(id, c - '0', &id))
+      return lexer.error(
+          token, fmt::format("buffers have numbers, '%{}' is none", token.text.substr(0, 40)),
+          code::kUndefinedValue);
+  }
+  return id;
+}
+
+Result<LibraryCall> parse_call(Lexer& lexer) {
+  if (lexer.accept("matmul")) return parse_matmul(lexer);
+  if (lexer.accept("convolution")) return parse_convolution(lexer);
+  if (lexer.accept("attention")) return parse_attention(lexer);
+  return lexer.expected("matmul, convolution or attention");
+}
+
+}  // namespace lathe

@@ -1,0 +1,83 @@
+// Prints programs; the grammar stands in text.h.
+#include <fmt/format.h>
+
+#include "ir/loop/text.h"
+#include "ir/program/buffer_kind.h"
+#include "ir/program/text.h"
+#include "ir/support/base64.h"
+#include "ir/support/lexer.h"
+
+namespace lathe {
+namespace {
+
+std::string spell(BufferId id) { return fmt::format("%{}", id); }
+
+std::string buffer_list(const std::vector<BufferId>& buffers) {
+  std::string text;
+  for (BufferId id : buffers) text += (text.empty() ? "" : ", ") + spell(id);
+  return text;
+}
+
+struct LaunchPrinter {
+  const Program& program;
+  std::string operator()(const KernelLaunch& l) const {
+    bool known = l.kernel >= 0 && static_cast<size_t>(l.kernel) < program.kernels.size();
+    std::string name =
+        known ? program.kernels[static_cast<size_t>(l.kernel)].name : fmt::format("?{}", l.kernel);
+    return fmt::format("kernel @{}({})", name, buffer_list(l.buffers));
+  }
+  std::string operator()(const LibraryLaunch& l) const { return "library " + print(l.call, spell); }
+  std::string operator()(const CopyLaunch& l) const {
+    return fmt::format("copy {} to {}", spell(l.source), spell(l.destination));
+  }
+  std::string operator()(const ShapeLaunch& l) const {
+    return fmt::format("shape {} = {}", quote(l.symbol), l.value.str());
+  }
+  std::string operator()(const HostLaunch& l) const {
+    return fmt::format("host {}({}) -> ({})", quote(l.function), buffer_list(l.reads),
+                       buffer_list(l.writes));
+  }
+};
+
+std::string print_launch(const Program& program, const Launch& launch) {
+  std::string text = "    " + std::visit(LaunchPrinter{program}, launch.kind);
+  if (!launch.label.empty()) text += " as " + quote(launch.label);
+  if (launch.flops != 0) text += fmt::format(" flops {}", launch.flops);
+  if (launch.bytes != 0) text += fmt::format(" bytes {}", launch.bytes);
+  return text + "\n";
+}
+
+std::string print_block(const Program& program, const char* name,
+                        const std::vector<Launch>& launches, int64_t arena_bytes) {
+  std::string text = fmt::format("  {} arena {} {{\n", name, arena_bytes);
+  for (const Launch& launch : launches) text += print_launch(program, launch);
+  return text + "  }\n";
+}
+
+std::string print_buffer(int id, const ProgramBuffer& buffer) {
+  std::string text = fmt::format("  %{} = {} {}: {}, {} bytes", id, kind_name(buffer.kind),
+                                 quote(buffer.name), to_string(buffer.type), buffer.num_bytes);
+  if (buffer.offset >= 0) text += fmt::format(" at {}", buffer.offset);
+  if (!buffer.weight.empty()) text += " of " + quote(buffer.weight);
+  if (!buffer.bytes.empty()) text += " holds \"" + to_base64(buffer.bytes) + "\"";
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string print(const Program& program) {
+  std::string text = fmt::format("program @{}({}) -> ({}) {{\n", program.name,
+                                 buffer_list(program.inputs), buffer_list(program.outputs));
+  for (size_t i = 0; i < program.buffers.size(); ++i)
+    text += print_buffer(static_cast<int>(i), program.buffers[i]);
+  for (const ProgramMutation& mutation : program.mutations)
+    text += fmt::format("  mutates {}: {} = {}\n", quote(mutation.target), spell(mutation.input),
+                        spell(mutation.output));
+  if (!program.init.empty() || program.init_arena_bytes != 0)
+    text += print_block(program, "init", program.init, program.init_arena_bytes);
+  text += print_block(program, "steps", program.steps, program.arena_bytes) + "}\n";
+  for (const loop::Kernel& kernel : program.kernels) text += "\n" + loop::print(kernel);
+  return text;
+}
+
+}  // namespace lathe

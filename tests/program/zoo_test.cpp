@@ -1,0 +1,34 @@
+// Programs of whole models print, parse and print the same, for every target. Weights stay out.
+#include <gtest/gtest.h>
+
+#include "frontend/driver/build.h"
+#include "ir/target/target.h"
+#include "tests/models/model_case.h"
+#include "tests/program/round_trip.h"
+
+namespace lathe {
+namespace {
+
+class ZooProgram : public testing::TestWithParam<std::string> {};
+
+TEST_P(ZooProgram, ReadsBack) {
+  LocTable locs;
+  ModelOptions options;
+  options.random_weights = 0;
+  auto model = load_model(GetParam(), options, locs);
+  if (!model.ok()) GTEST_SKIP() << model.error().message;  // tests/zoo/gaps.txt
+  for (const char* target : kTargets) {
+    SCOPED_TRACE(target);
+    BuildFailure failure;
+    auto lowered = lower(*model, *find_target(target), {}, failure);
+    ASSERT_TRUE(lowered.ok()) << render(lowered.error(), failure.locs);
+    round_trip(lowered->unit.program);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, ZooProgram,
+                         testing::ValuesIn(files_with_ending("tests/zoo", ".json.gz")),
+                         [](const auto& file) { return test_name(file.param); });
+
+}  // namespace
+}  // namespace lathe
