@@ -9,6 +9,7 @@
 #include "ir/loop/expand_math.h"
 #include "ir/loop/strict.h"
 #include "ir/loop/text.h"
+#include "ir/loop/traffic.h"
 #include "ir/support/diag_codes.h"
 #include "passes/lowering/kernel_context.h"
 #include "passes/lowering/library.h"
@@ -316,7 +317,9 @@ Status Lowering::emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers,
   launch.label = info.label;
   launch.origins = {info.origin};
   launch.flops = info.flops;
-  for (BufferId id : buffers) launch.bytes += buffer(id).num_bytes;
+  const std::vector<int64_t> touched = loop::touched_elements(kernel);
+  for (size_t i = 0; i < buffers.size(); ++i)
+    launch.bytes += touched[i] * dtype_bytes(buffer(buffers[i]).type.dtype);
   kernel.origins = {info.origin};
   if (context_.numerics == Numerics::strict)
     loop::make_strict(kernel);
