@@ -1,6 +1,10 @@
 // Inference of pointwise ops (see pointwise.h).
 #include "ir/op/pointwise.h"
 
+#include <fmt/format.h>
+
+#include "ir/support/diag_codes.h"
+
 namespace lathe {
 namespace {
 
@@ -21,6 +25,30 @@ Result<std::vector<TensorType>> infer_float(const Node& node) {
 
 Result<std::vector<TensorType>> infer_bool(const Node& node) {
   return infer_pointwise(node, DType::b8);
+}
+
+namespace {
+
+Result<std::vector<TensorType>> infer_checked(const Node& node, bool (*takes)(DType),
+                                              const char* what) {
+  const DType dtype = promote_operands(operand_types(node));
+  if (takes(dtype)) return infer_pointwise(node, dtype);
+  return Diag{code::kDtypeMismatch, node.loc,
+              fmt::format("'{}' takes {}, got {}", node.op->name, what, dtype_name(dtype))};
+}
+
+}  // namespace
+
+Result<std::vector<TensorType>> infer_of_floats(const Node& node) {
+  return infer_checked(node, is_float, "floats");
+}
+
+Result<std::vector<TensorType>> infer_of_bits(const Node& node) {
+  return infer_checked(node, [](DType dtype) { return !is_float(dtype); }, "integers and bools");
+}
+
+Result<std::vector<TensorType>> infer_of_numbers(const Node& node) {
+  return infer_checked(node, [](DType dtype) { return dtype != DType::b8; }, "numbers");
 }
 
 DType pointwise_dtype(const Node& node) {

@@ -26,6 +26,10 @@ namespace lathe {
 Result<std::vector<TensorType>> infer_same(const Node& node);
 Result<std::vector<TensorType>> infer_float(const Node& node);
 Result<std::vector<TensorType>> infer_bool(const Node& node);
+// As infer_same, of floats only; of integers and bools only; of all but bools.
+Result<std::vector<TensorType>> infer_of_floats(const Node& node);
+Result<std::vector<TensorType>> infer_of_bits(const Node& node);
+Result<std::vector<TensorType>> infer_of_numbers(const Node& node);
 
 // The dtype the arithmetic runs in: the operands' promoted one, or the result's when only that is
 // a float.

@@ -21,6 +21,7 @@ struct Activation {
   Slot<DerivativeFn> derivative;
   std::vector<Import> imports;
   std::vector<NamedAttrs> examples = {{}};
+  InferFn* infer = infer_of_floats;
 };
 
 OpDef activation(Activation row) {
@@ -36,7 +37,7 @@ OpDef activation(Activation row) {
       .operands = {{"self"}},
       .attrs = std::move(row.attrs),
       .traits = {.op_class = OpClass::elementwise},
-      .infer = infer_same,
+      .infer = row.infer,
       .reference = row.reference,
       .decompose = row.decompose,
       .lower = row.lower,
@@ -232,7 +233,8 @@ std::vector<OpDef> piecewise_rows() {
                         "Tensor"},
                        {.schema = "relu6(Tensor self) -> Tensor",
                         .fixed = {{"min_val", 0.0}, {"max_val", 6.0}}}},
-           .examples = {{}, {{"min_val", 0.0}, {"max_val", 3.0}}}}),
+           .examples = {{}, {{"min_val", 0.0}, {"max_val", 3.0}}},
+           .infer = infer_of_numbers}),
       activation(
           {.name = "hardsigmoid",
            .summary = "(x + 3) / 6, clamped to [0, 1]",

@@ -203,6 +203,7 @@ std::vector<OpDef> quotients() {
            .low = 0.5}),
       binary({.name = "floor_divide",
               .summary = "self / other, rounded to minus infinity; 0 for an integer zero divisor",
+              .infer = infer_of_numbers,
               .reference =
                   pointwise_reference<[](auto a, auto b) { return arithmetic::floor_div(a, b); }>,
               .lower = pointwise_lower<[](Expr a, Expr b) { return floor_div(a, b); }>,
@@ -214,6 +215,7 @@ std::vector<OpDef> quotients() {
               .self_low = -9}),
       binary({.name = "trunc_divide",
               .summary = "self / other, rounded towards zero; 0 for an integer zero divisor",
+              .infer = infer_of_numbers,
               .reference =
                   pointwise_reference<[](auto a, auto b) { return arithmetic::trunc_div(a, b); }>,
               .lower = pointwise_lower<[](Expr a, Expr b) {
@@ -227,6 +229,7 @@ std::vector<OpDef> quotients() {
       binary(
           {.name = "remainder",
            .summary = "self - other * floor(self / other): the sign of the divisor",
+           .infer = infer_of_numbers,
            .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::mod(a, b); }>,
            .lower = pointwise_lower<[](Expr a, Expr b) { return mod(a, b); }>,
            .derivative = kStep,
@@ -237,6 +240,7 @@ std::vector<OpDef> quotients() {
       binary(
           {.name = "fmod",
            .summary = "self - other * trunc(self / other): the sign of the dividend",
+           .infer = infer_of_numbers,
            .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::fmod(a, b); }>,
            .lower = pointwise_lower<[](Expr a, Expr b) {
              return a - loop::unary(loop::UnaryOp::trunc, a / b) * b;
@@ -254,6 +258,7 @@ std::vector<OpDef> powers_and_angles() {
       binary(
           {.name = "pow",
            .summary = "self to the power of exponent",
+           .infer = infer_of_numbers,
            .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::pow(a, b); }>,
            .lower = lower_pow,
            .derivative = pointwise_gradient<[](Term g, Term a, Term b, Term y) {

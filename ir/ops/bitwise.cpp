@@ -30,7 +30,7 @@ OpDef bitwise(const std::string& word, std::string summary, Slot<ReferenceFn> re
       .operands = {{"self"}, {"other"}},
       .attrs = {},
       .traits = {.op_class = OpClass::elementwise, .is_commutative = true},
-      .infer = infer_same,
+      .infer = infer_of_bits,
       .reference = reference,
       .decompose = Absent{"a core op"},
       .lower = lower,

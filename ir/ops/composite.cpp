@@ -24,8 +24,8 @@ const TensorType& self_type(const Node& node) { return node.operands[0].type(); 
 // --- pointwise
 
 OpDef ternary(std::string name, std::string summary, std::vector<std::string> operands,
-              Slot<ReferenceFn> reference, Slot<DecomposeFn> decompose, Slot<LowerFn> lower,
-              std::vector<Import> imports) {
+              InferFn* infer, Slot<ReferenceFn> reference, Slot<DecomposeFn> decompose,
+              Slot<LowerFn> lower, std::vector<Import> imports) {
   const ExampleTensor x{.shape = {2, 3}}, row{.shape = {3}, .low = 0.5, .high = 2};
   return {
       .name = std::move(name),
@@ -33,7 +33,7 @@ OpDef ternary(std::string name, std::string summary, std::vector<std::string> op
       .operands = {{operands[0]}, {operands[1]}, {operands[2]}},
       .attrs = {},
       .traits = {.op_class = OpClass::elementwise},
-      .infer = infer_same,
+      .infer = infer,
       .reference = reference,
       .decompose = decompose,
       .lower = lower,
@@ -44,10 +44,10 @@ OpDef ternary(std::string name, std::string summary, std::vector<std::string> op
 }
 
 template <auto Formula, auto Value>
-OpDef scaled(std::string name, std::string summary) {
+OpDef scaled(std::string name, std::string summary, InferFn* infer) {
   const std::string schema =
       name + "(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor";
-  OpDef row = ternary(std::move(name), std::move(summary), {"self", "tensor1", "tensor2"},
+  OpDef row = ternary(std::move(name), std::move(summary), {"self", "tensor1", "tensor2"}, infer,
                       pointwise_reference<Value>, pointwise_decompose<Formula>,
                       pointwise_lower<Formula>, {{schema}});
   row.attrs = {{.name = "value", .kind = AttrKind::number, .default_value = 1.0}};
@@ -80,7 +80,7 @@ constexpr auto kAddcdiv = [](const Node& node, auto x, auto a, auto b) {
 constexpr auto kLerp = [](auto x, auto end, auto weight) { return x + weight * (end - x); };
 
 OpDef lerp() {
-  return ternary("lerp", "self + weight * (end - self)", {"self", "end", "weight"},
+  return ternary("lerp", "self + weight * (end - self)", {"self", "end", "weight"}, infer_of_floats,
                  pointwise_reference<[](double x, double end, double weight) {
                    return x * (1 - weight) + end * weight;
                  }>,
@@ -93,6 +93,7 @@ OpDef lerp() {
 
 Result<std::vector<TensorType>> infer_glu(const Node& node) {
   const TensorType& self = self_type(node);
+  LATHE_DO(infer_of_floats(node));
   LATHE_TRY(int dim, normalized_dim(node, node.int_attr("dim"), self.rank()));
   const bool is_even = self.rank() > 0 && self.shape[static_cast<size_t>(dim)].is_const() &&
                        self.shape[static_cast<size_t>(dim)].value() % 2 == 0;
@@ -189,10 +190,12 @@ OpDef standard_deviation() {
   return row;
 }
 
-// Rows of nothing but -inf stay -inf: their maximum is not subtracted.
+// Rows of nothing but -inf stay -inf: their maximum is not subtracted. Rows of nothing have none.
 std::vector<Value> decompose_logsumexp(Builder& b, const Node& node) {
   const Term x = operand_term(b, node, 0);
   const std::vector<int64_t> dims = reduced_dim_list(node);
+  if (reduced_count(node) == Dim(0))
+    return {reshape(log(sum(exp(x), dims)), node.types.front().shape)};
   const Term largest = amax(x, dims);
   const Term shift = select(eq(abs(largest), INFINITY), 0.0, largest);
   const Term result = log(sum(exp(x - shift), dims)) + shift;
@@ -206,7 +209,7 @@ OpDef logsumexp() {
        .infer = infer_float_reduction,
        .reference = fold_reference<[](const auto& xs) {
          double largest = -INFINITY, total = 0;
-         for (auto x : xs) largest = std::fmax(largest, static_cast<double>(x));
+         for (auto x : xs) largest = arithmetic::max(largest, static_cast<double>(x));
          if (std::isinf(largest)) return largest;
          for (auto x : xs) total += std::exp(static_cast<double>(x) - largest);
          return largest + std::log(total);
@@ -279,10 +282,10 @@ OpDef vector_norm() {
 }  // namespace
 
 std::vector<OpDef> define_composite() {
-  return {scaled<kAddcmul, kAddcmulOf>("addcmul", "self + value * tensor1 * tensor2"),
+  return {scaled<kAddcmul, kAddcmulOf>("addcmul", "self + value * tensor1 * tensor2", infer_same),
           scaled<kAddcdiv, [](const Node& node, double x, double a,
                               double b) { return x + node.float_attr("value") * (a / b); }>(
-              "addcdiv", "self + value * tensor1 / tensor2"),
+              "addcdiv", "self + value * tensor1 / tensor2", infer_of_floats),
           lerp(),
           glu(),
           standard_deviation(),

@@ -1,5 +1,4 @@
-// convolution: 1 to 3 spatial dims, groups, dilation, transposed; conv1d, conv2d and conv3d import
-// as it.
+// convolution: 1 to 3 spatial dims, groups, dilation, transposed; conv1d to conv3d import as it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -67,6 +66,7 @@ Result<std::vector<TensorType>> infer_convolution(const Node& node) {
   Shape shape = {input[0], out_channels};
   for (size_t d = 0; d < spatial.size(); ++d) {
     const Window& window = spatial[d];
+    if (input[2 + d] == Dim(0)) return mismatch(node, "only batch and channels may be empty");
     const Dim count = is_transposed(node)
                           ? (input[2 + d] - 1) * window.stride - 2 * window.padding +
                                 window.reach() + (extra.empty() ? 0 : extra[d])

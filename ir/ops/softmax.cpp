@@ -1,4 +1,6 @@
 // softmax and log_softmax along one dim.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -8,6 +10,7 @@
 #include "ir/op/import_call.h"
 #include "ir/op/reduction.h"
 #include "ir/op/term.h"
+#include "ir/support/diag_codes.h"
 
 namespace lathe {
 namespace {
@@ -21,8 +24,12 @@ DType compute_of(const Node& node) { return compute_dtype(node.types.front().dty
 
 Result<std::vector<TensorType>> infer_softmax(const Node& node) {
   LATHE_DO(normalized_dim(node, node.int_attr("dim"), self_type(node).rank()));
-  return std::vector<TensorType>{
-      {node.dtype_attr("dtype", self_type(node).dtype), self_type(node).shape}};
+  const DType dtype = node.dtype_attr("dtype", self_type(node).dtype);
+  if (!is_float(dtype)) {
+    return Diag{code::kDtypeMismatch, node.loc,
+                fmt::format("'{}' takes floats, got {}", node.op->name, dtype_name(dtype))};
+  }
+  return std::vector<TensorType>{{dtype, self_type(node).shape}};
 }
 
 // The dim as a list for reductions; empty for a rank-0 tensor.

@@ -209,7 +209,7 @@ std::vector<OpDef> boolean_rows() {
       unary("logical_not", "whether x is zero", infer_bool,
             pointwise_reference<[](auto x) { return x == 0; }>,
             pointwise_lower<[](Expr x) { return logical_not(x); }, true>, kNoFloat),
-      unary("bitwise_not", "every bit of an integer flipped; not of a bool", infer_same,
+      unary("bitwise_not", "every bit of an integer flipped; not of a bool", infer_of_bits,
             pointwise_reference<[](const Node& node, auto x) {
               const auto bits = static_cast<int64_t>(x);
               return node.types.front().dtype == DType::b8 ? static_cast<int64_t>(bits == 0)

@@ -33,6 +33,11 @@ Result<std::vector<TensorType>> infer_upsample(const Node& node) {
                 fmt::format("'{}' needs an input of rank 4 and two output sizes, got {} and {}",
                             node.op->name, to_string(shape), size.size())};
   }
+  if (shape[2] == Dim(0) || shape[3] == Dim(0)) {
+    return Diag{
+        code::kShapeMismatch, node.loc,
+        fmt::format("'{}' has no elements to repeat in {}", node.op->name, to_string(shape))};
+  }
   return std::vector<TensorType>{{input_type(node).dtype, {shape[0], shape[1], size[0], size[1]}}};
 }
 
