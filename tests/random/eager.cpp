@@ -1,0 +1,257 @@
+// Eager semantics on places in memory (see eager.h).
+#include "tests/random/eager.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "fmt/format.h"
+#include "ir/graph/op_def.h"
+#include "ir/graph/text.h"
+#include "ir/op/dense.h"
+#include "ir/support/diag_codes.h"
+#include "ir/support/hash.h"
+#include "ir/type/dtype.h"
+#include "tests/random/exactness.h"
+
+namespace lathe::random_graphs {
+namespace {
+
+// PyTorch's views; a reshape is one where strides can say it.
+const std::set<std::string> kAlwaysViews = {"alias",   "dropout",  "expand", "permute",
+                                            "reshape", "select",   "slice",  "split_with_sizes",
+                                            "squeeze", "unsqueeze"};
+
+constexpr double kTf32Roundoff = 0x1p-11;
+
+bool fits_tf32(const Tensor& tensor) {
+  return std::all_of(tensor.floats.begin(), tensor.floats.end(), [](double x) {
+    return std::isnan(x) || static_cast<double>(round_to_tf32(static_cast<float>(x))) == x;
+  });
+}
+
+std::vector<const Tensor*> pointers_to(const Node& node, const std::vector<Tensor>& operands) {
+  std::vector<const Tensor*> pointers;
+  for (size_t i = 0; i < operands.size(); ++i)
+    pointers.push_back(node.operands[i] ? &operands[i] : nullptr);
+  return pointers;
+}
+
+// How many terms one result adds, or about that: partial sums in any order are off by a random
+// walk of as many roundings.
+double num_terms(const Node& node) {
+  const OpClass kind = node.op->traits.op_class;
+  const bool adds =
+      kind == OpClass::reduction || kind == OpClass::normalize || kind == OpClass::contraction;
+  if (!adds) return 1;
+  int64_t terms = 1;
+  for (Value operand : node.operands) {
+    if (!operand) continue;
+    const std::vector<int64_t> shape = operand.type().static_shape();
+    for (int64_t extent : shape) terms = std::max(terms, extent);
+    const std::vector<int64_t> result = node.types[0].static_shape();
+    if (kind == OpClass::reduction)
+      terms = std::max(terms, num_elements(shape) / std::max<int64_t>(1, num_elements(result)));
+  }
+  if (kind == OpClass::contraction && node.operands.size() > 1 && node.operands[1]) {
+    const std::vector<int64_t> weight = node.operands[1].type().static_shape();
+    if (weight.size() > 2)
+      terms = std::max(terms, num_elements(weight) / std::max<int64_t>(1, weight[0]));
+  }
+  return static_cast<double>(terms);
+}
+
+void wrap(Tensor& tensor) {
+  for (int64_t i = 0; i < static_cast<int64_t>(tensor.integers.size()); ++i)
+    put(tensor, i, tensor.integers[static_cast<size_t>(i)]);
+}
+
+}  // namespace
+
+Tensor EagerRun::Place::load() const {
+  Tensor tensor = memory->data;
+  tensor.shape = shape;
+  if (offsets.empty() && num_elements(shape) == memory->data.num_elements()) return tensor;
+  tensor = Tensor::zeros(memory->data.dtype, shape);
+  for (size_t i = 0; i < offsets.size(); ++i)
+    copy_element(tensor, static_cast<int64_t>(i), memory->data, offsets[i]);
+  return tensor;
+}
+
+void EagerRun::Place::store(const Tensor& tensor) {
+  for (int64_t i = 0; i < tensor.num_elements(); ++i)
+    copy_element(memory->data, offsets.empty() ? i : offsets[static_cast<size_t>(i)], tensor, i);
+}
+
+// Whether the offsets are linear in the index.
+bool EagerRun::Place::is_strided() const {
+  const std::vector<int64_t> counts = row_major_strides(shape);
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    int64_t expected = offsets[0];
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (shape[d] <= 1) continue;
+      const int64_t index = static_cast<int64_t>(i) / counts[d] % shape[d];
+      expected += index * (offsets[static_cast<size_t>(counts[d])] - offsets[0]);
+    }
+    if (expected != offsets[i]) return false;
+  }
+  return true;
+}
+
+EagerRun::Place EagerRun::fresh(Tensor tensor, bool is_exact) {
+  Place place{std::make_shared<Memory>(), tensor.shape, {}};
+  tensor.shape = {tensor.num_elements()};
+  *place.memory = {std::move(tensor), is_exact};
+  return place;
+}
+
+void EagerRun::bind(const Node& param, const Tensor& value) {
+  places_[{const_cast<Node*>(&param), 0}] = fresh(value, true);
+}
+
+bool EagerRun::can_write(Value value) const {
+  const std::vector<int64_t>& offsets = places_.at(value).offsets;
+  return std::set<int64_t>(offsets.begin(), offsets.end()).size() == offsets.size();
+}
+
+// The view of the offsets says where its elements lie; nothing when the node makes a copy.
+std::optional<std::vector<EagerRun::Place>> EagerRun::view(const Node& node) const {
+  if (!options_.has_writes || node.operands.empty()) return std::nullopt;
+  const Place& base = places_.at(node.operands[0]);
+  const bool is_same = node.op->name == "contiguous" ||
+                       (node.op->name == "cast" && node.types[0].dtype == base.memory->data.dtype);
+  if (!is_same && kAlwaysViews.count(node.op->name) == 0) return std::nullopt;
+  Tensor offsets = Tensor::zeros(DType::f64, base.shape);
+  for (size_t i = 0; i < offsets.floats.size(); ++i)
+    offsets.floats[i] =
+        static_cast<double>(base.offsets.empty() ? static_cast<int64_t>(i) : base.offsets[i]);
+  if (is_same) {
+    if (node.op->name == "contiguous" && !base.offsets.empty()) return std::nullopt;
+    return std::vector<Place>{base};
+  }
+  Node moving;
+  moving.op = node.op;
+  moving.operands = node.operands;
+  moving.attrs = node.attrs;
+  moving.types = node.types;
+  for (TensorType& type : moving.types) type.dtype = DType::f64;
+  const Tensor* operand = &offsets;
+  auto moved = node.op->reference.function(moving, std::span(&operand, 1));
+  if (!moved.ok()) return std::nullopt;
+  std::vector<Place> places;
+  for (const Tensor& part : *moved) {
+    Place place{base.memory, part.shape, {}};
+    for (double offset : part.floats) place.offsets.push_back(static_cast<int64_t>(offset));
+    if (node.op->name == "reshape" && !place.is_strided()) return std::nullopt;
+    places.push_back(std::move(place));
+  }
+  return places;
+}
+
+Result<std::vector<Tensor>> EagerRun::apply(const Node& node,
+                                            const std::vector<Tensor>& operands) const {
+  if (node.op->name == kConstantOp && !node.is_none("name")) {
+    LATHE_TRY(Tensor weight, read_tensor(module_.weights.at(node.string_attr("name")).data));
+    return std::vector<Tensor>{std::move(weight)};
+  }
+  LATHE_CHECK(bool{node.op->reference}, "a row without reference");
+  LATHE_TRY(std::vector<Tensor> results,
+            node.op->reference.function(node, pointers_to(node, operands)));
+  for (Tensor& result : results) wrap(result);
+  return results;
+}
+
+// A float that the integer lacks has no meaning as one.
+Status EagerRun::check_conversion(const Node& node) const {
+  const DType to = node.types.empty() ? DType::f32 : node.types[0].dtype;
+  if (node.op->traits.op_class != OpClass::elementwise || !is_integer(to)) return Ok{};
+  for (Value operand : node.operands) {
+    if (!operand || !is_float(operand.type().dtype)) continue;
+    for (double x : values(operand).floats)
+      if (!std::isfinite(x) || round_to(to, x) != std::trunc(x))
+        return Diag{code::kUnsupported, node.loc, fmt::format("{} converts {}", print(node), x)};
+  }
+  return Ok{};
+}
+
+Status EagerRun::check_fair(const Node& node) const {
+  LATHE_DO(check_conversion(node));
+  const bool is_question = std::any_of(node.types.begin(), node.types.end(),
+                                       [](const TensorType& t) { return !is_float(t.dtype); });
+  if (!is_question && !jumps(node)) return Ok{};
+  for (Value operand : node.operands)
+    if (operand && is_float(operand.type().dtype) && !is_exact(operand))
+      return Diag{code::kUnsupported, node.loc,
+                  fmt::format("{} jumps on operands that rounding may change", print(node))};
+  return Ok{};
+}
+
+bool EagerRun::is_exact_step(const Node& node, const std::vector<Tensor>& operands,
+                             const std::vector<Tensor>& results) const {
+  if (options_.exact_nodes != nullptr) return options_.exact_nodes->count(&node) != 0;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!node.operands[i]) continue;
+    if (!is_exact(node.operands[i])) return false;
+    const bool narrows = options_.uses_tf32 && node.op->traits.may_use_tf32;
+    if (narrows && operands[i].dtype == DType::f32 && !fits_tf32(operands[i])) return false;
+  }
+  return stays_exact(node, pointers_to(node, operands), results);
+}
+
+double EagerRun::operand_noise(const Node& node, const Tensor& operand) const {
+  const bool narrows =
+      options_.uses_tf32 && node.op->traits.may_use_tf32 && operand.dtype == DType::f32;
+  const double own =
+      (narrows ? kTf32Roundoff : unit_roundoff(operand.dtype)) * std::sqrt(num_terms(node));
+  // Positions between elements are computed in floats: their rounding grows with the extent.
+  const bool is_between = node.op->name == "upsample_bilinear2d";
+  return is_between ? own * static_cast<double>(operand.shape[2] + operand.shape[3]) : own;
+}
+
+void EagerRun::disturb(Tensor& tensor, double amplitude) {
+  for (double& x : tensor.floats) {
+    const uint64_t word = Hasher().add(*options_.noise).add(++disturbed_).value();
+    x *= 1 + amplitude * (static_cast<double>(word >> 11) * 0x1p-52 - 1);
+  }
+}
+
+Status EagerRun::run(const Node& node) {
+  LATHE_DO(check_fair(node));
+  if (auto views = view(node); views && !node.in_place) {
+    for (size_t i = 0; i < views->size(); ++i)
+      places_[{const_cast<Node*>(&node), static_cast<int>(i)}] = std::move((*views)[i]);
+    return Ok{};
+  }
+  std::vector<Tensor> operands;
+  for (Value operand : node.operands) operands.push_back(operand ? values(operand) : Tensor{});
+  LATHE_TRY(std::vector<Tensor> results, apply(node, operands));
+  const bool is_exact = is_exact_step(node, operands, results);
+  if (is_exact) exact_nodes_.insert(&node);
+  const bool moves = node.op->traits.op_class == OpClass::view;
+  if (!is_exact && !moves && options_.noise) {
+    for (Tensor& operand : operands) disturb(operand, operand_noise(node, operand));
+    LATHE_TRY(results, apply(node, operands));
+    for (Tensor& result : results) disturb(result, unit_roundoff(result.dtype));
+  }
+  if (node.in_place) {
+    Place target = places_.at(node.operands[0]);
+    target.store(results[0]);
+    target.memory->is_exact = target.memory->is_exact && is_exact;
+    places_[{const_cast<Node*>(&node), 0}] = target;
+    return Ok{};
+  }
+  for (size_t i = 0; i < results.size(); ++i)
+    places_[{const_cast<Node*>(&node), static_cast<int>(i)}] =
+        fresh(std::move(results[i]), is_exact);
+  return Ok{};
+}
+
+Status EagerRun::run(const Graph& graph, const std::vector<Tensor>& inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) bind(*graph.params[i], inputs[i]);
+  for (const auto& node : graph.nodes) LATHE_DO(run(*node));
+  return Ok{};
+}
+
+}  // namespace lathe::random_graphs

@@ -1,0 +1,126 @@
+// The parts that judge random graphs see what is wrong, and only that.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <string>
+
+#include "ir/graph/op_def.h"
+#include "ir/op/all_ops.h"
+#include "tests/random/generator.h"
+#include "tests/random/minimise.h"
+#include "tests/random/oracle.h"
+#include "tests/random/workers.h"
+
+namespace lathe::random_graphs {
+namespace {
+
+Case parsed(const std::string& text) {
+  auto test = parse_case(text, "<test>");
+  EXPECT_TRUE(test.ok()) << (test.ok() ? "" : test.error().message);
+  return test.ok() ? *std::move(test) : Case{};
+}
+
+Expected first_output(const std::string& text) {
+  auto oracle = ask_oracle(parsed(text), false);
+  EXPECT_TRUE(oracle.ok()) << (oracle.ok() ? "" : oracle.error().message);
+  return oracle.ok() ? oracle->outputs[0] : Expected{};
+}
+
+TEST(Oracle, AllowsRoundingAndNothingMore) {
+  const Expected expected = first_output(
+      "// passes: minimal\n// x: reals 1 2 seed 0\n"
+      "func @main(%x: f32[8]) -> f32[8] {\n  %y = exp(%x) : f32[8]\n  return %y\n}\n");
+  Tensor result = expected.exact;
+  result.floats[3] *= 1 + 0x1p-23;
+  EXPECT_EQ(disagreement(result, expected), "");
+  result.floats[3] *= 1.0001;
+  EXPECT_NE(disagreement(result, expected), "");
+}
+
+TEST(Oracle, WantsExactSumsExactly) {
+  const Expected expected =
+      first_output("func @main(%x: f32[64]) -> f32[] {\n  %y = sum(%x) : f32[]\n  return %y\n}\n");
+  EXPECT_TRUE(expected.tolerance.empty());
+  Tensor result = expected.exact;
+  result.floats[0] += 0x1p-16;
+  EXPECT_NE(disagreement(result, expected), "");
+}
+
+TEST(Oracle, WidensWithTheConditionOfTheGraph) {
+  const std::string head =
+      "// passes: minimal\n// x: reals 1 2 seed 0\nfunc @main(%x: f32[]) -> f32[] {\n";
+  const Expected plain = first_output(head + "  %y = sin(%x) : f32[]\n  return %y\n}\n");
+  const Expected hard =
+      first_output(head +
+                   "  %k = constant() {value = [1000.0], dtype = f32, shape = []} : f32[]\n"
+                   "  %z = exp(%x) : f32[]\n  %w = mul(%z, %k) : f32[]\n  %y = sin(%w) : f32[]\n"
+                   "  return %y\n}\n");
+  EXPECT_GT(hard.tolerance[0], 20 * plain.tolerance[0]);
+}
+
+TEST(Oracle, RefusesToJudgeAJumpOnRoundedValues) {
+  const auto oracle = ask_oracle(
+      parsed("// passes: minimal\n// x: reals 1 2 seed 0\nfunc @main(%x: f32[]) -> f32[] {\n"
+             "  %y = exp(%x) : f32[]\n  %z = floor(%y) : f32[]\n  return %z\n}\n"),
+      false);
+  EXPECT_FALSE(oracle.ok());
+}
+
+// In eager a view shares its base's memory, whichever of both is written.
+TEST(Oracle, KnowsThatViewsShareMemory) {
+  const std::string text =
+      "// passes: minimal\n// x: quarters 1 1 seed 0\nfunc @main(%x: f32[2, 2]) -> f32[2, 2] {\n"
+      "  %row = select(%x) {dim = 0, index = 1} : f32[2]\n"
+      "  %sum = add_(%row, %row) : f32[2]\n  return %x\n}\n";
+  const Expected expected = first_output(text);
+  EXPECT_EQ(expected.exact.floats, (std::vector<double>{1, 1, 2, 2}));
+}
+
+TEST(Cases, PrintAndParseBack) {
+  for (uint64_t index = 0; index < 50; ++index) {
+    Case test = generate(5, index);
+    test.title = "A title.";
+    const std::string text = print(test);
+    EXPECT_EQ(print(parsed(text)), text);
+  }
+}
+
+TEST(Minimiser, LeavesTheNodeThatFails) {
+  const auto has_softmax = [](const Case& test) {
+    for (const auto& node : test.module.main().nodes)
+      if (node->op->name == "softmax") return true;
+    return false;
+  };
+  for (uint64_t index = 0;; ++index) {
+    Case test = generate(5, index);
+    if (!has_softmax(test) || test.module.main().nodes.size() < 5) continue;
+    const Case small = minimise(std::move(test), has_softmax);
+    EXPECT_EQ(small.module.main().nodes.size(), 1u) << print(small);
+    EXPECT_EQ(small.passes, "minimal");
+    return;
+  }
+}
+
+TEST(Workers, TellCrashesAndHangsAndGoOn) {
+  std::map<uint64_t, Verdict::Kind> kinds;
+  work(
+      {.count = 5, .batch = 5, .patience_s = 2},
+      [](uint64_t index, Coverage&) {
+        if (index == 1) std::raise(SIGKILL);
+        for (volatile bool hangs = index == 3; hangs;) continue;
+        return Verdict{};
+      },
+      [&](uint64_t index, const Verdict& verdict) {
+        kinds[index] = verdict.kind;
+        return true;
+      });
+  using Kind = Verdict::Kind;
+  EXPECT_EQ(kinds, (std::map<uint64_t, Kind>{{0, Kind::agrees},
+                                             {1, Kind::crashes},
+                                             {2, Kind::agrees},
+                                             {3, Kind::hangs},
+                                             {4, Kind::agrees}}));
+}
+
+}  // namespace
+}  // namespace lathe::random_graphs

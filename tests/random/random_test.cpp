@@ -1,0 +1,101 @@
+// Random graphs of a fixed seed. kScale is 1 every day, more in the heavy test.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "fmt/format.h"
+#include "ir/op/all_ops.h"
+#include "passes/pipeline/pipeline.h"
+#include "tests/random/generator.h"
+#include "tests/random/propose.h"
+#include "tests/random/run_case.h"
+#include "tests/random/workers.h"
+
+namespace lathe::random_graphs {
+namespace {
+
+constexpr uint64_t kScale = RANDOM_GRAPHS_SCALE;
+constexpr uint64_t kSeed = kScale == 1 ? 11 : 12;
+
+std::string command(uint64_t index, const Machine& machine) {
+  return fmt::format(
+      "bazel run //tests/random:random_graphs -- --seed {} --first {} --count 1 --machine '{}' "
+      "--keep /tmp/kept",
+      kSeed, index, machine.name());
+}
+
+using JudgeCase = std::function<Verdict(const Case&, const Machine&, Coverage&)>;
+
+// Graph i runs on machine i modulo their number.
+Coverage expect_agreement(uint64_t count, std::vector<Machine> machines, const JudgeCase& judge) {
+  std::erase_if(machines, [](const Machine& machine) { return !check_machine(machine).ok(); });
+  EXPECT_FALSE(machines.empty());
+  if (machines.empty()) return {};
+  std::map<Verdict::Kind, uint64_t> counts;
+  const Coverage coverage = work(
+      {.count = count, .jobs = 2},
+      [&](uint64_t index, Coverage& seen) {
+        return judge(generate(kSeed, index), machines[index % machines.size()], seen);
+      },
+      [&](uint64_t index, const Verdict& verdict) {
+        ++counts[verdict.kind];
+        EXPECT_FALSE(verdict.is_failure())
+            << kind_name(verdict.kind) << ": " << verdict.text << "\n"
+            << command(index, machines[index % machines.size()]);
+        return true;
+      });
+  // An oracle that says nothing finds nothing.
+  EXPECT_GE(counts[Verdict::Kind::agrees] + counts[Verdict::Kind::left_out], count * 97 / 100);
+  EXPECT_GE(counts[Verdict::Kind::agrees], count / 2);
+  return coverage;
+}
+
+Coverage expect_right(uint64_t count, std::vector<Machine> machines) {
+  return expect_agreement(count, std::move(machines),
+                          [](const Case& test, const Machine& machine, Coverage& seen) {
+                            return run_case(test, machine, &seen);
+                          });
+}
+
+TEST(RandomGraphs, AreRightOnTheCpuAndReachEveryPass) {
+  const Coverage coverage = expect_right(800 * kScale, {{"cpu", "avx2"}, {"cpu", "avx512"}});
+  for (const PassDef& pass : builtin_passes())
+    EXPECT_TRUE(coverage.count("pass " + pass.name) != 0 || pass.name == "specialize_shapes")
+        << "no graph gives " << pass.name << " anything to do";
+}
+
+TEST(RandomGraphs, AreRightOnWasm) {
+  expect_right(200 * kScale, {{"wasm", "relaxed"}, {"wasm", "simd128"}});
+}
+
+TEST(RandomGraphs, AreRightAsLoweredForAGpu) { expect_right(300 * kScale, {{"interp", "sm_90"}}); }
+
+TEST(RandomGraphs, HaveTheSameBitsEverywhereWhenStrict) {
+  if (!check_machine({"wasm", "simd128"}).ok()) GTEST_SKIP() << "no Node here";
+  expect_agreement(100 * kScale, {{"cpu", "avx2"}},
+                   [](const Case& test, const Machine& machine, Coverage&) {
+                     return compare_bits(test, {machine, {"wasm", "simd128"}});
+                   });
+}
+
+TEST(Generator, MakesEveryRow) {
+  std::set<std::string> missing;
+  for (const OpDef& op : builtin_registry().rows()) missing.insert(op.name);
+  for (uint64_t index = 0; index < 4000 && missing.size() > rows_left_out().size(); ++index)
+    for (const Case test = generate(kSeed, index); const auto& node : test.module.main().nodes)
+      missing.erase(node->op->name);
+  for (const auto& [row, why] : rows_left_out())
+    EXPECT_EQ(missing.erase(row), 1u) << row << " is made, and listed as left out: " << why;
+  for (const std::string& row : missing) ADD_FAILURE() << "no graph has " << row;
+}
+
+TEST(Generator, MakesTheSameGraphAgain) {
+  EXPECT_EQ(print(generate(3, 7)), print(generate(3, 7)));
+  EXPECT_NE(print(generate(3, 7)), print(generate(3, 8)));
+}
+
+}  // namespace
+}  // namespace lathe::random_graphs
