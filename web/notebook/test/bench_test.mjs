@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
+  chip,
   dropFile,
   fixtures,
   pageTests,
@@ -42,6 +43,51 @@ page_test("a bench runs both pipelines, and their results agree", async (page) =
   assert.match(await page.locator(".bench .places").first().innerText(), /small_models\.py/);
   await page.locator(".kernel-code select").selectOption({ index: 1 });
   await page.waitForFunction(() => (CSS.highlights.get("linked")?.size ?? 0) >= 2);
+});
+
+page_test("figures say so when what they measured has changed", async (page) => {
+  const cell = await addBench(page, "bench(fast, repeats=3)");
+  assert.match(await cell.locator(".totals").innerText(), /✓ agrees/);
+  assert.match(await cell.innerText(), /weights from random:0/);
+  const stale = async (what) => {
+    assert.match(await cell.locator(".earlier").innerText(), /Measured before fast changed/, what);
+    assert.doesNotMatch(await cell.locator(".totals").innerText(), /✓/, what);
+    assert.match(await status(page, cell), /out of date/, what);
+  };
+  const fresh = async () => assert.equal(await cell.locator(".earlier").count(), 0);
+  await chip(page, "fuse_epilogue").locator(".switch").click();
+  await settled(page);
+  await stale("a pass less");
+  await chip(page, "fuse_epilogue").locator(".switch").click();
+  await settled(page);
+  await fresh();
+  await typeSource(page, ".cell.model", 'block = import("small_ffnn")');
+  await stale("another model");
+  await typeSource(page, ".cell.model", "block = import(");
+  await stale("no model");
+  await typeSource(page, ".cell.model", 'block = import("attention_block")');
+  await fresh();
+});
+
+page_test("figures of a shared notebook survive a reload", async (page) => {
+  await addBench(page, "bench(fast, repeats=3)");
+  const measured = await whole(page);
+  await page.locator('header button:has-text("Share link")').click();
+  await page.waitForFunction(() => location.hash.startsWith("#s="));
+  await page.waitForTimeout(1500);
+  await page.reload();
+  await settled(page);
+  assert.ok(page.url().includes("#s="));
+  assert.equal(await whole(page), measured);
+});
+
+page_test("weights that came with a model are named", async (page) => {
+  const file = readFileSync(join(fixtures, "attention_block.pt2"));
+  await dropFile(page, "mine.pt2", file);
+  await page.locator(".cell.model").nth(1).locator(".facts").waitFor();
+  await settled(page);
+  const cell = await addBench(page, "bench(mine_fast, repeats=3)");
+  assert.match(await cell.innerText(), /weights from mine\.pt2/);
 });
 
 const whole = (page) => page.locator(".bench .totals tbody").innerText();

@@ -252,6 +252,174 @@ page_test("it works without a network once it was there", async (page, { context
   problems.length = 0;
 });
 
+page_test("a bad file makes one error, and what waits for it says so", async (page) => {
+  await dropFile(page, "noise.json", Buffer.from("{]"));
+  const model = page.locator(".cell.model").nth(1);
+  await model.locator(".failure").waitFor();
+  await settled(page);
+  const below = page.locator(passes).nth(1);
+  assert.equal(await page.locator(".failure").count(), 1);
+  assert.match(await below.innerText(), /Not run: the cell above that makes noise failed/);
+  await below.locator('.tools button:has-text("Run")').click();
+  await settled(page);
+  assert.equal(await page.locator(".failure").count(), 1, "asked to, it still waits");
+  await typeSource(page, model, 'noise = import("small_ffnn")');
+  assert.match(await status(page, below), /17 passes/);
+});
+
+page_test("what stands before an illegal pass runs, and its chip is marked", async (page) => {
+  await typeSource(page, passes, 'fast = passes(block, "functionalize,lower_to_loops,cse,dce")');
+  assert.match(await page.locator(`${passes} .failure`).innerText(), /'lower_to_loops' needs/);
+  assert.match(await chip(page, "functionalize").innerText(), /change|node|replaced/);
+  assert.match(await chip(page, "lower_to_loops").innerText(), /✗.*stopped here/s);
+  assert.match(await chip(page, "cse").innerText(), /not run/);
+  assert.equal(await page.locator(".chip.culprit").count(), 1);
+  await page.locator(`${passes} canvas`).waitFor();
+  await chip(page, "lower_to_loops").locator(".switch").click();
+  await settled(page);
+  assert.equal(await page.locator(".chip.culprit").count(), 0);
+});
+
+page_test("fusing never makes a graph look larger", async (page) => {
+  const nodesAfter = async (pass) => {
+    await chip(page, pass).click();
+    const head = page.locator(`${passes} .pane h3`).first();
+    await page.waitForFunction((word) => document.body.innerText.includes(word), `after ${pass}`);
+    const words = await head.innerText();
+    const count = Number(/, (\d+) nodes/.exec(words)?.[1]);
+    const label = await page.locator(`${passes} canvas`).getAttribute("aria-label");
+    return { count, label, words };
+  };
+  const before = await nodesAfter("choose_layout");
+  const after = await nodesAfter("fuse_pointwise");
+  assert.ok(after.count < before.count, `${before.words}; ${after.words}`);
+  assert.match(after.words, /\d+ more inside fused ones/);
+  await page.waitForFunction(
+    (word) => document.querySelector(".cell.passes canvas").ariaLabel.includes(word),
+    `: ${after.count} nodes`,
+  );
+  assert.match(await chip(page, "lower_to_loops").innerText(), /\d+ nodes → \d+ launches/);
+});
+
+// What of a canvas is painted, as the first and last row that is not of its ground.
+const paintedRows = (canvas) =>
+  canvas.evaluate((element) => {
+    const { width, height } = element;
+    const { data } = element.getContext("2d").getImageData(0, 0, width, height);
+    const pixels = new Uint32Array(data.buffer);
+    const rows = [];
+    for (let y = 0; y < height; ++y) {
+      const row = pixels.subarray(y * width, (y + 1) * width);
+      if (row.some((pixel) => pixel !== pixels[0])) rows.push(y / height);
+    }
+    return { first: rows[0] ?? 1, last: rows.at(-1) ?? 0 };
+  });
+
+page_test("a large graph is searched whole, and fits", async (page) => {
+  await typeSource(page, ".cell.model", 'block = import("bert_base.aten")');
+  const cell = page.locator(".cell.model");
+  const canvas = cell.locator("canvas");
+  await page.waitForFunction(
+    () => / [1-9]\d\d nodes/.test(document.querySelector(".cell.model canvas")?.ariaLabel ?? ""),
+  );
+  const search = cell.locator('input[type="search"]');
+  await search.fill("gelu");
+  assert.match(await cell.locator(".graph .bar").innerText(), /\b12 found/);
+  await search.press("Enter");
+  await cell.locator(".node-card").waitFor();
+  assert.match(await cell.locator(".node-card").innerText(), /gelu/);
+  const first = await cell.locator(".node-card").innerText();
+  await search.press("Enter");
+  await page.waitForFunction(
+    (before) => {
+      const card = document.querySelector(".cell.model .node-card")?.innerText ?? before;
+      return card !== before && card.includes("gelu");
+    },
+    first,
+  );
+  for (const word of ["Unfold", "Fold", "Fit"]) {
+    await cell.locator(`.graph button:text-is("${word}")`).click();
+    await page.waitForTimeout(700); // the drawing
+    const { first: top, last: bottom } = await paintedRows(canvas);
+    assert.ok(top > 0.005 && bottom < 0.995 && bottom - top > 0.2, `${word}: ${top} to ${bottom}`);
+  }
+});
+
+page_test("ten megabytes of text are cut, kept and saved", async (page) => {
+  const line = `${"many **words** of `text` ".repeat(10)}\n\n`;
+  const source = line.repeat(Math.ceil(10e6 / line.length));
+  const file = {
+    cells: [{ cell_type: "markdown", id: "long", metadata: {}, source }],
+    metadata: {},
+    nbformat: 4,
+    nbformat_minor: 5,
+  };
+  const bytes = Buffer.from(JSON.stringify(file));
+  await page.locator('header button:has-text("Open")').click();
+  const start = performance.now();
+  await page
+    .locator('dialog input[type="file"]')
+    .setInputFiles({ name: "long.ipynb", mimeType: "application/x-ipynb+json", buffer: bytes });
+  await page.locator(".cut").waitFor();
+  assert.match(await page.locator(".cut").innerText(), /The first .* of 10.* MB are shown/);
+  const letters = async () => (await page.locator(".prose").innerText()).length;
+  const few = await letters();
+  assert.ok(few < 150_000, `${few} letters after ${performance.now() - start} ms`);
+  await page.locator('.cut button:has-text("Show more")').click();
+  await page.waitForFunction(
+    (before) => document.querySelector(".prose").innerText.length > 1.5 * before,
+    few,
+  );
+  await page.waitForTimeout(2500); // it saves itself
+  await page.reload();
+  await page.locator(".cut").waitFor();
+  assert.equal(await page.locator(".cell").count(), 1);
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.locator('header button:has-text("Download")').click(),
+  ]);
+  const kept = JSON.parse(readFileSync(await download.path(), "utf8"));
+  assert.equal(kept.cells[0].source.join(""), source);
+});
+
+page_test("two tabs do not overwrite each other", async (page, { context }) => {
+  await typeSource(page, passes, 'mine = passes(block, "minimal")');
+  await page.waitForTimeout(1500);
+  const second = await context.newPage();
+  await second.goto(page.url());
+  await settled(second);
+  const notice = (tab) => tab.locator('.message:has-text("another tab")');
+  await notice(second).waitFor();
+  assert.equal(await notice(page).count(), 0);
+  await typeSource(second, passes, 'theirs = passes(block, "graph")');
+  await second.waitForTimeout(1500);
+  await page.reload();
+  await settled(page);
+  // The tab that was left keeps nothing while it loads, so the second has become the one that saves.
+  const keeps = (tab) => notice(tab).count().then((count) => count === 0);
+  assert.notEqual(await keeps(page), await keeps(second), "one of them keeps");
+  if (await keeps(second)) {
+    await page.locator('.message button:has-text("Save this one instead")').click();
+    await notice(second).waitFor();
+  }
+  assert.ok(await keeps(page));
+  await page.locator('header button:has-text("Open")').click();
+  await page.locator('dialog button:has-text("was open before")').waitFor();
+  await page.keyboard.press("Escape");
+  const texts = async () => {
+    await page.locator('header button:has-text("Open")').click();
+    await page.locator('dialog button:has-text("was open before")').click();
+    await page.waitForTimeout(300);
+    await settled(page);
+    return source(page, passes);
+  };
+  const seen = new Set([await source(page, passes), await texts()]);
+  assert.deepEqual([...seen].sort(), [
+    'mine = passes(block, "minimal")',
+    'theirs = passes(block, "graph")',
+  ]);
+});
+
 // Chains of pointwise ops side by side.
 function manyNodes(count, chains) {
   const lines = ["func @main(%x: f32[64]) -> f32[64] {"];
