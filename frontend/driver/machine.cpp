@@ -2,7 +2,6 @@
 #include "frontend/driver/machine.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <ctime>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 namespace lathe {
 
@@ -36,14 +36,10 @@ int64_t status_bytes(const char* key) {
   return value * 1024;
 }
 
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return std::max(CPU_COUNT(&set), 1);
-}
-
 }  // namespace
+
+// The C library counts the cores of the process's affinity; a page has one.
+int usable_cores() { return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U)); }
 
 Machine this_machine() {
   Machine machine;

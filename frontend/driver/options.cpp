@@ -167,7 +167,7 @@ Loc CompileRequest::place(std::string_view key) const {
   return found == places.end() ? Loc::unknown() : found->second;
 }
 
-int CompileRequest::num_threads() const { return threads > 0 ? threads : this_machine().cores; }
+int CompileRequest::num_threads() const { return threads > 0 ? threads : usable_cores(); }
 
 Status check_mode(const std::string& mode, const std::string& target, bool has_graphs) {
   if (mode == "default" || (has_graphs && mode == "reduce-overhead")) return Ok{};
