@@ -5,11 +5,9 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <ctime>
 #include <fstream>
 #include <sstream>
-#include <thread>
 
 namespace lathe {
 
@@ -37,9 +35,6 @@ int64_t status_bytes(const char* key) {
 }
 
 }  // namespace
-
-// The C library counts the cores of the process's affinity; a page has one.
-int usable_cores() { return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U)); }
 
 Machine this_machine() {
   Machine machine;

@@ -13,7 +13,7 @@ struct Machine {
   int64_t memory_bytes = 0;
 };
 Machine this_machine();
-int usable_cores();  // Machine::cores alone
+int usable_cores();  // Machine::cores alone, at least 1
 
 // "2026-11-21T01:20:12Z".
 std::string utc_now();
