@@ -11,13 +11,17 @@ CPP = (".cpp", ".h")
 _SKIPPED = re.compile(
     r"^(bazel-.*|\.git|\.lathe|results|node_modules|dist|\.build|__pycache__|.*\.egg-info)$"
 )
+_MADE = {"web/notebook/data"}  # by building the page
 
 
 def files(*suffixes, under="."):
     """Paths relative to the root, sorted; every suffix when none is given."""
     found = []
     for folder, folders, names in os.walk(ROOT / under):
-        folders[:] = [f for f in folders if not _SKIPPED.match(f)]
+        here = pathlib.Path(folder).relative_to(ROOT)
+        folders[:] = [
+            f for f in folders if not _SKIPPED.match(f) and (here / f).as_posix() not in _MADE
+        ]
         for name in names:
             if not suffixes or name.endswith(suffixes):
                 found.append(pathlib.Path(folder, name).relative_to(ROOT))
