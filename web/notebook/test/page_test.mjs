@@ -268,14 +268,14 @@ page_test("a bad file makes one error, and what waits for it says so", async (pa
 });
 
 page_test("what stands before an illegal pass runs, and its chip is marked", async (page) => {
-  await typeSource(page, passes, 'fast = passes(block, "functionalize,lower_to_loops,cse,dce")');
-  assert.match(await page.locator(`${passes} .failure`).innerText(), /'lower_to_loops' needs/);
+  await typeSource(page, passes, 'fast = passes(block, "functionalize,plan_memory,cse,dce")');
+  assert.match(await page.locator(`${passes} .failure`).innerText(), /'plan_memory' needs/);
   assert.match(await chip(page, "functionalize").innerText(), /change|node|replaced/);
-  assert.match(await chip(page, "lower_to_loops").innerText(), /✗.*stopped here/s);
+  assert.match(await chip(page, "plan_memory").innerText(), /✗.*stopped here/s);
   assert.match(await chip(page, "cse").innerText(), /not run/);
   assert.equal(await page.locator(".chip.culprit").count(), 1);
   await page.locator(`${passes} canvas`).waitFor();
-  await chip(page, "lower_to_loops").locator(".switch").click();
+  await chip(page, "plan_memory").locator(".switch").click();
   await settled(page);
   assert.equal(await page.locator(".chip.culprit").count(), 0);
 });
@@ -401,6 +401,7 @@ page_test("two tabs do not overwrite each other", async (page, { context }) => {
   if (await keeps(second)) {
     await page.locator('.message button:has-text("Save this one instead")').click();
     await notice(second).waitFor();
+    await notice(page).waitFor({ state: "detached" });
   }
   assert.ok(await keeps(page));
   await page.locator('header button:has-text("Open")').click();
