@@ -22,7 +22,7 @@ TEST_P(ZooProgram, ReadsBack) {
     BuildFailure failure;
     auto lowered = lower(*model, *find_target(target), {}, failure);
     ASSERT_TRUE(lowered.ok()) << render(lowered.error(), failure.locs);
-    round_trip(lowered->unit.program);
+    EXPECT_TRUE(round_trip(lowered->unit.program).ok());
   }
 }
 
