@@ -231,8 +231,8 @@ Result<std::vector<Tensor>> norm_reference(const Node& node,
                  for (int64_t at : offsets) {
                    const double x = std::fabs(operands[0]->get(at));
                    total += order == 0 ? x != 0 : std::pow(x, order);
-                   largest = std::fmax(largest, x);
-                   smallest = std::fmin(smallest, x);
+                   largest = arithmetic::max(largest, x);
+                   smallest = arithmetic::min(smallest, x);
                  }
                  const double norm = order == 0           ? total
                                      : !std::isinf(order) ? std::pow(total, 1 / order)
@@ -275,6 +275,11 @@ OpDef vector_norm() {
   for (double order : {0.0, 1.0, 3.0, static_cast<double>(INFINITY)}) {
     row.examples.push_back({.operands = {{.shape = {2, 3}}},
                             .attrs = {{"dim", std::vector<int64_t>{1}}, {"ord", order}}});
+  }
+  for (double order : {-INFINITY, INFINITY}) {  // NaN propagates whatever lies beside it
+    row.examples.push_back({.operands = {{.shape = {2, 3}, .values = {NAN, INFINITY, 1, 2, 3, NAN}}},
+                            .attrs = {{"dim", std::vector<int64_t>{1}},
+                                      {"ord", static_cast<double>(order)}}});
   }
   return row;
 }
