@@ -22,8 +22,8 @@ Status emit_kernel(llvm::Module& module, const loop::Kernel& kernel, const std::
 
 KernelEmitter::KernelEmitter(llvm::Module& module, const loop::Kernel& kernel,
                              const EmitOptions& options)
-    : module_(module),
-      kernel_(kernel),
+    : Statements(kernel, "cpu"),
+      module_(module),
       ranges_(kernel),
       options_(options),
       builder_(module.getContext()),
@@ -115,8 +115,8 @@ void KernelEmitter::place_buffers(llvm::Function* body) {
   }
 }
 
-llvm::Value* KernelEmitter::fail(std::string message) {
-  if (!error_) error_ = placement::unsupported(kernel_, "cpu", message);
+llvm::Value* KernelEmitter::fail(std::string_view message) {
+  set_error(message);
   return llvm::PoisonValue::get(builder_.getInt64Ty());
 }
 

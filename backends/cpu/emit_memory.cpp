@@ -204,7 +204,7 @@ Value* KernelEmitter::scattered_load(DType dtype, const Index& index, const Addr
 
 // ---- stores -------------------------------------------------------------------------------------
 
-void KernelEmitter::emit_store(const loop::Store& store) {
+void KernelEmitter::emit_stmt(const loop::Store& store) {
   Index index = resolve(store.index);
   int lanes = std::max(store.value->lanes, store.index->lanes);
   Value* x = value(store.value);
@@ -255,7 +255,7 @@ void KernelEmitter::masked_scalar_store(Value* bits, const Address& at, Value* m
   builder_.SetInsertPoint(skip);
 }
 
-void KernelEmitter::emit_prefetch(const loop::Prefetch& prefetch) {
+void KernelEmitter::emit_stmt(const loop::Prefetch& prefetch) {
   Index index = resolve(prefetch.index);
   if (error_) return;
   Value* pointer = displaced(address(prefetch.buffer, index));

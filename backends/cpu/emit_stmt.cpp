@@ -3,7 +3,6 @@
 // A serial loop is emitted rotated (body first, test at the end), behind a test of its own when it
 // may run zero times. Every element of a register array that the body assigns gets a phi at the
 // loop's head; those that turn out not to change are removed again.
-#include <fmt/format.h>
 #include <llvm/IR/Constants.h>
 
 #include <algorithm>
@@ -22,7 +21,6 @@ using loop::Let;
 using loop::LoopKind;
 using loop::RegArray;
 using loop::SetReg;
-using loop::Stmt;
 
 namespace {
 
@@ -34,66 +32,11 @@ int64_t loop_divisor(Value* lo, int64_t step) {
 
 }  // namespace
 
-void KernelEmitter::emit_block(const Block& block) {
-  for (const Stmt& stmt : block) {
-    if (error_) return;
-    emit_stmt(stmt);
-  }
-}
-
-void KernelEmitter::count_statement() {
-  if (++num_statements_ > placement::kMaxStatements)
-    fail(fmt::format("it expands to more than {} statements", placement::kMaxStatements));
-}
-
-void KernelEmitter::emit_stmt(const Stmt& stmt) {
-  count_statement();
-  struct Dispatch {
-    KernelEmitter& e;
-    void operator()(const For& s) const { e.emit_for(s); }
-    void operator()(const If& s) const { e.emit_if(s); }
-    void operator()(const Let& s) const { e.emit_let(s); }
-    void operator()(const loop::DeclareRegs& s) const { e.declare_regs(s.array); }
-    void operator()(const SetReg& s) const { e.set_reg(s); }
-    void operator()(const loop::Store& s) const { e.emit_store(s); }
-    void operator()(const loop::Prefetch& s) const { e.emit_prefetch(s); }
-  };
-  std::visit(Dispatch{*this}, stmt.kind);
-}
-
-void KernelEmitter::emit_for(const For& loop) {
-  if (loop.step < 1) {
-    fail(fmt::format("a loop has the step {}", loop.step));
-    return;
-  }
-  if (loop.kind == LoopKind::parallel) {
-    emit_loop(loop, {parallel_lo_, 0}, {parallel_hi_, 0});
-    return;
-  }
-  Placed lo = emit(loop.lo), hi = emit(loop.hi);
-  auto* first = llvm::dyn_cast<llvm::ConstantInt>(lo.value);
-  auto* end = llvm::dyn_cast<llvm::ConstantInt>(hi.value);
-  bool is_single =
-      first && end && first->getSExtValue() + loop.step >= end->getSExtValue();  // or empty
-  if (is_single || loop.kind == LoopKind::unroll) {
-    if (first && end)
-      emit_unrolled(loop, first->getSExtValue(), end->getSExtValue());
-    else
-      fail("the bounds of an unroll loop are not constant");
-    return;
-  }
-  emit_loop(loop, lo, hi);
-}
-
-void KernelEmitter::emit_unrolled(const For& loop, int64_t lo, int64_t hi) {
-  for (int64_t i = lo; i < hi && !error_; i += loop.step) {
-    count_statement();
-    VarValue& var = vars_[loop.var.id];
-    var.value = builder_.getInt64(static_cast<uint64_t>(i));
-    var.linear.reset();
-    values_.touch(values_.slot(loop.var), 0);
-    emit_block(loop.body);
-  }
+void KernelEmitter::set_counter(loop::Var counter, int64_t i) {
+  VarValue& var = vars_[counter.id];
+  var.value = builder_.getInt64(static_cast<uint64_t>(i));
+  var.linear.reset();
+  values_.touch(values_.slot(counter), 0);
 }
 
 void KernelEmitter::open_scope(llvm::Instruction* entry, placement::Scope scope) {
@@ -106,7 +49,10 @@ void KernelEmitter::close_scope() {
   entries_.pop_back();
 }
 
-void KernelEmitter::emit_loop(const For& loop, Placed lo, Placed hi) {
+void KernelEmitter::emit_loop(const For& loop) {
+  const bool is_parallel = loop.kind == LoopKind::parallel;
+  Value* lo = is_parallel ? parallel_lo_ : value(loop.lo);
+  Value* hi = is_parallel ? parallel_hi_ : value(loop.hi);
   llvm::LLVMContext& context = module_.getContext();
   llvm::Function* function = builder_.GetInsertBlock()->getParent();
   BasicBlock* before = builder_.GetInsertBlock();
@@ -114,20 +60,18 @@ void KernelEmitter::emit_loop(const For& loop, Placed lo, Placed hi) {
   BasicBlock* head = BasicBlock::Create(context, name, function);
   BasicBlock* exit = BasicBlock::Create(context, name + ".end", function);
   // Callers never pass an empty parallel range.
-  Value* runs = loop.kind == LoopKind::parallel ? builder_.getTrue()
-                                                : builder_.CreateICmpSLT(lo.value, hi.value);
-  bool always_runs = llvm::isa<llvm::ConstantInt>(runs);  // emit_for took the empty ones
+  Value* runs = is_parallel ? builder_.getTrue() : builder_.CreateICmpSLT(lo, hi);
+  bool always_runs = llvm::isa<llvm::ConstantInt>(runs);  // the empty ones are written out
   llvm::Instruction* entry =
       always_runs ? builder_.CreateBr(head) : builder_.CreateCondBr(runs, head, exit);
   placement::Effects effects = placement::effects_of(loop.body);
   open_scope(entry, {!effects.has_loop, always_runs, false});
   builder_.SetInsertPoint(head);
   llvm::PHINode* index = builder_.CreatePHI(builder_.getInt64Ty(), 2, name);
-  index->addIncoming(lo.value, before);
+  index->addIncoming(lo, before);
   VarValue& var = vars_[loop.var.id];
   var.value = index;
-  var.divisor = loop.kind == LoopKind::parallel ? loop_divisor(value(loop.lo), loop.step)
-                                                : loop_divisor(lo.value, loop.step);
+  var.divisor = loop_divisor(value(loop.lo), loop.step);
   var.linear.reset();
   values_.touch(values_.slot(loop.var), values_.depth());
 
@@ -151,7 +95,7 @@ void KernelEmitter::emit_loop(const For& loop, Placed lo, Placed hi) {
   BasicBlock* latch = builder_.GetInsertBlock();
   Value* next = builder_.CreateNSWAdd(index, builder_.getInt64(static_cast<uint64_t>(loop.step)));
   index->addIncoming(next, latch);
-  builder_.CreateCondBr(builder_.CreateICmpSLT(next, hi.value), head, exit);
+  builder_.CreateCondBr(builder_.CreateICmpSLT(next, hi), head, exit);
   close_scope();
   builder_.SetInsertPoint(exit);
   for (Carried& c : carried) c.phi->addIncoming(*c.element, latch);
@@ -170,7 +114,7 @@ void KernelEmitter::emit_loop(const For& loop, Placed lo, Placed hi) {
   values_.note(effects);
 }
 
-void KernelEmitter::emit_if(const If& branch) {
+void KernelEmitter::emit_stmt(const If& branch) {
   Value* condition = value(branch.condition);
   if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(condition)) {
     emit_block(known->isOne() ? branch.then_body : branch.else_body);
@@ -222,7 +166,7 @@ void KernelEmitter::emit_if(const If& branch) {
   values_.note(effects[1]);
 }
 
-void KernelEmitter::emit_let(const Let& let) {
+void KernelEmitter::emit_stmt(const Let& let) {
   Placed placed = emit(let.value);
   VarValue& var = vars_[let.var.id];
   var.value = placed.value;
@@ -232,7 +176,8 @@ void KernelEmitter::emit_let(const Let& let) {
   values_.touch(values_.slot(let.var), placed.level);
 }
 
-void KernelEmitter::declare_regs(RegArray array) {
+void KernelEmitter::emit_stmt(const loop::DeclareRegs& declare) {
+  const RegArray array = declare.array;
   const loop::RegInfo& info = kernel_.regs[array.id];
   int64_t count = 1;
   for (int64_t extent : info.shape) count *= extent;
@@ -242,18 +187,12 @@ void KernelEmitter::declare_regs(RegArray array) {
 }
 
 llvm::WeakTrackingVH* KernelEmitter::reg_element(RegArray array, const std::vector<Expr>& indices) {
-  std::vector<std::optional<int64_t>> positions;
-  for (Expr index : indices) positions.push_back(constant_of(index));
   std::vector<llvm::WeakTrackingVH>& elements = regs_[array.id];
-  std::string why;
-  std::optional<size_t> at =
-      placement::register_position(kernel_.regs[array.id], positions, elements.size(), why);
-  if (at) return &elements[*at];
-  fail(std::move(why));
-  return nullptr;
+  std::optional<size_t> at = register_at(array, indices, elements.size());
+  return at ? &elements[*at] : nullptr;
 }
 
-void KernelEmitter::set_reg(const SetReg& set) {
+void KernelEmitter::emit_stmt(const SetReg& set) {
   Value* v = value(set.value);
   if (llvm::WeakTrackingVH* element = reg_element(set.array, set.indices)) *element = v;
   values_.touch(values_.slot(set.array), values_.depth());

@@ -14,6 +14,7 @@
 
 #include "backends/cpu/emit.h"
 #include "backends/placement/index.h"
+#include "backends/placement/statements.h"
 #include "backends/placement/values.h"
 #include "ir/loop/pool.h"
 #include "ir/loop/ranges.h"
@@ -30,30 +31,29 @@ struct Placed {
   int level = 0;
 };
 
-class KernelEmitter {
+class KernelEmitter : private placement::Statements<KernelEmitter> {
  public:
   KernelEmitter(llvm::Module& module, const loop::Kernel& kernel, const EmitOptions& options);
   Status run(const std::string& symbol);
 
  private:
+  friend placement::Statements<KernelEmitter>;
+  using Statements::emit_stmt;  // of loops
+
   // emit_kernel.cpp
   llvm::Function* make_body(const std::string& symbol);
   void make_entry(const std::string& symbol, llvm::Function* body);
   void place_buffers(llvm::Function* body);
   void set_attributes(llvm::Function* function) const;
-  llvm::Value* fail(std::string message);  // keeps the first error; returns a placeholder
+  llvm::Value* fail(std::string_view message);  // keeps the first error; returns a placeholder
 
   // emit_stmt.cpp
-  void emit_block(const loop::Block& block);
-  void emit_stmt(const loop::Stmt& stmt);
-  void count_statement();  // fails when there are too many
-  void emit_for(const loop::For& loop);
-  void emit_unrolled(const loop::For& loop, int64_t lo, int64_t hi);
-  void emit_loop(const loop::For& loop, Placed lo, Placed hi);
-  void emit_if(const loop::If& branch);
-  void emit_let(const loop::Let& let);
-  void declare_regs(loop::RegArray array);
-  void set_reg(const loop::SetReg& set);
+  void emit_loop(const loop::For& loop);
+  void set_counter(loop::Var counter, int64_t i);
+  void emit_stmt(const loop::If& branch);
+  void emit_stmt(const loop::Let& let);
+  void emit_stmt(const loop::DeclareRegs& declare);
+  void emit_stmt(const loop::SetReg& set);
   llvm::WeakTrackingVH* reg_element(loop::RegArray array, const std::vector<Expr>& indices);
   void open_scope(llvm::Instruction* entry, placement::Scope scope);
   void close_scope();
@@ -117,11 +117,11 @@ class KernelEmitter {
   llvm::Value* scattered_load(DType dtype, const Index& index, const Address& at,
                               llvm::Value* mask);
   llvm::Value* lane_pointers(llvm::Type* element, const Index& index, llvm::Value* base);
-  void emit_store(const loop::Store& store);
+  void emit_stmt(const loop::Store& store);
   void contiguous_store(const loop::Store& store, const Address& at, llvm::Value* bits,
                         llvm::Value* mask);
   void masked_scalar_store(llvm::Value* bits, const Address& at, llvm::Value* mask);
-  void emit_prefetch(const loop::Prefetch& prefetch);
+  void emit_stmt(const loop::Prefetch& prefetch);
 
   struct VarValue {
     llvm::WeakTrackingVH value;
@@ -131,12 +131,9 @@ class KernelEmitter {
   using PointerKey = std::tuple<llvm::Value*, llvm::Value*, int64_t>;  // pointer, value, factor
 
   llvm::Module& module_;
-  const loop::Kernel& kernel_;
   loop::Ranges ranges_;
   EmitOptions options_;
   llvm::IRBuilder<> builder_;
-  std::optional<Diag> error_;
-  int64_t num_statements_ = 0;
   bool has_nontemporal_ = false;
 
   std::vector<llvm::Value*> buffers_;

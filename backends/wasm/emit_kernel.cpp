@@ -56,7 +56,7 @@ Result<Function> emit_kernel(const loop::Kernel& kernel, const std::string& symb
 }
 
 KernelEmitter::KernelEmitter(const loop::Kernel& kernel, const EmitOptions& options)
-    : kernel_(kernel),
+    : Statements(kernel, "wasm"),
       ranges_(kernel),
       options_(options),
       builder_(params_of(kernel)),
@@ -96,14 +96,14 @@ void KernelEmitter::place_buffers() {
   }
 }
 
-Ref KernelEmitter::fail(std::string message) {
-  if (!error_) error_ = placement::unsupported(kernel_, "wasm", message);
+Ref KernelEmitter::fail(std::string_view message) {
+  set_error(message);
   return builder_.i32(0);
 }
 
 // Of the right shape, so that what goes on until the error is seen stays in bounds.
-Lanes KernelEmitter::failed(std::string message, const loop::ExprNode& like) {
-  Ref ref = fail(std::move(message));
+Lanes KernelEmitter::failed(std::string_view message, const loop::ExprNode& like) {
+  Ref ref = fail(message);
   int width = width_of(like.dtype);
   size_t count = like.lanes == 1 ? 1 : static_cast<size_t>(parts_of(like.lanes, width));
   return {std::vector<Ref>(count, ref), width};

@@ -2,8 +2,6 @@
 //
 // A serial loop is emitted rotated (body first, test at the end), inside a branch when it may run
 // zero times. Elements of register arrays are variables, so neither loops nor branches join values.
-#include <fmt/format.h>
-
 #include "backends/wasm/emit_lanes.h"
 #include "backends/wasm/kernel_emitter.h"
 
@@ -16,60 +14,12 @@ using loop::Let;
 using loop::LoopKind;
 using loop::RegArray;
 using loop::SetReg;
-using loop::Stmt;
 
-void KernelEmitter::emit_block(const Block& block) {
-  for (const Stmt& stmt : block) {
-    if (error_) return;
-    emit_stmt(stmt);
-  }
-}
-
-void KernelEmitter::count_statement() {
-  if (++num_statements_ > placement::kMaxStatements)
-    fail(fmt::format("it expands to more than {} statements", placement::kMaxStatements));
-}
-
-void KernelEmitter::emit_stmt(const Stmt& stmt) {
-  count_statement();
-  struct Dispatch {
-    KernelEmitter& e;
-    void operator()(const For& s) const { e.emit_for(s); }
-    void operator()(const If& s) const { e.emit_if(s); }
-    void operator()(const Let& s) const { e.emit_let(s); }
-    void operator()(const loop::DeclareRegs& s) const { e.declare_regs(s.array); }
-    void operator()(const SetReg& s) const { e.set_reg(s); }
-    void operator()(const loop::Store& s) const { e.emit_store(s); }
-    void operator()(const loop::Prefetch&) const {}
-  };
-  std::visit(Dispatch{*this}, stmt.kind);
-}
-
-void KernelEmitter::emit_for(const For& loop) {
-  if (loop.step < 1) {
-    fail(fmt::format("a loop has the step {}", loop.step));
-    return;
-  }
-  if (loop.kind == LoopKind::parallel) return emit_loop(loop, parallel_lo_, parallel_hi_);
-  Ref lo = emit(loop.lo).ref(), hi = emit(loop.hi).ref();
-  std::optional<int64_t> first = builder_.int_constant(lo), end = builder_.int_constant(hi);
-  bool is_single = first && end && *first >= *end - loop.step;  // or empty
-  if (!is_single && loop.kind != LoopKind::unroll) return emit_loop(loop, lo, hi);
-  if (first && end)
-    emit_unrolled(loop, *first, *end);
-  else
-    fail("the bounds of an unroll loop are not constant");
-}
-
-void KernelEmitter::emit_unrolled(const For& loop, int64_t lo, int64_t hi) {
-  for (int64_t i = lo; i < hi && !error_; i += loop.step) {
-    count_statement();
-    VarValue& var = vars_[loop.var.id];
-    var.lanes = {{int_of(fits_i32({i, i}) ? Form::i32 : Form::i64, i)}, 8};
-    var.linear.reset();
-    values_.touch(values_.slot(loop.var), 0);
-    emit_block(loop.body);
-  }
+void KernelEmitter::set_counter(loop::Var counter, int64_t i) {
+  VarValue& var = vars_[counter.id];
+  var.lanes = {{int_of(fits_i32({i, i}) ? Form::i32 : Form::i64, i)}, 8};
+  var.linear.reset();
+  values_.touch(values_.slot(counter), 0);
 }
 
 void KernelEmitter::open_scope(placement::Scope scope) {
@@ -84,18 +34,20 @@ FunctionBuilder::Code KernelEmitter::close_scope() {
   return builder_.close_scope();
 }
 
-void KernelEmitter::emit_loop(const For& loop, Ref lo, Ref hi) {
+void KernelEmitter::emit_loop(const For& loop) {
   const loop::VarInfo& info = kernel_.vars[loop.var.id];
   bool is_parallel = loop.kind == LoopKind::parallel;
   // The counter also takes the first value beyond the range.
   bool is_narrow = is_parallel || (info.min >= INT32_MIN && info.max <= INT32_MAX - loop.step &&
                                    fits_i32(loop.lo) && fits_i32(loop.hi));
   Form form = is_narrow ? Form::i32 : Form::i64;
+  Ref lo = is_parallel ? parallel_lo_ : emit(loop.lo).ref();
+  Ref hi = is_parallel ? parallel_hi_ : emit(loop.hi).ref();
   lo = is_narrow ? as_i32(lo) : as_i64(lo);
   hi = is_narrow ? as_i32(hi) : as_i64(hi);
   Op less = is_narrow ? Op::i32_lt_s : Op::i64_lt_s;
   std::optional<int64_t> first = builder_.int_constant(lo), end = builder_.int_constant(hi);
-  bool always_runs = is_parallel || (first && end);  // emit_for took the empty ones
+  bool always_runs = is_parallel || (first && end);  // the empty ones are written out
   Local counter = builder_.local(is_narrow ? Type::i32 : Type::i64);
   builder_.set(counter, lo);
   Ref runs = always_runs ? Ref{} : builder_.op(less, {lo, hi});
@@ -135,7 +87,7 @@ void KernelEmitter::emit_loop(const For& loop, Ref lo, Ref hi) {
   values_.note(effects);
 }
 
-void KernelEmitter::emit_if(const If& branch) {
+void KernelEmitter::emit_stmt(const If& branch) {
   Ref condition = emit(branch.condition).ref();
   if (std::optional<int64_t> known = builder_.int_constant(condition)) {
     emit_block(*known != 0 ? branch.then_body : branch.else_body);
@@ -157,7 +109,7 @@ void KernelEmitter::emit_if(const If& branch) {
   values_.note(effects[1]);
 }
 
-void KernelEmitter::emit_let(const Let& let) {
+void KernelEmitter::emit_stmt(const Let& let) {
   Placed placed = emit(let.value);
   VarValue& var = vars_[let.var.id];
   var.lanes = placed.lanes;
@@ -167,15 +119,11 @@ void KernelEmitter::emit_let(const Let& let) {
   values_.touch(values_.slot(let.var), placed.level);
 }
 
-void KernelEmitter::declare_regs(RegArray array) {
+void KernelEmitter::emit_stmt(const loop::DeclareRegs& declare) {
+  const RegArray array = declare.array;
   const loop::RegInfo& info = kernel_.regs[array.id];
   int64_t count = 1;
   for (int64_t extent : info.shape) count *= extent;
-  if (count > placement::kMaxStatements) {
-    fail(fmt::format("register array '{}' has more than {} elements", info.name,
-                     placement::kMaxStatements));
-    return;
-  }
   bool is_vector = info.lanes > 1;
   auto num_parts = static_cast<size_t>(is_vector ? parts_of(info.lanes, width_of(info.dtype)) : 1);
   std::vector<Element>& elements = regs_[array.id];
@@ -186,20 +134,10 @@ void KernelEmitter::declare_regs(RegArray array) {
   values_.touch(values_.slot(array), values_.depth());
 }
 
-std::optional<size_t> KernelEmitter::reg_element(RegArray array, const std::vector<Expr>& indices) {
-  std::vector<std::optional<int64_t>> positions;
-  for (Expr index : indices) positions.push_back(constant_of(index));
-  std::string why;
-  std::optional<size_t> at = placement::register_position(kernel_.regs[array.id], positions,
-                                                          regs_[array.id].size(), why);
-  if (!at) fail(std::move(why));
-  return at;
-}
-
-void KernelEmitter::set_reg(const SetReg& set) {
+void KernelEmitter::emit_stmt(const SetReg& set) {
   const loop::RegInfo& info = kernel_.regs[set.array.id];
   Lanes value = emit(set.value).lanes;
-  std::optional<size_t> at = reg_element(set.array, set.indices);
+  std::optional<size_t> at = register_at(set.array, set.indices, regs_[set.array.id].size());
   if (error_) return;
   if (info.lanes > 1 && info.dtype == DType::b8) value = mask_width(info.lanes, value, 4);
   if (info.lanes == 1 && info.dtype == DType::i64) value.parts = {as_i64(value.ref())};
@@ -213,7 +151,7 @@ void KernelEmitter::set_reg(const SetReg& set) {
 // because there every reading is a local of its own.
 Placed KernelEmitter::read_reg(Expr e) {
   const auto& read = std::get<loop::RegRead>(e->kind);
-  std::optional<size_t> at = reg_element(read.array, read.indices);
+  std::optional<size_t> at = register_at(read.array, read.indices, regs_[read.array.id].size());
   if (!at) return {failed("", *e.node()), 0};
   Element& element = regs_[read.array.id][*at];
   const size_t slot = values_.slot(read.array);

@@ -98,7 +98,7 @@ void KernelEmitter::contiguous_store(DType dtype, int lanes, const Address& at, 
   }
 }
 
-void KernelEmitter::emit_store(const loop::Store& store) {
+void KernelEmitter::emit_stmt(const loop::Store& store) {
   DType dtype = store.value->dtype;
   Index index = resolve(splits_.of(store.index));
   int lanes = std::max(store.value->lanes, store.index->lanes);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/placement/index.h"
+#include "backends/placement/statements.h"
 #include "backends/placement/values.h"
 #include "backends/wasm/emit.h"
 #include "backends/wasm/function_builder.h"
@@ -23,30 +24,29 @@ using loop::BinaryOp;
 using loop::Expr;
 using loop::UnaryOp;
 
-class KernelEmitter {
+class KernelEmitter : private placement::Statements<KernelEmitter> {
  public:
   KernelEmitter(const loop::Kernel& kernel, const EmitOptions& options);
   Status run(const std::string& symbol, Function& out);
 
  private:
+  friend placement::Statements<KernelEmitter>;
+  using Statements::emit_stmt;  // of loops
+
   // emit_kernel.cpp
   void place_buffers();
-  Ref fail(std::string message);  // keeps the first error; returns a placeholder
-  Lanes failed(std::string message, const loop::ExprNode& like);
+  Ref fail(std::string_view message);  // keeps the first error; returns a placeholder
+  Lanes failed(std::string_view message, const loop::ExprNode& like);
 
   // emit_stmt.cpp
-  void emit_block(const loop::Block& block);
-  void emit_stmt(const loop::Stmt& stmt);
-  void count_statement();  // fails when there are too many
-  void emit_for(const loop::For& loop);
-  void emit_unrolled(const loop::For& loop, int64_t lo, int64_t hi);
-  void emit_loop(const loop::For& loop, Ref lo, Ref hi);
-  void emit_if(const loop::If& branch);
-  void emit_let(const loop::Let& let);
-  void declare_regs(loop::RegArray array);
-  void set_reg(const loop::SetReg& set);
+  void emit_loop(const loop::For& loop);
+  void set_counter(loop::Var counter, int64_t i);
+  void emit_stmt(const loop::If& branch);
+  void emit_stmt(const loop::Let& let);
+  void emit_stmt(const loop::DeclareRegs& declare);
+  void emit_stmt(const loop::SetReg& set);
+  void emit_stmt(const loop::Prefetch&) {}  // WebAssembly has none
   Placed read_reg(Expr e);
-  std::optional<size_t> reg_element(loop::RegArray array, const std::vector<Expr>& indices);
   void open_scope(placement::Scope scope);
   FunctionBuilder::Code close_scope();
 
@@ -162,7 +162,7 @@ class KernelEmitter {
   void branch(Ref condition, F&& then_code);
 
   // emit_store.cpp
-  void emit_store(const loop::Store& store);
+  void emit_stmt(const loop::Store& store);
   void contiguous_store(DType dtype, int lanes, const Address& at, const Lanes& raw,
                         const Lanes* mask);
   void scattered_store(DType dtype, const LaneAddresses& addresses, const Lanes& raw,
@@ -193,16 +193,13 @@ class KernelEmitter {
     std::vector<Bump> bumps = {};  // pointers that move with the counter
   };
 
-  const loop::Kernel& kernel_;
   loop::Ranges ranges_;
   EmitOptions options_;
   FunctionBuilder builder_;
-  std::optional<Diag> error_;
-  int64_t num_statements_ = 0;
 
   std::vector<Ref> buffers_;
   std::vector<VarValue> vars_;
-  std::vector<std::vector<Element>> regs_;  // by array, row-major
+  std::vector<std::vector<Element>> regs_;                     // by array, row-major
   using PointerKey = std::tuple<uint32_t, uint32_t, int64_t>;  // pointer, value, bytes
   placement::Values<Placed, PointerKey> values_;
   std::vector<ScopeCode> scopes_ = std::vector<ScopeCode>(1);  // of the open scopes
