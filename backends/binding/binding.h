@@ -39,6 +39,20 @@ struct WeightLifetimes {
 };
 WeightLifetimes weight_lifetimes(const Program& program);
 
+// Runs init with the weights that it wants: `bind(id)` makes one addressable, `execute(i)` runs a
+// launch, and `release(i)` is told when launch i was the last for the weights of end[i].
+template <class Bind, class Execute, class Release>
+Status run_init_launches(const WeightLifetimes& lifetimes, Bind&& bind, Execute&& execute,
+                         Release&& release) {
+  for (BufferId id : lifetimes.kept) LATHE_DO(bind(id));
+  for (size_t i = 0; i < lifetimes.begin.size(); ++i) {
+    for (BufferId id : lifetimes.begin[i]) LATHE_DO(bind(id));
+    LATHE_DO(execute(i));
+    if (!lifetimes.end[i].empty()) LATHE_DO(release(i));
+  }
+  return Ok{};
+}
+
 // Where the buffers lie that are neither the caller's nor weights: temporaries in the arena of
 // steps or of init, which goes away after it; constants and persistent buffers in memory of their
 // own.
@@ -56,5 +70,31 @@ struct MemoryPlan {
 // Temporaries lie in their arena where memory planning put them, others behind it. `alignment`: of
 // every offset, a power of two.
 MemoryPlan place_buffers(const Program& program, size_t alignment);
+
+// The planned memory of an executable; a `Memory` says where it is by address().
+template <class Memory>
+struct PlannedMemory {
+  Memory arena, init_arena, persistent;
+
+  using Address = decltype(arena.address());
+  // Returns the address of every buffer, null where it lies elsewhere. `make(num_bytes, what)`
+  // gives a Result<Memory>.
+  template <class Make>
+  Result<std::vector<Address>> allocate(const MemoryPlan& plan, Make&& make) {
+    LATHE_TRY(arena, make(plan.arena_bytes, "the arena"));
+    LATHE_TRY(init_arena, make(plan.init_bytes, "the arena of init"));
+    LATHE_TRY(persistent, make(plan.persistent_bytes, "packed weights"));
+    std::vector<Address> addresses(plan.places.size());
+    for (size_t i = 0; i < plan.places.size(); ++i) {
+      const BufferPlace& place = plan.places[i];
+      if (place.region == Region::none) continue;
+      const Memory& memory = place.region == Region::persistent   ? persistent
+                             : place.region == Region::init_arena ? init_arena
+                                                                  : arena;
+      addresses[i] = memory.address() + place.offset;
+    }
+    return addresses;
+  }
+};
 
 }  // namespace lathe

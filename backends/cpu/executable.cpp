@@ -122,20 +122,11 @@ Result<CpuExecutable::Step> CpuExecutable::make_step(const Program& program, con
 // ---- memory -------------------------------------------------------------------------------------
 
 Status CpuExecutable::bind(const Program& program) {
-  addresses_.assign(program.buffers.size(), nullptr);
   const MemoryPlan plan = place_buffers(program, kBufferAlign);
-  LATHE_TRY(arena_, Block::allocate(plan.arena_bytes, "the arena"));
-  LATHE_TRY(init_arena_, Block::allocate(plan.init_bytes, "the arena of init"));
-  LATHE_TRY(persistent_, Block::allocate(plan.persistent_bytes, "packed weights"));
+  LATHE_TRY(addresses_, memory_.allocate(plan, Block::allocate));
   LATHE_TRY(scratch_, Block::allocate(scratch_stride_ * static_cast<size_t>(pool_->num_threads()),
                                       "scratch memory"));
   for (size_t i = 0; i < program.buffers.size(); ++i) {
-    const BufferPlace& place = plan.places[i];
-    if (place.region == Region::none) continue;
-    const Block& block = place.region == Region::persistent   ? persistent_
-                         : place.region == Region::init_arena ? init_arena_
-                                                              : arena_;
-    addresses_[i] = block.bytes() + place.offset;
     const std::vector<std::byte>& constant = program.buffers[i].bytes;
     if (!constant.empty()) std::memcpy(addresses_[i], constant.data(), constant.size());
   }
@@ -158,34 +149,35 @@ Status CpuExecutable::bind_weight(const ProgramBuffer& buffer, BufferId id,
   if (is_aligned(view.bytes) || num_bytes == 0) return Ok{};
   Block& copy = weight_copies_[id];
   LATHE_TRY(copy, Block::allocate(num_bytes, "a weight"));
-  std::memcpy(copy.bytes(), view.bytes, num_bytes);
-  address = copy.bytes();
+  std::memcpy(copy.address(), view.bytes, num_bytes);
+  address = copy.address();
   return Ok{};
 }
 
 Status CpuExecutable::run_init(const Program& program, const CompileOptions& options) {
   const WeightLifetimes lifetimes = weight_lifetimes(program);
-  const auto bind_all = [&](const std::vector<BufferId>& ids) -> Status {
-    for (BufferId id : ids)
-      LATHE_DO(bind_weight(program.buffers[static_cast<size_t>(id)], id, options));
+  const auto bind = [&](BufferId id) {
+    return bind_weight(program.buffers[static_cast<size_t>(id)], id, options);
+  };
+  const auto execute_launch = [&](size_t i) -> Status {
+    execute(init_[i]);
     return Ok{};
   };
-  LATHE_DO(bind_all(lifetimes.kept));
-  for (size_t i = 0; i < init_.size(); ++i) {
-    LATHE_DO(bind_all(lifetimes.begin[i]));
-    execute(init_[i]);
+  const auto release = [&](size_t i) -> Status {
     for (BufferId id : lifetimes.end[i]) {
       const auto index = static_cast<size_t>(id);
       addresses_[index] = nullptr;
       weight_copies_.erase(id);
       if (options.release_weight) options.release_weight(program.buffers[index].weight);
     }
-  }
+    return Ok{};
+  };
+  LATHE_DO(run_init_launches(lifetimes, bind, execute_launch, release));
   // Copies of weights that steps read stand for the caller's bytes.
   for (const auto& [id, copy] : weight_copies_)
     if (options.release_weight)
       options.release_weight(program.buffers[static_cast<size_t>(id)].weight);
-  init_arena_ = Block();
+  memory_.init_arena = Block();
   init_.clear();
   return Ok{};
 }
@@ -197,10 +189,10 @@ Status CpuExecutable::bind_input(size_t index, const BufferView& view) {
   std::byte* bytes = view.bytes;
   if (!is_aligned(bytes)) {
     Block& staging = input_staging_[index];
-    if (!staging.bytes()) {
+    if (!staging.address()) {
       LATHE_TRY(staging, Block::allocate(port.num_bytes, "an input"));
     }
-    bytes = staging.bytes();
+    bytes = staging.address();
     std::memcpy(bytes, view.bytes, port.num_bytes);
   }
   addresses_[static_cast<size_t>(port.id)] = bytes;
@@ -217,10 +209,10 @@ Status CpuExecutable::bind_output(size_t index, const BufferView& view,
   });
   if (is_shared || !is_aligned(bytes)) {
     Block& staging = output_staging_[index];
-    if (!staging.bytes()) {
+    if (!staging.address()) {
       LATHE_TRY(staging, Block::allocate(port.num_bytes, "an output"));
     }
-    bytes = staging.bytes();
+    bytes = staging.address();
   }
   addresses_[static_cast<size_t>(port.id)] = bytes;
   return Ok{};
@@ -282,14 +274,14 @@ void CpuExecutable::execute(const Step& step) {
                                                      (kChunksPerThread * threads));
   int64_t chunks = (iterations + per_chunk - 1) / per_chunk;
   if (chunks == 1) {
-    step.function(pointers, frame.lo, frame.hi, scratch_.bytes());
+    step.function(pointers, frame.lo, frame.hi, scratch_.address());
     return;
   }
   pool_->run(chunks, [&](int worker, int64_t chunk) {
     int64_t lo = frame.lo + chunk * per_chunk * frame.step;
     int64_t hi = std::min(frame.hi, lo + per_chunk * frame.step);
     step.function(pointers, lo, hi,
-                  scratch_.bytes() + static_cast<size_t>(worker) * scratch_stride_);
+                  scratch_.address() + static_cast<size_t>(worker) * scratch_stride_);
   });
 }
 

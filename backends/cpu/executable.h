@@ -51,7 +51,8 @@ class CpuExecutable final : public Executable {
   std::vector<Port> inputs_, outputs_;
   std::vector<Block> input_staging_, output_staging_;  // where the caller's memory will not do
   std::map<BufferId, Block> weight_copies_;            // of misaligned ones
-  Block arena_, init_arena_, persistent_, scratch_;
+  PlannedMemory<Block> memory_;
+  Block scratch_;
   size_t scratch_stride_ = 0;  // of one worker
   std::unique_ptr<Jit> jit_;
   std::shared_ptr<ThreadPool> pool_;

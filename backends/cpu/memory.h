@@ -20,7 +20,7 @@ class Block {
   // An error names `what` the memory was for.
   static Result<Block> allocate(size_t size, const char* what);
 
-  std::byte* bytes() const { return bytes_; }
+  std::byte* address() const { return bytes_; }
   size_t size() const { return size_; }
 
  private:

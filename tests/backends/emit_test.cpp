@@ -30,18 +30,18 @@ Status run_compiled(const loop::Kernel& kernel, cpu::EmitOptions options, Memori
   std::vector<void*> pointers;
   for (auto& bytes : memory) {
     LATHE_TRY(cpu::Block block, cpu::Block::allocate(bytes.size() + 64, "a buffer"));
-    std::memcpy(block.bytes(), bytes.data(), bytes.size());
-    pointers.push_back(block.bytes());
+    std::memcpy(block.address(), bytes.data(), bytes.size());
+    pointers.push_back(block.address());
     blocks.push_back(std::move(block));
   }
   int64_t middle = (frame.lo + frame.hi) / 2;
   if (middle > frame.lo && frame.step == 1)
-    jit->functions()[0](pointers.data(), frame.lo, middle, scratch.bytes());
+    jit->functions()[0](pointers.data(), frame.lo, middle, scratch.address());
   else
     middle = frame.lo;
-  jit->functions()[0](pointers.data(), middle, frame.hi, scratch.bytes());
+  jit->functions()[0](pointers.data(), middle, frame.hi, scratch.address());
   for (size_t i = 0; i < memory.size(); ++i)
-    std::memcpy(memory[i].data(), blocks[i].bytes(), memory[i].size());
+    std::memcpy(memory[i].data(), blocks[i].address(), memory[i].size());
   return Ok{};
 }
 

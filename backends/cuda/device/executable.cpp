@@ -144,19 +144,12 @@ void CudaExecutable::fence_library(const Program& program) {
 // ---- memory -------------------------------------------------------------------------------------
 
 Status CudaExecutable::bind(const Program& program) {
-  addresses_.assign(program.buffers.size(), 0);
   weights_.resize(program.buffers.size());
   const MemoryPlan plan = place_buffers(program, kAlignment);
-  LATHE_TRY(arena_, DeviceMemory::allocate(device_, plan.arena_bytes, "the arena"));
-  LATHE_TRY(init_arena_, DeviceMemory::allocate(device_, plan.init_bytes, "the arena of init"));
-  LATHE_TRY(persistent_, DeviceMemory::allocate(device_, plan.persistent_bytes, "packed weights"));
+  LATHE_TRY(addresses_, memory_.allocate(plan, [&](size_t num_bytes, const char* what) {
+    return DeviceMemory::allocate(device_, num_bytes, what);
+  }));
   for (size_t i = 0; i < program.buffers.size(); ++i) {
-    const BufferPlace& place = plan.places[i];
-    if (place.region == Region::none) continue;
-    const DeviceMemory& memory = place.region == Region::persistent   ? persistent_
-                                 : place.region == Region::init_arena ? init_arena_
-                                                                      : arena_;
-    addresses_[i] = memory.address() + place.offset;
     const std::vector<std::byte>& constant = program.buffers[i].bytes;
     if (!constant.empty())
       LATHE_DO(copy(addresses_[i], as_device(constant.data()), constant.size(), "a constant"));
@@ -194,24 +187,22 @@ Status CudaExecutable::upload(const ProgramBuffer& buffer, BufferId id,
 // Weights that only init reads are on the device from their first to their last launch.
 Status CudaExecutable::run_init(const Program& program, const CompileOptions& options) {
   const WeightLifetimes lifetimes = weight_lifetimes(program);
-  const auto upload_all = [&](const std::vector<BufferId>& ids) -> Status {
-    for (BufferId id : ids) LATHE_DO(upload(program.buffers[static_cast<size_t>(id)], id, options));
-    return Ok{};
+  const auto bind = [&](BufferId id) {
+    return upload(program.buffers[static_cast<size_t>(id)], id, options);
   };
-  LATHE_DO(upload_all(lifetimes.kept));
-  for (size_t i = 0; i < init_.size(); ++i) {
-    LATHE_DO(upload_all(lifetimes.begin[i]));
-    LATHE_DO(execute(init_[i], own_stream_));
-    if (lifetimes.end[i].empty()) continue;
+  const auto execute_launch = [&](size_t i) { return execute(init_[i], own_stream_); };
+  const auto release = [&](size_t i) -> Status {
     LATHE_DO(device_.check(device_.api().synchronize(own_stream_),
                            "preparing weights with " + init_[i].label));
     for (BufferId id : lifetimes.end[i]) {
       address(id) = 0;
       weights_[static_cast<size_t>(id)] = DeviceMemory();
     }
-  }
+    return Ok{};
+  };
+  LATHE_DO(run_init_launches(lifetimes, bind, execute_launch, release));
   LATHE_DO(device_.check(device_.api().synchronize(own_stream_), "preparing weights"));
-  init_arena_ = DeviceMemory();
+  memory_.init_arena = DeviceMemory();
   init_.clear();
   return Ok{};
 }

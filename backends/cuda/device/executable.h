@@ -64,7 +64,7 @@ class CudaExecutable final : public Executable {
   std::vector<CUdeviceptr> addresses_;  // by buffer id; those of ports change with every call
   std::vector<Port> inputs_, outputs_;
   std::vector<DeviceMemory> input_staging_, output_staging_;  // where the caller's will not do
-  DeviceMemory arena_, init_arena_, persistent_;
+  PlannedMemory<DeviceMemory> memory_;
   DeviceMemory fence_;
   std::shared_ptr<Workspace> workspace_ = std::make_shared<Workspace>();
   std::vector<DeviceMemory> weights_;  // by buffer id
