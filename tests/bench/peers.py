@@ -88,8 +88,26 @@ def interleave(calls, min_seconds, min_rounds=15):
     return [np.array(s) for s in samples]
 
 
+def row_of(name, threads, samples, ratio):
+    """A row of two sides' samples: medians, the ratio and its spread.
+
+    `samples`: milliseconds by side; `ratio`: the sides above and below its line.
+    """
+    above, below = (samples[side] for side in ratio)
+    ratios = above / below
+    return {
+        "model": name,
+        "threads": threads,
+        **{f"{side}_ms": float(np.median(taken)) for side, taken in samples.items()},
+        "ratio": float(np.median(above) / np.median(below)),
+        "ratio_p10": float(np.percentile(ratios, 10)),
+        "ratio_p90": float(np.percentile(ratios, 90)),
+        "samples": len(above),
+    }
+
+
 def compare(name, threads, min_seconds):
-    """One row: medians, the ratio and its spread."""
+    """One row, with what Lathe says of itself."""
     path = ROOT / f"tests/zoo/{name}.aten.json.gz"
     torch.set_num_threads(threads)
     module = eager.load(path, SEED)
@@ -100,20 +118,8 @@ def compare(name, threads, min_seconds):
         mine, theirs = interleave(
             [lambda: model(*tensors), lambda: module(*tensors)], min_seconds
         )
-    ratios = theirs / mine
-    return {
-        "model": name,
-        "threads": threads,
-        "lathe_ms": float(np.median(mine)),
-        "eager_ms": float(np.median(theirs)),
-        "ratio": float(np.median(theirs) / np.median(mine)),
-        "ratio_p10": float(np.percentile(ratios, 10)),
-        "ratio_p90": float(np.percentile(ratios, 90)),
-        "samples": len(mine),
-        "error": error,
-        "agrees": error <= 1,
-        "isa": model.info["isa"],
-    }
+    row = row_of(name, threads, {"lathe": mine, "eager": theirs}, ratio=("eager", "lathe"))
+    return row | {"error": error, "agrees": error <= 1, "isa": model.info["isa"]}
 
 
 def main():

@@ -16,10 +16,9 @@ import os
 import pathlib
 import sys
 
-import numpy as np
 import torch
 
-from peers import ROOT, SEED, inputs_of, interleave, largest_error
+from peers import ROOT, SEED, inputs_of, interleave, largest_error, row_of
 
 import lathe
 
@@ -33,24 +32,14 @@ def load(library, name, threads):
 
 
 def compare(name, libraries, threads, min_seconds):
-    """One row: medians, the ratio and its spread."""
+    """One row, with whether the results agree."""
     models = [load(library, name, threads) for library in libraries]
     tensors = inputs_of(models[0])
     error = largest_error(models[1](*tensors), models[0](*tensors))
     calls = [lambda model=model: model(*tensors) for model in models]
     before, after = interleave(calls, min_seconds)
-    ratios = after / before
-    return {
-        "model": name,
-        "threads": threads,
-        "before_ms": float(np.median(before)),
-        "after_ms": float(np.median(after)),
-        "ratio": float(np.median(after) / np.median(before)),
-        "ratio_p10": float(np.percentile(ratios, 10)),
-        "ratio_p90": float(np.percentile(ratios, 90)),
-        "samples": len(before),
-        "agrees": error <= 1,
-    }
+    row = row_of(name, threads, {"before": before, "after": after}, ratio=("after", "before"))
+    return row | {"agrees": error <= 1}
 
 
 def main():
