@@ -1,8 +1,6 @@
 // Products, convolutions and attention, element by element: see library_call.h.
 #include "backends/interp/library_call.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,8 +12,6 @@
 
 namespace lathe {
 namespace {
-
-constexpr int64_t kMostWork = int64_t{1} << 34;
 
 // An operand's memory. Positions count elements from the operand's offset.
 class Elements {
@@ -78,22 +74,22 @@ T activate(Activation activation, T x) {
 class CallRunner {
  public:
   CallRunner(std::span<const ProgramBuffer> buffers,
-             const std::function<std::byte*(BufferId)>& bytes)
-      : buffers_(buffers), bytes_(bytes) {}
+             const std::function<std::byte*(BufferId)>& bytes, loop::StepBudget& steps)
+      : buffers_(buffers), bytes_(bytes), steps_(steps) {}
 
   Status operator()(const MatmulCall& call) const {
-    LATHE_DO(check_work({call.d.shape, {call.a.shape.back()}}));
+    LATHE_DO(take_steps({call.d.shape, {call.a.shape.back()}}));
     return elements(call.d).dtype() == DType::f64 ? multiply<double>(call) : multiply<float>(call);
   }
   Status operator()(const ConvolutionCall& call) const {
-    LATHE_DO(check_work({call.y.shape, {call.w.shape.begin() + 1, call.w.shape.end()}}));
+    LATHE_DO(take_steps({call.y.shape, {call.w.shape.begin() + 1, call.w.shape.end()}}));
     return elements(call.y).dtype() == DType::f64 ? convolve<double>(call) : convolve<float>(call);
   }
   Status operator()(const AttentionCall& call) const {
-    const int64_t depth = call.q.shape.back();
-    if (call.o.shape.back() > kMostWork - depth) return too_large();
-    LATHE_DO(check_work({{call.q.shape.begin(), call.q.shape.end() - 1},
-                         {call.k.shape[2], depth + call.o.shape.back()}}));
+    // The scores, then what they mix.
+    for (int64_t width : {call.q.shape.back(), call.o.shape.back()})
+      LATHE_DO(
+          take_steps({{call.q.shape.begin(), call.q.shape.end() - 1}, {call.k.shape[2], width}}));
     return elements(call.o).dtype() == DType::f64 ? attend<double>(call) : attend<float>(call);
   }
 
@@ -106,18 +102,14 @@ class CallRunner {
     return elements(*tensor);
   }
 
-  static Diag too_large() {
-    return Diag{.code = code::kTooLarge,
-                .loc = Loc::unknown(),
-                .message =
-                    "a library call of more than 2^34 multiplications is too large for the "
-                    "interpreter"};
-  }
-  static Status check_work(const std::vector<std::vector<int64_t>>& extents) {
-    int64_t work = 1;
+  // As many as the product of the extents, which are positive.
+  Status take_steps(const std::vector<std::vector<int64_t>>& extents) const {
+    uint64_t work = 1;
     for (const std::vector<int64_t>& part : extents)
       for (int64_t extent : part)
-        if (__builtin_mul_overflow(work, extent, &work) || work > kMostWork) return too_large();
+        if (__builtin_mul_overflow(work, static_cast<uint64_t>(extent), &work))
+          return out_of_steps(steps_);
+    if (!steps_.take(work)) return out_of_steps(steps_);
     return Ok{};
   }
 
@@ -221,13 +213,18 @@ class CallRunner {
 
   std::span<const ProgramBuffer> buffers_;
   const std::function<std::byte*(BufferId)>& bytes_;
+  loop::StepBudget& steps_;
 };
 
 }  // namespace
 
 Status run_call(const LibraryCall& call, std::span<const ProgramBuffer> buffers,
-                const std::function<std::byte*(BufferId)>& bytes) {
-  return std::visit(CallRunner(buffers, bytes), call);
+                const std::function<std::byte*(BufferId)>& bytes, loop::StepBudget& steps) {
+  return std::visit(CallRunner(buffers, bytes, steps), call);
+}
+
+Diag out_of_steps(const loop::StepBudget& steps) {
+  return Diag{.code = code::kTooLarge, .loc = Loc::unknown(), .message = steps.refusal()};
 }
 
 }  // namespace lathe

@@ -4,6 +4,7 @@
 #include <functional>
 #include <span>
 
+#include "ir/loop/text.h"
 #include "ir/program/call.h"
 #include "ir/program/program.h"
 #include "ir/support/result.h"
@@ -12,9 +13,12 @@ namespace lathe {
 
 // Runs a call of a verified program; `bytes` gives a buffer's memory. Sums are in f32 (f64 for
 // f64) in the order of the summed dim, and each result is rounded once, at its store; attention
-// rounds its weights too, as the libraries do between the two products. Calls of more than 2^34
-// multiplications are refused.
+// rounds its weights too, as the libraries do between the two products. Takes a step for each
+// multiplication.
 Status run_call(const LibraryCall& call, std::span<const ProgramBuffer> buffers,
-                const std::function<std::byte*(BufferId)>& bytes);
+                const std::function<std::byte*(BufferId)>& bytes, loop::StepBudget& steps);
+
+// kTooLarge: a launch that needs more steps than are left.
+Diag out_of_steps(const loop::StepBudget& steps);
 
 }  // namespace lathe

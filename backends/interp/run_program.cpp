@@ -13,23 +13,25 @@
 namespace lathe {
 namespace {
 
+constexpr uint64_t kBytesPerStep = 64;  // of a copy
+
 class InterpretedProgram final : public Executable {
  public:
-  explicit InterpretedProgram(const Program& program)
-      : program_(program), memory_(program.buffers.size()) {}
+  InterpretedProgram(const Program& program, const InterpretLimits& limits)
+      : program_(program), limits_(limits), memory_(program.buffers.size()) {}
 
   Status prepare(const CompileOptions& options) {
     LATHE_DO(verify(program_));
+    LATHE_DO(check_bytes());
     LATHE_DO(allocate(options));
-    for (const Launch& launch : program_.init) LATHE_DO(execute(launch));
-    return Ok{};
+    return execute(program_.init);
   }
 
   Status run(std::span<const BufferView> inputs, std::span<const BufferView> outputs) override {
     LATHE_DO(check_views(program_.name, inputs, input_ports(program_), "input"));
     LATHE_DO(check_views(program_.name, outputs, output_ports(program_), "output"));
     for (size_t i = 0; i < inputs.size(); ++i) copy_in(program_.inputs[i], inputs[i]);
-    for (const Launch& launch : program_.steps) LATHE_DO(execute(launch));
+    LATHE_DO(execute(program_.steps));
     for (size_t i = 0; i < outputs.size(); ++i)
       if (outputs[i].num_bytes > 0)
         std::memcpy(outputs[i].bytes, bytes(program_.outputs[i]).data(), outputs[i].num_bytes);
@@ -43,6 +45,26 @@ class InterpretedProgram final : public Executable {
     return program_.buffers[static_cast<size_t>(id)];
   }
   std::vector<std::byte>& bytes(BufferId id) { return memory_[static_cast<size_t>(id)]; }
+
+  // The caller's side counts as well: a buffer may be an output any number of times.
+  Status check_bytes() const {
+    uint64_t left = limits_.max_bytes;
+    const auto take = [&](const ProgramBuffer& b) -> Status {
+      if (static_cast<uint64_t>(b.num_bytes) <= left) {
+        left -= static_cast<uint64_t>(b.num_bytes);
+        return Ok{};
+      }
+      return Diag{.code = code::kTooLarge,
+                  .loc = Loc::unknown(),
+                  .message = fmt::format("with the {} bytes of buffer '{}', program '{}' takes "
+                                         "more memory than the {} bytes that it may",
+                                         b.num_bytes, b.name, program_.name, limits_.max_bytes)};
+    };
+    for (const ProgramBuffer& b : program_.buffers) LATHE_DO(take(b));
+    for (BufferId id : program_.inputs) LATHE_DO(take(buffer(id)));
+    for (BufferId id : program_.outputs) LATHE_DO(take(buffer(id)));
+    return Ok{};
+  }
 
   Status allocate(const CompileOptions& options) {
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
@@ -60,6 +82,12 @@ class InterpretedProgram final : public Executable {
     if (view.num_bytes > 0) std::memcpy(bytes(id).data(), view.bytes, view.num_bytes);
   }
 
+  Status execute(const std::vector<Launch>& launches) {
+    steps_ = {limits_.max_steps};
+    for (const Launch& launch : launches) LATHE_DO(execute(launch));
+    return Ok{};
+  }
+
   Status execute(const Launch& launch) {
     Status status = std::visit([this](const auto& kind) { return execute(kind); }, launch.kind);
     if (status.ok()) return status;
@@ -69,17 +97,19 @@ class InterpretedProgram final : public Executable {
   }
 
   Status execute(const CopyLaunch& copy) {
+    if (!steps_.take(static_cast<uint64_t>(buffer(copy.source).num_bytes) / kBytesPerStep))
+      return out_of_steps(steps_);
     bytes(copy.destination) = bytes(copy.source);
     return Ok{};
   }
   Status execute(const KernelLaunch& launch) {
     std::vector<loop::Memory> views;
     for (BufferId id : launch.buffers) views.push_back({bytes(id).data(), bytes(id).size()});
-    return loop::evaluate(program_.kernels[static_cast<size_t>(launch.kernel)], views);
+    return loop::evaluate(program_.kernels[static_cast<size_t>(launch.kernel)], views, steps_);
   }
   Status execute(const LibraryLaunch& launch) {
-    return run_call(launch.call, program_.buffers,
-                    [this](BufferId id) { return bytes(id).data(); });
+    return run_call(
+        launch.call, program_.buffers, [this](BufferId id) { return bytes(id).data(); }, steps_);
   }
   Status execute(const ShapeLaunch&) { return Ok{}; }  // sizes of verified programs are numbers
   Status execute(const HostLaunch& launch) {
@@ -90,15 +120,17 @@ class InterpretedProgram final : public Executable {
   }
 
   const Program program_;
+  const InterpretLimits limits_;
+  loop::StepBudget steps_;
   std::vector<std::vector<std::byte>> memory_;
   ExecutableStats stats_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Executable>> interpret(const Program& program,
-                                              const CompileOptions& options) {
-  auto made = std::make_unique<InterpretedProgram>(program);
+Result<std::unique_ptr<Executable>> interpret(const Program& program, const CompileOptions& options,
+                                              const InterpretLimits& limits) {
+  auto made = std::make_unique<InterpretedProgram>(program, limits);
   LATHE_DO(made->prepare(options));
   return std::unique_ptr<Executable>(std::move(made));
 }

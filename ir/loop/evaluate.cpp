@@ -17,8 +17,10 @@ namespace {
 
 // Of scratch and stack buffers, and of register arrays.
 constexpr int64_t kMaxLocalBytes = int64_t{1} << 28;
-// Executed instructions: minutes, not days.
-constexpr uint64_t kMaxSteps = uint64_t{1} << 34;
+// What a launch costs before it runs, in steps: to verify and compile an expression, and to clear
+// some of its memory.
+constexpr uint64_t kStepsToCompile = 16;
+constexpr uint64_t kBytesPerStep = 64;
 
 // A statement with its expressions compiled; the bodies of For and If follow in `bodies`.
 struct Code {
@@ -30,17 +32,21 @@ struct Code {
 
 class Evaluator {
  public:
-  explicit Evaluator(const Kernel& kernel) { machine_.kernel = &kernel; }
+  Evaluator(const Kernel& kernel, StepBudget& steps) {
+    machine_.kernel = &kernel;
+    machine_.steps = &steps;
+  }
 
   Status run(const std::vector<Memory>& memory) {
     LATHE_DO(bind_buffers(memory));
     LATHE_DO(make_registers());
+    LATHE_DO(check_variables());
     TapeCompiler compiler(machine_);
     compiler_ = &compiler;
     std::vector<Code> body;
     LATHE_DO(compile(machine_.kernel->body, body));
-    machine_.steps_left = kMaxSteps;
-    if (!run(body)) return machine_.error;
+    const uint64_t compiled = machine_.slots.size() + num_statements_;
+    if (!machine_.take_steps(compiled * kStepsToCompile) || !run(body)) return machine_.error;
     return Ok{};
   }
 
@@ -51,6 +57,11 @@ class Evaluator {
   }
   Diag bad_value(std::string message) {
     machine_.fail(code::kBadValue, std::move(message));
+    return machine_.error;
+  }
+
+  Status take_bytes(int64_t num_bytes) {
+    if (machine_.take_steps(static_cast<uint64_t>(num_bytes) / kBytesPerStep)) return Ok{};
     return machine_.error;
   }
 
@@ -68,6 +79,7 @@ class Evaluator {
                           buffer.name, buffer.size));
         int64_t num_bytes = buffer.size * bytes_each;
         local_bytes += num_bytes;
+        LATHE_DO(take_bytes(num_bytes));
         locals_.emplace_back(static_cast<size_t>(num_bytes), std::byte{0xff});
         machine_.buffers.push_back({locals_.back().data(), buffer.size});
         continue;
@@ -97,9 +109,17 @@ class Evaluator {
         return too_large(
             fmt::format("registers '{}' are too many for the loop interpreter", info.name));
       total += elements * info.lanes;
+      LATHE_DO(take_bytes(elements * info.lanes * static_cast<int64_t>(sizeof(Scalar))));
       machine_.regs.push_back({std::vector<Scalar>(static_cast<size_t>(elements * info.lanes)),
                                std::vector<bool>(static_cast<size_t>(elements))});
     }
+    return Ok{};
+  }
+
+  Status check_variables() {
+    size_t lanes = 0;
+    for (const VarInfo& var : machine_.kernel->vars) lanes += static_cast<size_t>(var.lanes);
+    if (lanes > kMaxSlots) return too_large("too many variables for the loop interpreter");
     return Ok{};
   }
 
@@ -107,6 +127,7 @@ class Evaluator {
 
   Status compile(const Block& block, std::vector<Code>& out) {
     out.reserve(block.size());
+    num_statements_ += block.size();
     for (const Stmt& stmt : block) {
       out.push_back({&stmt, {}, {}, {}});
       Code& code = out.back();
@@ -144,7 +165,7 @@ class Evaluator {
 
   bool run(const std::vector<Code>& block) {
     for (const Code& code : block) {
-      if (!machine_.take_steps(code.tape.code.size() + 1) || !code.tape.run(machine_)) return false;
+      if (!machine_.take_steps(code.tape.steps) || !code.tape.run(machine_)) return false;
       bool is_ok =
           std::visit([&](const auto& stmt) { return execute(stmt, code); }, code.stmt->kind);
       if (!is_ok) return false;
@@ -160,6 +181,7 @@ class Evaluator {
     int64_t hi = value(code, 1)->i;
     uint32_t slot = compiler_->var_slot(loop.var);
     for (int64_t i = value(code, 0)->i; i < hi;) {
+      if (!machine_.take_steps(1)) return false;  // a body may be empty
       machine_.slots[slot] = int_scalar(i);
       if (!run(code.bodies[0])) return false;
       if (__builtin_add_overflow(i, loop.step, &i)) break;
@@ -176,6 +198,7 @@ class Evaluator {
   }
   bool execute(const DeclareRegs& declare, const Code&) {
     std::vector<bool>& is_defined = machine_.regs[declare.array.id].is_defined;
+    if (!machine_.take_steps(is_defined.size() / kBytesPerStep)) return false;
     std::fill(is_defined.begin(), is_defined.end(), false);
     return true;
   }
@@ -208,13 +231,23 @@ class Evaluator {
   Machine machine_;
   TapeCompiler* compiler_ = nullptr;
   std::vector<std::vector<std::byte>> locals_;
+  uint64_t num_statements_ = 0;
 };
 
 }  // namespace
 
-Status evaluate(const Kernel& kernel, const std::vector<Memory>& buffers) {
+std::string StepBudget::refusal() const {
+  return fmt::format("it takes more than {} steps, the most that the interpreter may run", limit);
+}
+
+Status evaluate(const Kernel& kernel, const std::vector<Memory>& buffers, StepBudget& steps) {
   LATHE_DO(verify(kernel, /*is_scheduled=*/false));
-  return Evaluator(kernel).run(buffers);
+  return Evaluator(kernel, steps).run(buffers);
+}
+
+Status evaluate(const Kernel& kernel, const std::vector<Memory>& buffers) {
+  StepBudget steps;
+  return evaluate(kernel, buffers, steps);
 }
 
 }  // namespace lathe::loop

@@ -16,7 +16,6 @@
 namespace lathe::loop {
 namespace {
 
-constexpr size_t kMaxSlots = size_t{1} << 24;
 constexpr size_t kMaxReduceDepth = 64;
 
 template <class T>
@@ -96,10 +95,8 @@ bool Machine::fail(const char* code, std::string message) {
 }
 
 bool Machine::take_steps(uint64_t count) {
-  if (count > steps_left)
-    return fail(code::kTooLarge, "the kernel runs too long for the loop interpreter");
-  steps_left -= count;
-  return true;
+  if (steps->take(count)) return true;
+  return fail(code::kTooLarge, steps->refusal());
 }
 
 std::byte* Machine::element(BufferRef buffer, int64_t index, const char* verb) {
@@ -259,6 +256,9 @@ Status TapeCompiler::emit_node(Expr e, Tape& tape) {
     return Ok{};
   }
   std::vector<Expr> kids = children(e);
+  int lanes = e->lanes;
+  for (Expr kid : kids) lanes = std::max(lanes, kid->lanes);
+  tape.steps += static_cast<uint64_t>(lanes);
   if (std::holds_alternative<RegRead>(e->kind)) {
     for (Expr kid : kids) code.args.push_back(slot_of(kid));
   } else {
@@ -285,6 +285,7 @@ Status TapeCompiler::emit_reduce(const Reduce& reduce, Instruction& code, Tape& 
   for (Var var : reduce.vars) is_bound_[var.id] = false;
   for (Var var : reduce.vars) code.args.push_back(var_slots_[var.id]);
   code.body = std::move(body);
+  ++tape.steps;
   tape.code.push_back(std::move(code));
   return Ok{};
 }
@@ -415,7 +416,7 @@ bool Runner::operator()(const Reduce& n) {
     *slot(code.args[rank + d]) = int_scalar(0);
   }
   for (int64_t position = 0;; ++position) {
-    if (!m.take_steps(code.body->code.size() + 1) || !code.body->run(m)) return false;
+    if (!m.take_steps(code.body->steps) || !code.body->run(m)) return false;
     const Scalar* x = slot(code.result);
     for (int i = 0; i < lanes; ++i) {
       Scalar& b = best[static_cast<size_t>(i)];

@@ -8,6 +8,7 @@
 
 #include "ir/loop/node.h"
 #include "ir/loop/scalar.h"
+#include "ir/loop/text.h"
 #include "ir/support/result.h"
 
 namespace lathe::loop {
@@ -26,7 +27,7 @@ struct Machine {
   std::vector<Scalar> slots;
   std::vector<BufferState> buffers;  // by BufferRef
   std::vector<RegState> regs;        // by RegArray
-  uint64_t steps_left = 0;
+  StepBudget* steps = nullptr;
   Diag error;  // when a call returned false
 
   bool fail(const char* code, std::string message);
@@ -48,9 +49,11 @@ struct Instruction {
 };
 struct Tape {
   std::vector<Instruction> code;
+  uint64_t steps = 1;                // of one run, without those of reduces' bodies
   bool run(Machine& machine) const;  // false: see Machine::error
 };
 inline constexpr uint32_t kNoSlot = UINT32_MAX;
+inline constexpr size_t kMaxSlots = size_t{1} << 24;
 
 // Gives slots to variables and expressions; constants are written to their slots at once.
 class TapeCompiler {

@@ -31,12 +31,27 @@ Status verify(const Kernel& kernel, bool is_scheduled);
 // Equal for kernels that differ only in names and origins.
 uint64_t structural_hash(const Kernel& kernel);
 
-// Runs the kernel on raw bytes, one pointer and byte size per global buffer; out-of-bounds accesses
-// are an error, not undefined behaviour.
+// What may still be executed. A step is one lane of an instruction, or what takes about as long;
+// the launches of a program share a budget.
+struct StepBudget {
+  uint64_t limit = uint64_t{1} << 34;
+  uint64_t left = limit;
+  // False when that is more than what is left, which then stays.
+  bool take(uint64_t count) {
+    if (count > left) return false;
+    left -= count;
+    return true;
+  }
+  std::string refusal() const;  // a sentence, once take() has refused
+};
+
+// Runs the kernel on raw bytes, one pointer and byte size per global buffer. Accesses out of bounds
+// are kBadValue, not undefined behaviour; a budget that is used up is kTooLarge.
 struct Memory {
   std::byte* bytes;
   size_t num_bytes;
 };
-Status evaluate(const Kernel& kernel, const std::vector<Memory>& buffers);
+Status evaluate(const Kernel& kernel, const std::vector<Memory>& buffers, StepBudget& steps);
+Status evaluate(const Kernel& kernel, const std::vector<Memory>& buffers);  // with one of its own
 
 }  // namespace lathe::loop

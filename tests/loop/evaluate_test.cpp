@@ -6,6 +6,7 @@
 
 #include "ir/loop/pool.h"
 #include "ir/loop/text.h"
+#include "ir/support/diag_codes.h"
 
 namespace lathe::loop {
 namespace {
@@ -218,6 +219,36 @@ TEST_F(EvaluateTest, UndefinedRegistersAreFound) {
   std::vector<float> out(4);
   EXPECT_EQ(error({memory(out)}),
             "kernel 'test': registers 't' are read at element 1 before they are set");
+}
+
+TEST_F(EvaluateTest, StepsAreOfABudget) {
+  BufferRef y = kernel.add_buffer({"y", DType::f32, 64, Space::global, true});
+  Var i = loop_var("i", 4);
+  Expr zeros = splat(pool().number(0, DType::f32), 16);
+  parallel(i, 4, {{Store{y, pool().var(i) * 16, zeros, {}}}});
+  std::vector<float> out(64);
+  StepBudget steps{10'000};
+  ASSERT_TRUE(evaluate(kernel, {memory(out)}, steps).ok());
+  const uint64_t used = 10'000 - steps.left;
+  EXPECT_GE(used, 64u);  // lanes count
+  steps = {used};
+  EXPECT_TRUE(evaluate(kernel, {memory(out)}, steps).ok());
+  steps = {used - 1};
+  const Status status = evaluate(kernel, {memory(out)}, steps);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().message, "kernel 'test': it takes more than " +
+                                        std::to_string(used - 1) +
+                                        " steps, the most that the interpreter may run");
+}
+
+TEST_F(EvaluateTest, EmptyLoopsEnd) {
+  Var i = loop_var("i", 1);
+  Var j = loop_var("j", int64_t{1} << 60);
+  parallel(i, 1, {{For{j, number(0), number(int64_t{1} << 60), 1, LoopKind::serial, {}}}});
+  StepBudget steps{1 << 20};
+  const Status status = evaluate(kernel, {}, steps);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, code::kTooLarge);
 }
 
 TEST_F(EvaluateTest, EndlessAndHugeKernelsAreRefused) {
