@@ -15,6 +15,7 @@
 #include "frontend/weights/random.h"
 #include "ir/graph/text.h"
 #include "ir/op/all_ops.h"
+#include "ir/program/text.h"
 #include "ir/support/diag_codes.h"
 #include "ir/type/bind.h"
 #include "passes/pipeline/pipeline.h"
@@ -33,11 +34,6 @@ Result<const ImportTable*> import_table() {
   static const Result<ImportTable> table = ImportTable::create(builtin_registry());
   if (!table.ok()) return Diag(table.error());
   return &*table;
-}
-
-bool has_ending(const std::string& path, std::string_view ending) {
-  return path.size() > ending.size() &&
-         path.compare(path.size() - ending.size(), ending.size(), ending) == 0;
 }
 
 template <class Visit>
@@ -220,8 +216,21 @@ ModelOptions model_options(const CompileRequest& request) {
 
 int64_t Model::num_nodes() const { return static_cast<int64_t>(module.main().nodes.size()); }
 
+bool is_text_path(const std::string& path) {
+  constexpr std::string_view kEnding = ".lathe";
+  return path.size() > kEnding.size() &&
+         path.compare(path.size() - kEnding.size(), kEnding.size(), kEnding) == 0;
+}
+
 Result<Model> load_text(std::string_view text, const std::string& name, const ModelOptions& options,
                         LocTable& locs_on_error) {
+  if (is_program_text(text)) {
+    const Lexer lexer(text, name, &locs_on_error);
+    return lexer.error(lexer.peek(),
+                       "the text is a program, which is lowered already, expected a graph; "
+                       "`lathe compile`, `run` and `opt` take programs",
+                       code::kBadForm);
+  }
   Model model;
   LATHE_TRY(model.module, parse(text, builtin_registry(), name, &locs_on_error));
   model.producer = "text";
@@ -239,7 +248,7 @@ Result<Model> load_model(const pt2::ModelFile& file, const ModelOptions& options
 
 Result<Model> load_model(const std::string& path, const ModelOptions& options,
                          LocTable& locs_on_error) {
-  if (has_ending(path, ".lathe")) {
+  if (is_text_path(path)) {
     LATHE_TRY(std::string text, read_file(path));
     return load_text(text, path, options, locs_on_error);
   }
@@ -285,42 +294,45 @@ FillRule random_input_rule(const Model& model, size_t input, const TensorType& t
   return input_rule(graph.params[input]->name, type, range);
 }
 
+Result<Tensor> random_input(const InputType& input, const FillRule& rule, uint64_t seed) {
+  LATHE_TRY(FileBytes bytes, random_tensor(input.name, input.type, rule, seed));
+  TensorData data;
+  data.type = input.type;
+  data.strides = row_major_strides(input.type.static_shape());
+  data.bytes = bytes.data;
+  data.num_bytes = bytes.size;
+  return read_tensor(data);
+}
+
 Result<std::vector<Tensor>> random_inputs(const Model& model, uint64_t seed) {
   LATHE_TRY(std::vector<TensorType> types, input_types(model));
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < types.size(); ++i) {
-    const std::string& name = model.module.main().params[i]->name;
-    LATHE_TRY(FileBytes bytes,
-              random_tensor(name, types[i], random_input_rule(model, i, types[i]), seed));
-    TensorData data;
-    data.type = types[i];
-    data.strides = row_major_strides(types[i].static_shape());
-    data.bytes = bytes.data;
-    data.num_bytes = bytes.size;
-    LATHE_TRY(Tensor input, read_tensor(data));
+    const InputType type = {model.module.main().params[i]->name, types[i]};
+    const FillRule rule = random_input_rule(model, i, types[i]);
+    LATHE_TRY(Tensor input, random_input(type, rule, seed));
     inputs.push_back(std::move(input));
   }
   return inputs;
 }
 
-Result<std::vector<Tensor>> read_inputs(Model& model, const std::string& npz_path) {
+Result<std::vector<Tensor>> read_inputs(const std::vector<InputType>& types,
+                                        const std::string& npz_path) {
   LATHE_TRY(std::vector<NamedArray> arrays, read_npz(npz_path));
-  const auto& params = model.module.main().params;
   std::vector<Tensor> inputs;
-  std::vector<ShapeBinding> bindings;
-  for (size_t i = 0; i < params.size(); ++i) {
+  for (size_t i = 0; i < types.size(); ++i) {
     std::string name = fmt::format("{}", i);
     auto array = std::find_if(arrays.begin(), arrays.end(),
                               [&](const NamedArray& a) { return a.name == name; });
-    const TensorType& type = params[i]->types[0];
+    const TensorType& type = types[i].type;
     if (array == arrays.end())
       return Diag{code::kOperandCount, Loc::unknown(),
-                  fmt::format("{}: no tensor named '{}', expected 0 to {} for the model's inputs",
-                              npz_path, name, params.size() - 1)};
+                  fmt::format("{}: no tensor named '{}', expected 0 to {} for the inputs", npz_path,
+                              name, types.size() - 1)};
     if (array->array.dtype != type.dtype)
       return Diag{code::kDtypeMismatch, Loc::unknown(),
                   fmt::format("{}: tensor '{}' is {}, expected {} ('{}')", npz_path, name,
-                              dtype_name(array->array.dtype), to_string(type), params[i]->name)};
+                              dtype_name(array->array.dtype), to_string(type), types[i].name)};
     TensorData data;
     data.type.dtype = type.dtype;
     data.type.shape.assign(array->array.shape.begin(), array->array.shape.end());
@@ -329,8 +341,18 @@ Result<std::vector<Tensor>> read_inputs(Model& model, const std::string& npz_pat
     data.num_bytes = array->array.bytes.size;
     LATHE_TRY(Tensor tensor, read_tensor(data));
     inputs.push_back(std::move(tensor));
-    bindings.push_back({params[i]->name, type.shape, array->array.shape});
   }
+  return inputs;
+}
+
+Result<std::vector<Tensor>> read_inputs(Model& model, const std::string& npz_path) {
+  std::vector<InputType> types;
+  for (const auto& param : model.module.main().params)
+    types.push_back({param->name, param->types[0]});
+  LATHE_TRY(std::vector<Tensor> inputs, read_inputs(types, npz_path));
+  std::vector<ShapeBinding> bindings;
+  for (size_t i = 0; i < types.size(); ++i)
+    bindings.push_back({types[i].name, types[i].type.shape, inputs[i].shape});
   // What no tensor determines keeps its value.
   std::vector<std::string> determined;
   for (const ShapeBinding& binding : bindings)

@@ -71,7 +71,11 @@ struct Model {
   int64_t num_nodes() const;
 };
 
-// Reads .pt2, model JSON (.gz) or .lathe text. Checks that every symbol has a size in its range.
+// Whether a file is taken for text: its name ends in .lathe.
+bool is_text_path(const std::string& path);
+
+// Reads .pt2, model JSON (.gz) or the .lathe text of a graph (of a program: kBadForm). Checks that
+// every symbol has a size in its range.
 // `locs_on_error` receives the table that the Diag's locations refer to.
 Result<Model> load_model(const std::string& path, const ModelOptions& options,
                          LocTable& locs_on_error);
@@ -92,6 +96,16 @@ Result<std::vector<Tensor>> random_inputs(const Model& model, uint64_t seed);
 // Inputs from an .npz with tensors named 0, 1, ...; dtypes and shapes are checked, and the shapes
 // give the model's dims.
 Result<std::vector<Tensor>> read_inputs(Model& model, const std::string& npz_path);
+
+// The same for inputs that no graph has. The type of a random one is static; of an .npz, dtypes
+// alone are checked.
+struct InputType {
+  std::string name;
+  TensorType type;
+};
+Result<Tensor> random_input(const InputType& input, const FillRule& rule, uint64_t seed);
+Result<std::vector<Tensor>> read_inputs(const std::vector<InputType>& types,
+                                        const std::string& npz_path);
 // An .npz of tensors named 0, 1, ...
 Status save_tensors(const std::string& npz_path, const std::vector<Tensor>& tensors);
 

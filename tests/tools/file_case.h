@@ -1,7 +1,8 @@
 // A .lathe test file, read: what to do, the input, and what its comments expect. The input is a
 // module, or a program, which pipelines go on with from the form that lower_to_loops leaves.
 //
-//   // test: decompose, cse          a pipeline; or `parse`, or `print`
+//   // test: decompose, cse          a pipeline; or `parse`, or `print`; or `run`, whose output is
+//                                    a line for each result of the program, interpreted on seed 0
 //   // target: avx2                  the machine that passes lower for (avx512 unless told)
 //   // check: text                   the output has a line with `text`, after the last match
 //   // check-next: text              ... and it is the very next line
@@ -40,7 +41,7 @@ struct ExpectedDiag {
 
 // Lines are numbered from 1; ranges are [begin, end).
 struct FileCase {
-  std::string action;             // "parse", "print" or a pipeline
+  std::string action;             // "parse", "print", "run" or a pipeline
   std::string target = "avx512";  // for find_target
   std::string input;              // the whole file with every other line blank: positions hold
   std::vector<Check> checks;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "frontend/driver/program_text.h"
 #include "ir/graph/text.h"
 #include "ir/graph/verify.h"
 #include "ir/program/text.h"
@@ -38,6 +39,17 @@ Status run_pipeline_text(const FileCase& test, const Registry& ops, Outcome& out
   LATHE_TRY(const PipelineReport report, run_pipeline(outcome.unit, pipeline, options, context));
   outcome.output =
       report.form < Form::loops ? print(outcome.unit.module) : print(outcome.unit.program);
+  return Ok{};
+}
+
+constexpr size_t kShownElements = 8;
+
+Status run_program(const Program& program, std::string& output) {
+  const ProgramTextOptions options{.weights = 0,
+                                   .limits = {.max_bytes = 1 << 30, .max_steps = 1 << 20}};
+  LATHE_TRY(const std::vector<Tensor> results, run_program_text(program, options));
+  for (size_t i = 0; i < results.size(); ++i)
+    output += show_output(program, i, results[i], kShownElements) + "\n";
   return Ok{};
 }
 
@@ -166,8 +178,10 @@ Outcome run_case(const FileCase& test, const Registry& ops, std::string_view fil
   if (test.action == "parse" || test.action == "print") {
     outcome.output =
         is_program_text(test.input) ? print(outcome.unit.program) : print(outcome.unit.module);
-  } else if (const Status status = run_pipeline_text(test, ops, outcome); !status) {
-    outcome.error.push_back(status.error());
+  } else {
+    const Status status = test.action == "run" ? run_program(outcome.unit.program, outcome.output)
+                                               : run_pipeline_text(test, ops, outcome);
+    if (!status) outcome.error.push_back(status.error());
   }
   outcome.locs = outcome.unit.module.locs;
   return outcome;
