@@ -7,6 +7,7 @@
 #include "frontend/cli/command.h"
 #include "frontend/cli/format.h"
 #include "frontend/cli/model_flags.h"
+#include "frontend/cli/program.h"
 #include "frontend/driver/files.h"
 #include "ir/graph/text.h"
 #include "ir/support/diag_codes.h"
@@ -74,14 +75,8 @@ int summarize(const Loaded& loaded) {
   return kHeld;
 }
 
-int run(const CompileArguments& arguments, const std::string& command_line) {
-  LocTable locs;
-  Result<Loaded> loaded = load(arguments.model, command_line, locs);
-  if (!loaded.ok()) return report(loaded.error(), locs);
-  if (arguments.emit.empty()) return summarize(*loaded);
-  BuildFailure failure;
-  Result<std::string> bytes = emit(*loaded, arguments.emit, failure);
-  if (!bytes.ok()) return report(bytes.error(), failure.locs, failure.reproducer);
+int write(const CompileArguments& arguments, const std::string& bytes) {
+  const LocTable locs;
   bool is_binary =
       arguments.emit == "object" || arguments.emit == "wasm" || arguments.emit == "cubin";
   if (arguments.output.empty() && is_binary && isatty(STDOUT_FILENO) != 0)
@@ -89,19 +84,38 @@ int run(const CompileArguments& arguments, const std::string& command_line) {
         {code::kBadValue, Loc::unknown(), "machine code is not for a terminal; give -o FILE"},
         locs);
   if (arguments.output.empty()) {
-    fmt::print("{}", *bytes);
+    fmt::print("{}", bytes);
     return kHeld;
   }
-  Status written = write_output(arguments.output, *bytes);
+  Status written = write_output(arguments.output, bytes);
   if (!written.ok()) return report(written.error(), locs);
-  fmt::print("{}  {}\n", arguments.output, format_bytes(static_cast<int64_t>(bytes->size())));
+  fmt::print("{}  {}\n", arguments.output, format_bytes(static_cast<int64_t>(bytes.size())));
   return kHeld;
+}
+
+int run(const CompileArguments& arguments, const std::string& command_line) {
+  LocTable locs;
+  Result<std::optional<ProgramText>> program =
+      load_program(arguments.model.model(), arguments.model.keys(), {}, locs);
+  if (!program.ok()) return report(program.error(), locs);
+  if (*program) {
+    Result<std::string> text = emit_program(**program, arguments.emit);
+    return text.ok() ? write(arguments, *text) : report(text.error(), locs);
+  }
+  Result<Loaded> loaded = load(arguments.model, command_line, locs);
+  if (!loaded.ok()) return report(loaded.error(), locs);
+  if (arguments.emit.empty()) return summarize(*loaded);
+  BuildFailure failure;
+  Result<std::string> bytes = emit(*loaded, arguments.emit, failure);
+  if (!bytes.ok()) return report(bytes.error(), failure.locs, failure.reproducer);
+  return write(arguments, *bytes);
 }
 
 }  // namespace
 
 void add_compile(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand("compile", "Show what a model becomes");
+  CLI::App* command = app.add_subcommand(
+      "compile", "Show what a model becomes; a program's text is verified and printed");
   auto arguments = std::make_shared<CompileArguments>();
   arguments->model.add_to(*command);
   command->add_option("--emit", arguments->emit,

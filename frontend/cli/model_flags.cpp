@@ -16,6 +16,17 @@ void ModelFlags::add_to(CLI::App& command) {
   }
 }
 
+std::string ModelFlags::model() const {
+  const auto given = values.find("model");
+  return given == values.end() ? "" : given->second;
+}
+
+std::vector<std::string> ModelFlags::keys() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : values) keys.push_back(key);
+  return keys;
+}
+
 Result<Loaded> load(const ModelFlags& flags, const std::string& command_line, LocTable& locs) {
   Loaded loaded;
   CompileRequest& request = loaded.request;

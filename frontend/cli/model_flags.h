@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "frontend/cli/command.h"
 #include "frontend/driver/build.h"
@@ -12,6 +13,9 @@ namespace lathe {
 struct ModelFlags {
   CompileRequest request = {};                     // with the command's own defaults
   std::map<std::string, std::string> values = {};  // of the flags that were given
+
+  std::string model() const;  // "" when it was not given
+  std::vector<std::string> keys() const;
 
   // Adds the flags; the model is the command's first argument and --model.
   void add_to(CLI::App& command);

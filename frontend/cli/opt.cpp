@@ -1,4 +1,4 @@
-// lathe opt: passes on a .lathe text or a model, step by step.
+// lathe opt: passes on a model or on a .lathe text, of a graph or of a program, step by step.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -9,6 +9,7 @@
 #include "frontend/cli/format.h"
 #include "frontend/cli/model_flags.h"
 #include "frontend/cli/places.h"
+#include "frontend/cli/program.h"
 #include "frontend/cli/terminal.h"
 #include "frontend/driver/check.h"
 #include "frontend/driver/files.h"
@@ -85,17 +86,20 @@ std::string result_text(const Lowered& lowered, bool with_locs) {
   return print(lowered.unit.module, {.locations = with_locs});
 }
 
-// Whether the command succeeds on the graph's text. What a program computes has no text that reads
-// back, so bisection stops at the graph.
-Result<bool> command_accepts(const std::string& command, const Unit& unit) {
+std::string text_of(const Unit& unit, Form form) {
+  return form >= Form::loops ? print(unit.program) : print(unit.module);
+}
+
+// Whether the command succeeds on the text: of a graph, or of a program where the pipeline lowers.
+Result<bool> command_accepts(const std::string& command, const std::string& text) {
   std::string path = fmt::format("/tmp/lathe-bisect-{}.lathe", getpid());
-  LATHE_DO(write_output(path, print(unit.module)));
+  LATHE_DO(write_output(path, text));
   int status = std::system(fmt::format("{} '{}'", command, path).c_str());
   unlink(path.c_str());
   return status == 0;
 }
 
-// Whether the interpreter gives the same results as for the imported graph.
+// Whether the interpreters, of graphs or of programs, give the results of the imported graph.
 class ResultCheck {
  public:
   static Result<ResultCheck> create(const Model& model) {
@@ -106,8 +110,15 @@ class ResultCheck {
               evaluate_reference(check.weights_, check.inputs_, {.dims = model.dims}));
     return check;
   }
-  Result<bool> accepts(const Unit& unit) const {
-    Module module = clone(unit.module);
+  Result<bool> accepts(const Unit& unit, Form form) const {
+    return form >= Form::loops ? accepts(unit.program) : accepts(unit.module);
+  }
+
+ private:
+  explicit ResultCheck(const Model& model) : model_(&model) {}
+
+  Result<bool> accepts(const Module& graph) const {
+    Module module = clone(graph);
     for (const auto& [name, weight] : weights_.weights) module.weights[name] = weight;
     // Bisection may have left out what makes the graph functional.
     Model candidate;
@@ -118,8 +129,17 @@ class ResultCheck {
     return compare(results_of(functional.main(), std::move(result)), reference_).passed;
   }
 
- private:
-  explicit ResultCheck(const Model& model) : model_(&model) {}
+  Result<bool> accepts(const Program& program) const {
+    WeightStore weights = model_->weights();
+    CompileOptions options;
+    options.weight = [&](const std::string& name) { return weights.get(name); };
+    LATHE_TRY(std::unique_ptr<Executable> executable, interpret(program, options));
+    LATHE_TRY(CallBuffers call, CallBuffers::create(program, inputs_, model_->weights()));
+    LATHE_DO(call.run(*executable));
+    LATHE_TRY(std::vector<Tensor> outputs, call.outputs());
+    return compare(outputs, reference_).passed;
+  }
+
   const Model* model_;
   std::vector<Tensor> inputs_;
   Module weights_;
@@ -131,19 +151,20 @@ int run_bisect(const OptArguments& arguments, Loaded& loaded, const RunOptions& 
   for (const auto& [symbol, size] : loaded.model.dims) module.hints[symbol] = size;
   Result<Pipeline> pipeline = parse_pipeline(loaded.request.passes);
   if (!pipeline.ok()) return report(pipeline.error(), module.locs);
-  auto& steps = pipeline->steps;
-  while (!steps.empty() && steps.back().pass->leaves >= Form::loops) steps.pop_back();
+  // Every run ends in the same form: the steps that it takes are never left out.
+  Result<Form> form = check_forms(*pipeline, form_of(module));
+  if (!form.ok()) return report(form.error(), module.locs);
   PassContext context{.ops = builtin_registry(),
                       .target = loaded.backend->target(),
                       .numerics = loaded.request.numerics};
   std::function<Result<bool>(Unit&)> is_good = [&](Unit& unit) {
-    return command_accepts(arguments.bisect, unit);
+    return command_accepts(arguments.bisect, text_of(unit, *form));
   };
   if (arguments.bisect == "check") {
     Result<ResultCheck> check = ResultCheck::create(loaded.model);
     if (!check.ok()) return report(check.error(), module.locs);
     auto shared = std::make_shared<ResultCheck>(*std::move(check));
-    is_good = [shared](Unit& unit) { return shared->accepts(unit); };
+    is_good = [shared, &form](Unit& unit) { return shared->accepts(unit, *form); };
   }
   Result<BisectResult> result = bisect(module, *pipeline, run, context, is_good);
   if (!result.ok()) return report(result.error(), module.locs);
@@ -157,42 +178,97 @@ int run_bisect(const OptArguments& arguments, Loaded& loaded, const RunOptions& 
   return kCheckFailed;
 }
 
-int run(const OptArguments& arguments, const std::string& command_line) {
-  LocTable locs;
-  Result<Loaded> loaded = load(arguments.model, command_line, locs);
-  if (!loaded.ok()) return report(loaded.error(), locs);
+RunOptions run_options(const OptArguments& arguments) {
   RunOptions options;
   options.stop_after = arguments.stop_after;
   options.skip = arguments.skip;
   options.capture = arguments.print_after              ? Capture::text
                     : arguments.diff || arguments.json ? Capture::diff
                                                        : Capture::none;
-  if (!arguments.bisect.empty()) return run_bisect(arguments, *loaded, options);
-  BuildFailure failure;
-  Result<Lowered> lowered =
-      lower(loaded->model, loaded->backend->target(), loaded->request, failure, options);
-  if (!lowered.ok()) return report(lowered.error(), failure.locs, failure.reproducer);
-  if (arguments.json) fmt::print("{}\n", to_json(lowered->report));
+  return options;
+}
+
+int show(const OptArguments& arguments, const Lowered& lowered) {
+  if (arguments.json) fmt::print("{}\n", to_json(lowered.report));
   if (arguments.print_after)
-    for (const PassRecord& record : lowered->report.passes)
+    for (const PassRecord& record : lowered.report.passes)
       if (record.changed == Changed::yes)
         fmt::print("// after {}#{}\n{}\n", record.pass, record.occurrence, record.after);
-  if (arguments.diff || arguments.table) show_report(*lowered, arguments.diff);
+  if (arguments.diff || arguments.table) show_report(lowered, arguments.diff);
   bool shows_else = arguments.json || arguments.print_after || arguments.diff || arguments.table;
-  std::string text = result_text(*lowered, arguments.locs);
+  std::string text = result_text(lowered, arguments.locs);
   if (!arguments.output.empty()) {
     Status written = write_output(arguments.output, text);
-    if (!written.ok()) return report(written.error(), locs);
+    if (!written.ok()) return report(written.error(), lowered.unit.module.locs);
   } else if (!shows_else) {
     fmt::print("{}", text);
   }
   return kHeld;
 }
 
+// Those passes that work on programs.
+Result<Pipeline> parse_program_passes(const std::string& passes, const std::string& path) {
+  LATHE_TRY(Pipeline pipeline, parse_pipeline(passes));
+  std::vector<std::string> fitting;
+  for (const PassDef& pass : builtin_passes())
+    if (pass.needs >= Form::loops) fitting.emplace_back(pass.name);
+  for (const PipelineStep& step : pipeline.steps)
+    if (step.pass->needs < Form::loops)
+      return Diag{code::kBadForm, Loc::unknown(),
+                  fmt::format("'{}' works on graphs, and '{}' is a program; on programs works "
+                              "--passes={}",
+                              step.pass->name, path, fmt::join(fitting, ","))};
+  return pipeline;
+}
+
+int run_on_program(const OptArguments& arguments, ProgramText text) {
+  if (!arguments.bisect.empty())
+    return report({code::kBadForm, Loc::unknown(),
+                   fmt::format("--bisect starts from a graph, and '{}' is a program", text.path)},
+                  text.locs);
+  Lowered lowered;
+  const auto passes = arguments.model.values.find("passes");
+  Result<Pipeline> pipeline = parse_program_passes(
+      passes == arguments.model.values.end() ? arguments.model.request.passes : passes->second,
+      text.path);
+  if (!pipeline.ok()) return report(pipeline.error(), text.locs);
+  lowered.pipeline = *std::move(pipeline);
+  lowered.unit.program = std::move(text.program);
+  lowered.unit.module.locs = std::move(text.locs);
+  const Target target;  // these passes look at sizes alone
+  PassContext context{.ops = builtin_registry(), .target = target};
+  RunOptions options = run_options(arguments);
+  options.start = Form::loops;
+  Result<PipelineReport> ran = run_pipeline(lowered.unit, lowered.pipeline, options, context);
+  if (!ran.ok()) return report(ran.error(), lowered.unit.module.locs);
+  lowered.report = *std::move(ran);
+  return show(arguments, lowered);
+}
+
+int run(const OptArguments& arguments, const std::string& command_line) {
+  LocTable locs;
+  Result<std::optional<ProgramText>> program =
+      load_program(arguments.model.model(), arguments.model.keys(), {"passes"}, locs);
+  if (!program.ok()) return report(program.error(), locs);
+  if (*program) return run_on_program(arguments, **std::move(program));
+  Result<Loaded> loaded = load(arguments.model, command_line, locs);
+  if (!loaded.ok()) return report(loaded.error(), locs);
+  const RunOptions options = run_options(arguments);
+  if (!arguments.bisect.empty()) return run_bisect(arguments, *loaded, options);
+  BuildFailure failure;
+  Result<Lowered> lowered =
+      lower(loaded->model, loaded->backend->target(), loaded->request, failure, options);
+  if (!lowered.ok()) return report(lowered.error(), failure.locs, failure.reproducer);
+  return show(arguments, *lowered);
+}
+
 }  // namespace
 
 void add_opt(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand("opt", "Run passes on a graph and show what they did");
+  CLI::App* command =
+      app.add_subcommand("opt",
+                         "Run passes on a graph, or on a program those that work on one, and "
+                         "show what they did");
   auto arguments = std::make_shared<OptArguments>();
   arguments->model.request.passes = "graph";
   arguments->model.add_to(*command);
@@ -208,7 +284,8 @@ void add_opt(CLI::App& app, Session& session) {
       ->allow_extra_args(false);
   command->add_option(
       "--bisect", arguments->bisect,
-      "find the pass to blame: a command that fails on a bad .lathe file, or check");
+      "find the pass to blame: a command that fails on a bad .lathe file, which holds what the "
+      "passes leave, or check");
   command->add_option("-o,--output", arguments->output, "a file for the result");
   command->callback([arguments, &session] {
     session.action = [arguments, &session] { return run(*arguments, session.command_line); };

@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import tempfile
 import unittest
+import zipfile
 
 LATHE = pathlib.Path("frontend/cli/lathe").resolve()
 GRAPHS = pathlib.Path("experiments/graphs").resolve()
@@ -15,6 +16,22 @@ RELU = """func @main(%x: f32[4]) -> f32[4] {
   %b = relu(%x)
   %y = add(%a, %b)
   return %y
+}
+"""
+
+PROGRAM = """program @main(%0) -> (%2) {
+  %0 = input "x": f32[4], 16 bytes
+  %1 = weight "w": f32[4], 16 bytes of "net.w"
+  %2 = output "y": f32[4], 16 bytes
+  steps arena 0 {
+    kernel @scale(%0, %1, %2)
+  }
+}
+
+kernel @scale(%x: f32[4], %w: f32[4], %y: f32[4] out) {
+  parallel %i in 0..4 {
+    store %y[%i] = load %x[%i] * load %w[%i]
+  }
 }
 """
 
@@ -178,6 +195,111 @@ class CliTest(unittest.TestCase):
         self.lathe("run", "--model", path, expect=2)
         path = self.write("broken.json", '{"graph_module": 3}')
         self.lathe("run", "--model", path, expect=2)
+
+    # Programs as text.
+
+    def test_a_program_runs_as_the_graph_it_was_lowered_from(self):
+        graph = self.write("twice.lathe", RELU)
+        self.lathe("compile", graph, "--emit=loops", "-o", "program.lathe")
+        text = self.lathe("run", "program.lathe", "--save-outputs", "program.npz")
+        self.assertRegex(text, r"1 launch of 1 kernel, interpreted")
+        self.assertRegex(text, r'%\d+ "y": f32\[4\] = \[\S+, \S+, \S+, \S+\]')
+        self.lathe(
+            "run", "--model", graph, "--save-outputs", "graph.npz", "--json", "out.json",
+            "--measure", "repeats=1,min_ms=0",
+        )
+        files = [zipfile.ZipFile(self.folder / f"{name}.npz") for name in ("program", "graph")]
+        self.assertEqual(files[0].read("0.npy"), files[1].read("0.npy"))
+
+    def test_a_program_is_verified_and_printed_again(self):
+        path = self.write("mine.lathe", PROGRAM)
+        self.assertEqual(self.lathe("compile", path, "--emit=loops"), PROGRAM)
+        self.assertIn("a program, verified: 1 launch of 1 kernel", self.lathe("compile", path))
+        error = self.lathe("compile", path, "--emit=graph", expect=2)
+        self.assertIn("is a program, which has no graph left", error)
+
+    def test_weights_and_inputs_of_a_program_are_given(self):
+        path = self.write("mine.lathe", PROGRAM)
+        self.assertIn("expected --weights random:SEED", self.lathe("run", path, expect=2))
+        first = self.lathe("run", path, "--weights", "random:0")
+        self.assertNotEqual(first, self.lathe("run", path, "--weights", "random:1"))
+        other = self.lathe("run", path, "--weights", "random:0", "--inputs", "random:1")
+        self.assertNotEqual(first, other)
+        self.lathe("run", path, "--weights", "random:0", "--save-outputs", "y.npz")
+        again = self.lathe("run", path, "--weights", "random:0", "--inputs", "y.npz")
+        self.assertNotEqual(first, again)
+        self.assertIn("no-such.npz", self.lathe(
+            "run", path, "--weights", "random:0", "--inputs", "no-such.npz", expect=2))
+
+    def test_a_program_leaves_only_the_interpreter(self):
+        path = self.write("mine.lathe", PROGRAM)
+        for words in [["run", "--targets", "cpu"], ["run", "--passes", "default"],
+                      ["run", "--json", "out.json"], ["compile", "--target", "wasm"],
+                      ["opt", "--isa", "avx2"]]:
+            error = self.lathe(words[0], path, *words[1:], expect=2)
+            self.assertIn(f"error[bad-value]: {words[1]} says how a graph becomes a program", error)
+        for what in ("llvm", "asm", "object", "cuda", "wasm"):
+            error = self.lathe("compile", path, "--emit", what, expect=2)
+            self.assertIn(f"--emit of a program is loops, got '{what}'", error)
+
+    def test_commands_that_take_graphs_say_that_it_is_a_program(self):
+        path = self.write("mine.lathe", PROGRAM)
+        config = self.write("study.json", json.dumps({"model": str(path)}))
+        for words in [["explain", path], ["run", config]]:
+            error = self.lathe(*words, expect=2)
+            self.assertRegex(error, r"mine\.lathe:1:1: error\[bad-form\]: the text is a program")
+            self.assertIn("expected a graph", error)
+
+    def test_passes_of_programs_run_on_them(self):
+        path = self.write("mine.lathe", PROGRAM)
+        self.assertEqual(self.lathe("opt", path, "--passes=plan_memory"), PROGRAM)
+        error = self.lathe("opt", path, "--passes=plan_memory,cse", expect=2)
+        self.assertIn("'cse' works on graphs, and", error)
+        self.assertIn("on programs works --passes=plan_memory", error)
+        self.assertIn("works on graphs", self.lathe("opt", path, expect=2))
+        error = self.lathe("opt", path, "--passes=plan_memory", "--bisect=check", expect=2)
+        self.assertIn("--bisect starts from a graph", error)
+
+    def test_a_wrong_program_is_refused_at_its_line(self):
+        for old, new, line, message in [
+            ("f32[4], 16 bytes\n  %1", "f32[4], 12 bytes\n  %1", 2, "less than its type"),
+            ("kernel @scale(%0, %1, %2)", "kernel @scale(%0, %1, %3)", 6, "does not exist"),
+            ("kernel @scale(%0, %1, %2)", "kernel @scale(%2, %1, %2)", 6, "before it is written"),
+            ("kernel @scale(%0, %1, %2)", "kernel @scale(%0, %1, %0)", 6, "writes buffer"),
+            ("%y: f32[4] out", "%y: f32[5] out", 6, "needs 5 elements"),
+            ("%y: f32[4] out", "%y: f16[4] out", 12, "f16"),
+            ("load %x[%i] *", "load %x[%j] *", 12, "%j"),
+            ("program @main(%0)", "program @main(%9)", 1, "does not exist"),
+        ]:
+            with self.subTest(new):
+                path = self.write("wrong.lathe", PROGRAM.replace(old, new, 1))
+                for command in ("run", "compile", "opt"):
+                    error = self.lathe(command, path, expect=2)
+                    self.assertRegex(error, rf"wrong\.lathe:{line}:\d+: error\[[a-z-]+\]: ")
+                    self.assertIn(message, error)
+
+    def test_what_a_program_does_wrong_while_it_runs_is_told_at_its_kernel(self):
+        beyond = self.write("beyond.lathe", PROGRAM.replace("%x[%i]", "%x[%i + 1]"))
+        error = self.lathe("run", beyond, "--weights", "random:0", expect=2)
+        self.assertRegex(error, r"beyond\.lathe:10:1: error\[bad-value\].*load of element 4 of")
+        self.assertIn("--inputs FILE.npz gives others", error)
+        path = self.write("mine.lathe", PROGRAM)
+        error = self.lathe("run", path, "--weights", "random:0", "--max-steps", "10", expect=2)
+        self.assertRegex(error, r"mine\.lathe:10:1: error\[too-large\].*more than 10 steps")
+        error = self.lathe("run", "--model", self.write("g.lathe", RELU), "--max-steps", "1",
+                           expect=2)
+        self.assertIn("--max-steps is of a program's text", error)
+
+    def test_bisection_goes_on_to_programs(self):
+        path = self.write("twice.lathe", RELU)
+        passes = ["--passes=functionalize,cse,lower_to_loops,plan_memory"]
+        text = self.lathe("opt", path, *passes, "--bisect=check")
+        self.assertIn("no step is to blame", text)
+        # cse leaves one launch of relu; the command wants both.
+        script = self.write("both.sh", "#!/bin/sh\n[ $(grep -c 'kernel @relu_0(' \"$1\") = 3 ]\n")
+        script.chmod(0o755)
+        text = self.lathe("opt", path, *passes, f"--bisect={script}", expect=1)
+        self.assertIn("cse#1 is to blame", text)
 
     # Other commands.
 
