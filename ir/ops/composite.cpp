@@ -277,9 +277,9 @@ OpDef vector_norm() {
                             .attrs = {{"dim", std::vector<int64_t>{1}}, {"ord", order}}});
   }
   for (double order : {-INFINITY, INFINITY}) {  // NaN propagates whatever lies beside it
-    row.examples.push_back({.operands = {{.shape = {2, 3}, .values = {NAN, INFINITY, 1, 2, 3, NAN}}},
-                            .attrs = {{"dim", std::vector<int64_t>{1}},
-                                      {"ord", static_cast<double>(order)}}});
+    row.examples.push_back(
+        {.operands = {{.shape = {2, 3}, .values = {NAN, INFINITY, 1, 2, 3, NAN}}},
+         .attrs = {{"dim", std::vector<int64_t>{1}}, {"ord", static_cast<double>(order)}}});
   }
   return row;
 }
