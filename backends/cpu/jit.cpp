@@ -18,13 +18,14 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 #include <unordered_map>
 
 #include "ir/loop/text.h"
+#include "ir/support/canonical.h"
 #include "ir/support/diag_codes.h"
-#include "ir/support/hash.h"
 
 namespace lathe::cpu {
 namespace {
@@ -88,17 +89,24 @@ Result<std::string> compile_object(const KernelSource& source, const std::string
   return write_code(*module, machine, llvm::CodeGenFileType::ObjectFile);
 }
 
-std::string symbol_of(const KernelSource& source) {
-  Hasher hash;
-  hash.add(loop::structural_hash(*source.kernel));
-  hash.add(static_cast<uint64_t>(source.options.isa));
-  hash.add(static_cast<uint64_t>(source.options.is_noalias));
-  return fmt::format("lathe_{:016x}", hash.value());
+// Equal exactly for sources whose objects can stand for each other.
+std::string key_of(const KernelSource& source) {
+  CanonicalBytes key;
+  key.add(static_cast<uint64_t>(source.options.isa));
+  key.add(static_cast<uint64_t>(source.options.is_noalias));
+  return key.take() + loop::canonical_form(*source.kernel);
 }
 
-struct Job {
+// The object of a kernel and its function in there: no other object has that symbol.
+struct Compiled {
   std::string symbol;
+  std::shared_ptr<const std::string> object;
+};
+
+struct Job {
+  std::string key;
   KernelSource source;
+  std::string symbol;
   Result<std::string> object = std::string();
 };
 
@@ -147,22 +155,28 @@ Result<std::string> generate_code(const std::vector<KernelSource>& sources, Code
 
 struct ObjectCache::State {
   std::mutex mutex;
-  std::unordered_map<std::string, std::shared_ptr<const std::string>> objects;  // by symbol
+  std::unordered_map<std::string, Compiled> compiled;  // by key
   size_t bytes = 0;
+  uint64_t num_symbols = 0;
 
-  std::shared_ptr<const std::string> find(const std::string& symbol) {
+  std::optional<Compiled> find(const std::string& key) {
     std::lock_guard lock(mutex);
-    auto found = objects.find(symbol);
-    return found == objects.end() ? nullptr : found->second;
+    auto found = compiled.find(key);
+    return found == compiled.end() ? std::nullopt : std::optional(found->second);
   }
-  void add(const std::string& symbol, std::shared_ptr<const std::string> object) {
+  std::string new_symbol() {
     std::lock_guard lock(mutex);
-    if (bytes + object->size() > kMaxCachedBytes) {
-      objects.clear();
+    return fmt::format("lathe_{}", num_symbols++);
+  }
+  void add(const std::string& key, Compiled entry) {
+    std::lock_guard lock(mutex);
+    const size_t added = key.size() + entry.object->size();
+    if (bytes + added > kMaxCachedBytes) {
+      compiled.clear();
       bytes = 0;
     }
-    bytes += object->size();
-    objects[symbol] = std::move(object);
+    // Another thread may have compiled the same: its entry stays, whose bytes are counted.
+    if (compiled.try_emplace(key, std::move(entry)).second) bytes += added;
   }
 };
 
@@ -178,21 +192,25 @@ Jit::~Jit() = default;
 
 Result<std::unique_ptr<Jit>> Jit::compile(const std::vector<KernelSource>& sources, int threads,
                                           ObjectCache& cache) {
-  std::vector<std::string> symbols;
-  std::unordered_map<std::string, std::shared_ptr<const std::string>> objects;
+  std::vector<std::string> keys;
+  std::unordered_map<std::string, Compiled> compiled;
   std::vector<Job> jobs;
   for (const KernelSource& source : sources) {
-    symbols.push_back(symbol_of(source));
-    auto [entry, is_new] = objects.try_emplace(symbols.back(), cache.state_->find(symbols.back()));
-    if (is_new && !entry->second)
-      jobs.push_back({symbols.back(), source});
+    keys.push_back(key_of(source));
+    auto [entry, is_new] = compiled.try_emplace(keys.back());
+    if (!is_new) continue;
+    if (auto known = cache.state_->find(keys.back()))
+      entry->second = *std::move(known);
+    else
+      jobs.push_back({keys.back(), source, cache.state_->new_symbol()});
   }
   compile_objects(jobs, threads);
   for (Job& job : jobs) {
     if (!job.object.ok()) return std::move(job.object).error();
-    auto object = std::make_shared<const std::string>(*std::move(job.object));
-    objects[job.symbol] = object;
-    cache.state_->add(job.symbol, object);
+    Compiled entry{std::move(job.symbol),
+                   std::make_shared<const std::string>(*std::move(job.object))};
+    compiled[job.key] = entry;
+    cache.state_->add(job.key, std::move(entry));
   }
   // What code generation freed goes back to the system before weights are packed beside it.
   if (!jobs.empty()) malloc_trim(0);
@@ -206,12 +224,12 @@ Result<std::unique_ptr<Jit>> Jit::compile(const std::vector<KernelSource>& sourc
   if (!jit) return jit_error("cannot create a JIT", jit.takeError());
   result->state_->jit = std::move(*jit);
   llvm::orc::LLJIT& linker = *result->state_->jit;
-  for (const auto& [symbol, object] : objects)
+  for (const auto& [key, entry] : compiled)
     if (llvm::Error error =
-            linker.addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(*object, symbol)))
+            linker.addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(*entry.object, entry.symbol)))
       return jit_error("cannot link kernels", std::move(error));
-  for (const std::string& symbol : symbols) {
-    auto address = linker.lookup(symbol);
+  for (const std::string& key : keys) {
+    auto address = linker.lookup(compiled.at(key).symbol);
     if (!address) return jit_error("cannot link kernels", address.takeError());
     result->functions_.push_back(address->toPtr<KernelFunction>());
   }

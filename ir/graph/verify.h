@@ -23,8 +23,12 @@ std::string_view form_name(Form form);
 // The invariants are listed at the top of verify.cpp.
 Status verify(const Module& module, const Graph& graph, Form form);
 
-// Equal for graphs that differ only in names and locations; weights count by name.
+// Bytes that are equal exactly for graphs that differ in nothing but names and locations; weights
+// count by name, a module by every graph and the symbols' ranges.
+std::string canonical_form(const Graph& graph);
+std::string canonical_form(const Module& module);
+// A hash of the canonical form: a label. Different graphs can be made to have the same.
 uint64_t structural_hash(const Graph& graph);
-uint64_t structural_hash(const Module& module);  // every graph, and the symbols' ranges
+uint64_t structural_hash(const Module& module);
 
 }  // namespace lathe

@@ -1,18 +1,19 @@
-// The structural hash. Variables and register arrays count by the order in which they are bound,
-// buffers by their place, so that names and unused table rows do not matter. Expressions are hashed
-// once each.
+// The canonical form and its hash. Variables and register arrays count by the order in which they
+// are bound, buffers by their place, so that names and unused table rows do not matter. Expressions
+// are interned: each is written where it is met first, by its number afterwards.
 #include <unordered_map>
 
 #include "ir/loop/pool.h"
 #include "ir/loop/text.h"
+#include "ir/support/canonical.h"
 #include "ir/support/hash.h"
 
 namespace lathe::loop {
 namespace {
 
-class KernelHasher {
+class KernelWriter {
  public:
-  uint64_t run(const Kernel& kernel) {
+  std::string run(const Kernel& kernel) {
     all_.add(static_cast<uint64_t>(kernel.grain)).add(kernel.buffers.size());
     for (const Buffer& buffer : kernel.buffers) {
       bool is_written = buffer.is_written && buffer.space == Space::global;
@@ -23,10 +24,13 @@ class KernelHasher {
     for (uint32_t id = 0; id < kernel.vars.size(); ++id)
       if (kernel.vars[id].kind == VarKind::dim) bind({id});
     block(kernel.body);
-    return all_.value();
+    return all_.take();
   }
 
  private:
+  // Stands where an expression's kind would: no kind has this number.
+  static constexpr uint64_t kKnown = UINT64_MAX, kNone = UINT64_MAX;
+
   template <class T>
   static uint64_t word(T value) {
     return static_cast<uint64_t>(value);
@@ -51,7 +55,10 @@ class KernelHasher {
       std::visit([this](const auto& n) { statement(n); }, stmt.kind);
     }
   }
-  void add(Expr e) { all_.add(e ? expression(e) : 0); }
+  void add(Expr e) {
+    if (e) write_new(e);
+    all_.add(kKnown).add(e ? numbers_.at(e.node()) : kNone);
+  }
 
   void statement(const For& n) {
     add(n.lo);
@@ -96,14 +103,16 @@ class KernelHasher {
 
   // --- expressions ---
 
-  uint64_t expression(Expr root) {
+  // Writes what of the expression was not met before, children first.
+  void write_new(Expr root) {
     std::vector<std::pair<Expr, bool>> stack = {{root, false}};
     while (!stack.empty()) {
       auto [e, is_ready] = stack.back();
       stack.pop_back();
-      if (by_node_.count(e.node())) continue;
+      if (numbers_.count(e.node())) continue;
       if (is_ready) {
-        by_node_.emplace(e.node(), node(e));
+        write(e);
+        numbers_.emplace(e.node(), numbers_.size());
         continue;
       }
       if (const auto* reduce = std::get_if<Reduce>(&e->kind))
@@ -112,46 +121,49 @@ class KernelHasher {
       std::vector<Expr> kids = children(e);
       for (size_t i = kids.size(); i-- > 0;) stack.push_back({kids[i], false});
     }
-    return by_node_.at(root.node());
   }
 
-  uint64_t node(Expr e) {
-    Hasher hasher;
-    hasher.add(e->kind.index()).add(word(e->dtype)).add(word(e->lanes));
-    std::visit([&](const auto& n) { fields(hasher, n); }, e->kind);
-    for (Expr kid : children(e)) hasher.add(by_node_.at(kid.node()));
-    return hasher.value();
+  void write(Expr e) {
+    all_.add(e->kind.index()).add(word(e->dtype)).add(word(e->lanes));
+    std::visit([&](const auto& n) { fields(n); }, e->kind);
+    const std::vector<Expr> kids = children(e);
+    all_.add(kids.size());  // a load has a mask or none
+    for (Expr kid : kids) all_.add(numbers_.at(kid.node()));
   }
 
   // What a node has besides its children.
-  void fields(Hasher& h, const IntConst& n) const { h.add(word(n.value)); }
-  void fields(Hasher& h, const FloatConst& n) const { h.add(n.value); }
-  void fields(Hasher& h, const VarRead& n) const { h.add(number(n.var)); }
-  void fields(Hasher& h, const Unary& n) const { h.add(word(n.op)); }
-  void fields(Hasher& h, const Binary& n) const { h.add(word(n.op)); }
-  void fields(Hasher&, const Fma&) const {}
-  void fields(Hasher&, const Select&) const {}
-  void fields(Hasher&, const Cast&) const {}
-  void fields(Hasher&, const Bitcast&) const {}
-  void fields(Hasher& h, const Load& n) const { h.add(word(n.buffer.id)); }
-  void fields(Hasher& h, const RegRead& n) const { h.add(number(n.array)); }
-  void fields(Hasher&, const Splat&) const {}
-  void fields(Hasher& h, const Ramp& n) const { h.add(word(n.stride)); }
-  void fields(Hasher& h, const ReduceLanes& n) const { h.add(word(n.op)); }
-  void fields(Hasher& h, const Reduce& n) const {
-    h.add(word(n.op));
-    for (Var var : n.vars) h.add(number(var));
+  void fields(const IntConst& n) { all_.add(word(n.value)); }
+  void fields(const FloatConst& n) { all_.add(n.value); }
+  void fields(const VarRead& n) { all_.add(number(n.var)); }
+  void fields(const Unary& n) { all_.add(word(n.op)); }
+  void fields(const Binary& n) { all_.add(word(n.op)); }
+  void fields(const Fma&) {}
+  void fields(const Select&) {}
+  void fields(const Cast&) {}
+  void fields(const Bitcast&) {}
+  void fields(const Load& n) { all_.add(word(n.buffer.id)); }
+  void fields(const RegRead& n) { all_.add(number(n.array)); }
+  void fields(const Splat&) {}
+  void fields(const Ramp& n) { all_.add(word(n.stride)); }
+  void fields(const ReduceLanes& n) { all_.add(word(n.op)); }
+  void fields(const Reduce& n) {
+    all_.add(word(n.op)).add(n.vars.size());
+    for (Var var : n.vars) all_.add(number(var));
   }
 
   const Kernel* kernel_ = nullptr;
-  Hasher all_;
+  CanonicalBytes all_;
   std::unordered_map<uint32_t, uint64_t> vars_;
   std::unordered_map<uint32_t, uint64_t> regs_;
-  std::unordered_map<const ExprNode*, uint64_t> by_node_;
+  std::unordered_map<const ExprNode*, uint64_t> numbers_;
 };
 
 }  // namespace
 
-uint64_t structural_hash(const Kernel& kernel) { return KernelHasher().run(kernel); }
+std::string canonical_form(const Kernel& kernel) { return KernelWriter().run(kernel); }
+
+uint64_t structural_hash(const Kernel& kernel) {
+  return Hasher().add(canonical_form(kernel)).value();
+}
 
 }  // namespace lathe::loop

@@ -28,7 +28,9 @@ Result<Kernel> parse_kernel(Lexer& lexer);  // up to its closing brace, of a tex
 // register indices constant after unrolling, body is one parallel loop.
 Status verify(const Kernel& kernel, bool is_scheduled);
 
-// Equal for kernels that differ only in names and origins.
+// Bytes that are equal exactly for kernels that differ in nothing but names and origins.
+std::string canonical_form(const Kernel& kernel);
+// A hash of the canonical form. Kernels of equal hashes can differ, and can be made to.
 uint64_t structural_hash(const Kernel& kernel);
 
 // What may still be executed. A step is one lane of an instruction, or what takes about as long;

@@ -325,8 +325,8 @@ Status Lowering::emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers,
     loop::make_strict(kernel);
   else if (!target_.has_functions)
     loop::expand_math(kernel, target_.has_fma);
-  const uint64_t hash = loop::structural_hash(kernel);
-  auto [found, is_new] = kernel_index_.emplace(hash, static_cast<int>(program_.kernels.size()));
+  auto [found, is_new] = kernel_index_.emplace(loop::canonical_form(kernel),
+                                               static_cast<int>(program_.kernels.size()));
   if (is_new) {
     kernel.name = fmt::format("{}_{}", launch.label, found->second);
     program_.kernels.push_back(std::move(kernel));

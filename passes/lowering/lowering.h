@@ -85,11 +85,11 @@ class Lowering {
   std::unordered_set<const Node*> chain_breaks_;
   Program program_;  // without its buffers until the end
   std::deque<ProgramBuffer> buffers_;
-  std::map<Value, BufferId> places_;         // values that have a buffer
-  std::map<Value, BufferId> outputs_;        // values that are made in an output buffer
-  std::vector<Value> output_values_;         // user outputs, then mutations
-  std::map<std::string, BufferId> weights_;  // by name
-  std::unordered_map<uint64_t, int> kernel_index_;
+  std::map<Value, BufferId> places_;                   // values that have a buffer
+  std::map<Value, BufferId> outputs_;                  // values that are made in an output buffer
+  std::vector<Value> output_values_;                   // user outputs, then mutations
+  std::map<std::string, BufferId> weights_;            // by name
+  std::unordered_map<std::string, int> kernel_index_;  // by canonical form
   std::set<Value> reads_;
 };
 

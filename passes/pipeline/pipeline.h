@@ -66,7 +66,7 @@ struct RunOptions {
   std::optional<Form> start;      // of the unit; form_of when omitted
   std::string stop_after;         // "cse", or "cse#2" for the second one; empty: run all
   std::vector<std::string> skip;  // "cse" for every cse, "cse#2" for the second one
-  bool check_honesty = false;     // compare every claim with the structural hash
+  bool check_honesty = false;     // compare every claim with the canonical form
   Capture capture = Capture::none;
   // Called after every step; false stops the run with an error (a person gave up).
   std::function<bool(const PassRecord&)> on_step = {};

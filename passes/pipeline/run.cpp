@@ -9,7 +9,6 @@
 #include "ir/graph/text.h"
 #include "ir/graph/verify.h"
 #include "ir/support/diag_codes.h"
-#include "ir/support/hash.h"
 #include "passes/pipeline/reproduce.h"
 
 namespace lathe {
@@ -85,11 +84,10 @@ UnitSize measure(const Unit& unit, Form form, std::map<std::string, int64_t>& op
   return {.launches = static_cast<int64_t>(unit.program.steps.size())};
 }
 
-uint64_t hash_unit(const Unit& unit, Form form) {
-  Hasher hasher;
-  hasher.add(structural_hash(unit.module));
-  if (form >= Form::loops) hasher.add(std::string_view(print(unit.program)));
-  return hasher.value();
+std::string contents(const Unit& unit, Form form) {
+  std::string all = canonical_form(unit.module);
+  if (form >= Form::loops) all += print(unit.program);
+  return all;
 }
 
 Status verify_unit(const Unit& unit, Form form) {
@@ -157,7 +155,7 @@ class Runner {
     const PassDef& pass = *step.pass;
     Form before = report_.form;
     Form after = std::max(before, pass.leaves);
-    uint64_t hash = options_.check_honesty ? hash_unit(unit_, after) : 0;
+    const std::string old_contents = options_.check_honesty ? contents(unit_, after) : "";
     record.size_before = measure(unit_, before, record.ops_delta, -1);
     bool keeps_graph = options_.capture != Capture::none && before < Form::loops;
     Module old = keeps_graph ? clone(unit_.module) : Module();
@@ -175,7 +173,7 @@ class Runner {
     record.counters = context_.counters;
     record.refusals = context_.refusals;
     report_.form = after;
-    LATHE_DO(check_claim(pass, record, after, hash));
+    LATHE_DO(check_claim(pass, record, after, old_contents));
     record.size_after = measure(unit_, after, record.ops_delta, 1);
     for (auto it = record.ops_delta.begin(); it != record.ops_delta.end();)
       it = it->second == 0 ? record.ops_delta.erase(it) : std::next(it);
@@ -187,7 +185,8 @@ class Runner {
     return Ok{};
   }
 
-  Status check_claim(const PassDef& pass, const PassRecord& record, Form form, uint64_t hash) {
+  Status check_claim(const PassDef& pass, const PassRecord& record, Form form,
+                     const std::string& old_contents) {
     for (const auto& [name, value] : record.counters) {
       (void)value;
       LATHE_CHECK(
@@ -205,10 +204,10 @@ class Runner {
       }
     }
     if (!options_.check_honesty) return Ok{};
-    bool is_changed = hash != hash_unit(unit_, form);
+    bool is_changed = old_contents != contents(unit_, form);
     LATHE_CHECK(is_changed == (record.changed == Changed::yes),
-                fmt::format("pass '{}' says that it changed {}, but the structural hash says {}",
-                            pass.name, is_changed ? "nothing" : "something",
+                fmt::format("pass '{}' says that it changed {}, but its contents say {}", pass.name,
+                            is_changed ? "nothing" : "something",
                             is_changed ? "otherwise" : "that nothing did"));
     return Ok{};
   }
