@@ -6,6 +6,8 @@
 //
 // Leaves alone: random ops, ops with effects, and nodes with bodies.
 #include <algorithm>
+#include <cstring>
+#include <type_traits>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -88,10 +90,30 @@ struct NodeHash {
   }
 };
 
+// Numbers by their bits: 1/0 is not 1/-0, though the two compare equal.
+struct SameAttr {
+  template <class T, class U>
+  bool operator()(const T& a, const U& b) const {
+    if constexpr (!std::is_same_v<T, U>) {
+      return false;
+    } else if constexpr (std::is_same_v<T, double>) {
+      return std::memcmp(&a, &b, sizeof a) == 0;
+    } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+      return std::equal(a.begin(), a.end(), b.begin(), b.end(), *this);
+    } else {
+      return a == b;
+    }
+  }
+};
+
+bool same_attr(const Attr& a, const Attr& b) { return std::visit(SameAttr{}, a, b); }
+
 struct NodeEqual {
   bool operator()(const Node* a, const Node* b) const {
     return a->op == b->op && a->list_sizes == b->list_sizes && a->types == b->types &&
-           ordered_operands(*a) == ordered_operands(*b) && a->attrs == b->attrs;
+           ordered_operands(*a) == ordered_operands(*b) &&
+           std::equal(a->attrs.begin(), a->attrs.end(), b->attrs.begin(), b->attrs.end(),
+                      same_attr);
   }
 };
 
