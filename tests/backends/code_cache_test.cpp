@@ -26,23 +26,19 @@ class CodeCache : public testing::Test {
     return count;
   }
   // Files are told apart by when they were last asked for.
-  void make_older(const CodeKey& key) const {
+  void make_older(const std::string& key) const {
     for (const auto& entry : fs::directory_iterator(folder_))
-      if (key_of(entry.path()) == key.first)
+      if (entry.path().filename() == key)
         fs::last_write_time(entry.path(),
                             fs::file_time_type::clock::now() - std::chrono::hours(++hours_));
   }
-  static uint64_t key_of(const fs::path& path) {
-    return std::stoull(path.filename().string().substr(0, 16), nullptr, 16);
-  }
-
   const fs::path root_ = fs::path(testing::TempDir()) / "code_cache_test";
   const fs::path folder_ = root_ / "lathe" / "cuda";
   mutable int hours_ = 0;
 };
 
 TEST_F(CodeCache, GivesBackWhatWasKept) {
-  const CodeKey key = code_key("source", "options");
+  const std::string key = code_key("source", "options");
   EXPECT_FALSE(find_code(key));
   keep_code(key, "code");
   ASSERT_TRUE(find_code(key));
@@ -51,7 +47,7 @@ TEST_F(CodeCache, GivesBackWhatWasKept) {
 }
 
 TEST_F(CodeCache, TakesATruncatedFileForNone) {
-  const CodeKey key = code_key("source", "options");
+  const std::string key = code_key("source", "options");
   keep_code(key, "a longer code");
   for (const auto& entry : fs::directory_iterator(folder_))
     fs::resize_file(entry.path(), entry.file_size() - 1);
@@ -59,7 +55,7 @@ TEST_F(CodeCache, TakesATruncatedFileForNone) {
 }
 
 TEST_F(CodeCache, ForgetsWhatWasNotAskedForLongest) {
-  const CodeKey first = code_key("first", ""), second = code_key("second", "");
+  const std::string first = code_key("first", ""), second = code_key("second", "");
   keep_code(first, std::string(1000, 'a'));
   keep_code(second, std::string(1000, 'b'));
   make_older(second);
@@ -72,7 +68,7 @@ TEST_F(CodeCache, ForgetsWhatWasNotAskedForLongest) {
 }
 
 TEST_F(CodeCache, KeepsWhatItJustMadeHoweverLarge) {
-  const CodeKey key = code_key("large", "");
+  const std::string key = code_key("large", "");
   keep_code(key, std::string(5000, 'a'), 100);
   EXPECT_TRUE(find_code(key));
 }

@@ -14,6 +14,7 @@ LIBRARIES = {
     "fmt": r"fmt/",
     "json": r"nlohmann/",
     "zlib": r"zlib\.h",
+    "md": r"sha2\.h",
     "cli11": r"CLI/",
     "llvm": r"llvm(-c)?/",
     "gtest": r"(gtest|gmock)/",

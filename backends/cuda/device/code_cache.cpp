@@ -2,6 +2,7 @@
 #include "backends/cuda/device/code_cache.h"
 
 #include <fmt/format.h>
+#include <sha2.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 #include <iterator>
 #include <vector>
 
-#include "ir/support/hash.h"
+#include "ir/support/canonical.h"
 
 namespace lathe::cuda {
 namespace {
@@ -25,12 +26,14 @@ fs::path folder() {
   return home && *home ? fs::path(home) / ".cache" / "lathe" / "cuda" : fs::path();
 }
 
-std::string file_name(const CodeKey& key) {
-  return fmt::format("{:016x}{:016x}", key.first, key.second);
+std::string sha256(const std::string& bytes) {
+  char digest[SHA256_DIGEST_STRING_LENGTH];
+  SHA256Data(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), digest);
+  return digest;
 }
 
 std::string header(const std::string& code) {
-  return fmt::format("lathe {} {:016x}\n", code.size(), Hasher().add(code).value());
+  return fmt::format("lathe {} {}\n", code.size(), sha256(code));
 }
 
 void remove_oldest(uint64_t most_bytes) {
@@ -60,34 +63,34 @@ void remove_oldest(uint64_t most_bytes) {
 
 }  // namespace
 
-CodeKey code_key(std::string_view source, std::string_view options) {
-  return {Hasher().add(source).add(options).value(), Hasher().add(options).add(source).value()};
+std::string code_key(std::string_view source, std::string_view options) {
+  return sha256(CanonicalBytes().add(source).add(options).take());
 }
 
-std::optional<std::string> find_code(const CodeKey& key) {
+std::optional<std::string> find_code(const std::string& key) {
   if (folder().empty()) return std::nullopt;
-  std::ifstream file(folder() / file_name(key), std::ios::binary);
+  std::ifstream file(folder() / key, std::ios::binary);
   std::string first, code;
   if (!file || !std::getline(file, first)) return std::nullopt;
   code.assign(std::istreambuf_iterator<char>(file), {});
   if (first + "\n" != header(code)) return std::nullopt;
   std::error_code error;
-  fs::last_write_time(folder() / file_name(key), fs::file_time_type::clock::now(), error);
+  fs::last_write_time(folder() / key, fs::file_time_type::clock::now(), error);
   return code;
 }
 
-void keep_code(const CodeKey& key, const std::string& code, uint64_t most_bytes) {
+void keep_code(const std::string& key, const std::string& code, uint64_t most_bytes) {
   std::error_code error;
   fs::path target = folder();
   if (target.empty() || (fs::create_directories(target, error), error)) return;
   // Under a name of this process first: readers see whole files alone.
-  fs::path temporary = target / fmt::format("{}.{}", file_name(key), getpid());
+  fs::path temporary = target / fmt::format("{}.{}", key, getpid());
   {
     std::ofstream file(temporary, std::ios::binary);
     file << header(code) << code;
     if (!file.flush()) error = std::make_error_code(std::errc::io_error);
   }
-  if (!error) fs::rename(temporary, target / file_name(key), error);
+  if (!error) fs::rename(temporary, target / key, error);
   if (error) fs::remove(temporary, error);
   remove_oldest(most_bytes);
 }

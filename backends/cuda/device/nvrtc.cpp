@@ -110,7 +110,7 @@ Result<std::string> compile_cuda(const std::string& source, const std::string& i
                                             "--disable-warnings"};
   int major = 0, minor = 0;
   if (int status = api.version(&major, &minor); status != 0) return api.error(status, "");
-  const CodeKey key =
+  const std::string key =
       code_key(source, fmt::format("{} {} NVRTC {}.{}", kind == CodeKind::ptx ? "ptx" : "cubin",
                                    fmt::join(options, " "), major, minor));
   if (std::optional<std::string> kept = find_code(key)) return *std::move(kept);
