@@ -10,8 +10,8 @@
 namespace lathe {
 
 // The program that `model` names, a path as in find_model; nothing when it names something else.
-// `given` are the keys of the flags of the command line: one that is not in `taken` says how a graph
-// is lowered, and is an error with a program.
+// `given` are the keys of the flags of the command line: one that is not in `taken` says how a
+// graph is lowered, and is an error with a program.
 Result<std::optional<ProgramText>> load_program(const std::string& model,
                                                 const std::vector<std::string>& given,
                                                 const std::vector<std::string>& taken,

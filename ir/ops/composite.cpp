@@ -272,15 +272,14 @@ OpDef vector_norm() {
                     "keepdim=False, *, ScalarType? dtype=None) -> Tensor"}},
        .takes_dtype = true});
   row.attrs.push_back({.name = "ord", .kind = AttrKind::number, .default_value = 2.0});
-  for (double order : {0.0, 1.0, 3.0, static_cast<double>(INFINITY)}) {
+  const double infinity = INFINITY;
+  for (double order : {0.0, 1.0, 3.0, infinity})
     row.examples.push_back({.operands = {{.shape = {2, 3}}},
                             .attrs = {{"dim", std::vector<int64_t>{1}}, {"ord", order}}});
-  }
-  for (double order : {-INFINITY, INFINITY}) {  // NaN propagates whatever lies beside it
+  for (double order : {-infinity, infinity})  // NaN propagates whatever lies beside it
     row.examples.push_back(
-        {.operands = {{.shape = {2, 3}, .values = {NAN, INFINITY, 1, 2, 3, NAN}}},
-         .attrs = {{"dim", std::vector<int64_t>{1}}, {"ord", static_cast<double>(order)}}});
-  }
+        {.operands = {{.shape = {2, 3}, .values = {NAN, infinity, 1, 2, 3, NAN}}},
+         .attrs = {{"dim", std::vector<int64_t>{1}}, {"ord", order}}});
   return row;
 }
 
