@@ -81,6 +81,7 @@ struct Traits {
   bool has_effects = false;        // never dead, never merged (asserts)
   bool is_random = false;
   bool may_use_tf32 = false;  // in f32, by PyTorch's defaults on a GPU
+  bool adds_elements = false;  // a view with elements that no operand has (pad)
 };
 
 // A slot is a function or the reason why there is none. It has no default: forgetting one does not

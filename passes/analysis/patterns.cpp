@@ -12,10 +12,12 @@ namespace {
 std::optional<double> literal_splat(const Node& node) {
   const auto* values = std::get_if<std::vector<double>>(&node.attr("value"));
   if (values == nullptr || values->empty()) return std::nullopt;
-  for (double value : *values)
-    if (value != values->front() && !(std::isnan(value) && std::isnan(values->front())))
-      return std::nullopt;
-  return values->front();
+  const double first = values->front();
+  for (double value : *values) {
+    const bool is_same = value == first && std::signbit(value) == std::signbit(first);
+    if (!is_same && !(std::isnan(value) && std::isnan(first))) return std::nullopt;
+  }
+  return first;
 }
 
 }  // namespace
@@ -69,8 +71,9 @@ std::optional<double> splat_value(Value value) {
     const Node& node = *value.node;
     if (is_literal(node)) return literal_splat(node);
     if (node.op->name == "full") return node.float_attr("fill_value");
-    bool is_seen_through =
-        node.op->traits.op_class == OpClass::view && node.operands.size() == 1 && !node.in_place;
+    const Traits& traits = node.op->traits;
+    const bool is_seen_through = traits.op_class == OpClass::view && !traits.adds_elements &&
+                                 node.operands.size() == 1 && !node.in_place;
     if (!is_seen_through) return std::nullopt;
     value = node.operands[0];
   }
