@@ -68,9 +68,11 @@ Result<std::vector<TensorType>> infer_attention(const Node& node) {
   return std::vector<TensorType>{{node.operands[0].type().dtype, std::move(shape)}};
 }
 
+// Products of nothing are zero, whatever scales them.
 double scale_of(const Node& node) {
-  return node.float_attr(
-      "scale", 1 / std::sqrt(static_cast<double>(from_end(shape_of(node, 0), 1).value())));
+  const Dim depth = from_end(shape_of(node, 0), 1);
+  if (depth == Dim(0)) return 1;
+  return node.float_attr("scale", 1 / std::sqrt(static_cast<double>(depth.value())));
 }
 
 // Softmax of one row of scores; all zero when every score is masked out, as PyTorch has it.

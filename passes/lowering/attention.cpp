@@ -21,6 +21,11 @@ std::vector<Expr> attention_index(std::span<const Expr> batch, Expr row, Expr co
   return index;
 }
 
+double attention_scale(const Node& attention, int64_t depth) {
+  if (depth == 0) return 1;
+  return attention.float_attr("scale", 1 / std::sqrt(static_cast<double>(depth)));
+}
+
 Expr masked_score(KernelContext& kernel, Value mask, std::span<const Expr> batch, Expr i, Expr t,
                   Expr score) {
   const Shape& shape = mask.type().shape;
@@ -79,7 +84,7 @@ Result<bool> lower_attention(Lowering& lowering, Node& node, BufferId out, Phase
   spec.keys = k[k.size() - 2];
   spec.depth = q.back();
   spec.width = shape.back();
-  spec.scale = root.float_attr("scale", 1 / std::sqrt(static_cast<double>(spec.depth)));
+  spec.scale = attention_scale(root, spec.depth);
   spec.is_causal = root.bool_attr("is_causal");
   spec.dtype = compute_dtype(root.types[0].dtype);
   if (!is_contiguous(probe, value)) {

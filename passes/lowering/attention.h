@@ -11,6 +11,10 @@ namespace lathe {
 std::vector<loop::Expr> attention_index(std::span<const loop::Expr> batch, loop::Expr row,
                                         loop::Expr column);
 
+// What scales the products of an attention whose queries have `depth` elements; those of nothing
+// are zero, whatever scales them.
+double attention_scale(const Node& attention, int64_t depth);
+
 // The score of query i and key t with the mask, additive or boolean and broadcast over the scores.
 loop::Expr masked_score(KernelContext& kernel, Value mask, std::span<const loop::Expr> batch,
                         loop::Expr i, loop::Expr t, loop::Expr score);

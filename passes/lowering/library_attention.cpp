@@ -1,6 +1,5 @@
 // Attention through a library: as one launch where the library takes all of it, otherwise as two
 // products with a softmax between them, whose scores go through memory.
-#include <cmath>
 #include <limits>
 
 #include "passes/lowering/attention.h"
@@ -56,15 +55,14 @@ class LibraryAttention {
 
  private:
   double scale() const {
-    const double depth = static_cast<double>(operand(0).type().static_shape().back());
-    return root_.float_attr("scale", 1 / std::sqrt(depth));
+    return attention_scale(root_, operand(0).type().static_shape().back());
   }
 
   // One launch, which keeps the scores on the chip: of halves. Masks are left to the products,
   // which read them however they lie, and give zeros where one hides every key.
   Result<bool> emit_whole(BufferId made) {
     const int64_t depth = operand(0).type().static_shape().back(), width = shape_.back();
-    const bool is_even = depth % kRowStep == 0 && width % kRowStep == 0;
+    const bool is_even = depth > 0 && depth % kRowStep == 0 && width % kRowStep == 0;
     if (!is_half(dtype_) || operand(3) || !is_even || depth > kMostDepth || width > kMostDepth ||
         shape_.size() > kImageRank)
       return false;
@@ -136,22 +134,26 @@ class LibraryAttention {
                e = variable(width);
     MatmulSpec scores{queries_, keys_, depth, extents_, {}, {}, {}, {}};
     MatmulSpec sums{queries_, width, keys_, extents_, {}, {}, {}, {}};
-    LATHE_TRY(auto a, place(query, i, d, i, d, queries_, depth));
-    LATHE_TRY(auto b, place(key, t, d, d, t, depth, keys_));
+    if (depth > 0) {
+      LATHE_TRY(auto a, place(query, i, d, i, d, queries_, depth));
+      LATHE_TRY(auto b, place(key, t, d, d, t, depth, keys_));
+      if (!a || !b) return false;
+      scores.a = *a;
+      scores.b = *b;
+    }
     LATHE_TRY(auto v, place(value, t, e, t, e, keys_, width));
-    if (!a || !b || !v) return false;
+    if (!v) return false;
     // Rows begin where wide accesses may: nobody reads what fills them up.
     std::vector<int64_t> square(shape_.begin(), shape_.end() - 2);
     square.insert(square.end(), {queries_, (keys_ + kRowStep - 1) / kRowStep * kRowStep});
     const BufferId scored = temporary("scores", compute_dtype(dtype_), square);
     const BufferId weights = temporary("weights", dtype_, square);
-    scores.a = *a;
-    scores.b = *b;
     scores.d = *result(scored, lowering_.buffer(scored).type, i, t, queries_, keys_);
     LaunchInfo info = describe(node_);
     info.flops /= 2;
     info.label += "_scores";
-    emit_matmul(lowering_, scores, info, phase_);
+    if (depth > 0) emit_matmul(lowering_, scores, info, phase_);
+    if (depth == 0) LATHE_DO(emit_zeros(scored, info));
     LATHE_DO(emit_softmax(scored, weights));
 
     sums.a = *result(weights, lowering_.buffer(weights).type, i, t, queries_, keys_);
@@ -160,6 +162,14 @@ class LibraryAttention {
     info.label = describe(node_).label + "_values";
     emit_matmul(lowering_, sums, info, phase_);
     return true;
+  }
+
+  // The products of nothing, which no library takes.
+  Status emit_zeros(BufferId scored, const LaunchInfo& info) {
+    KernelContext kernel(lowering_, phase_, "scores");
+    const Expr zero = kernel.pool().number(0, compute_dtype(dtype_));
+    return lowering_.emit_elements(kernel, scored, info,
+                                   [&](std::span<const Expr>) { return zero; });
   }
 
   Value operand(size_t i) const {
