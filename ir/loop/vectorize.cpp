@@ -76,7 +76,8 @@ class Vectorizer {
 }  // namespace
 
 Expr vectorize(Expr scalar, const VectorAxis& axis, const Bindings& bound) {
-  return Vectorizer(axis, bound).visit(scalar);
+  const Expr result = Vectorizer(axis, bound).visit(scalar);
+  return result->lanes == axis.lanes ? result : splat(result, axis.lanes);
 }
 
 Expr bind(Expr e, const Bindings& bound) {

@@ -270,7 +270,6 @@ class Attention {
       };
       tile.b = [&](Expr j, std::span<const Expr> k) {
         Expr vector = loop::vectorize(spec_.value(batch_, k[0], pool_.var(e)), axis);
-        if (vector->lanes == 1) vector = loop::splat(vector, lanes_);
         return loop::substitute(vector, e, column(j));
       };
       tile.epilogue = [&](Block& inside, Expr i, Expr j, Expr sum) {

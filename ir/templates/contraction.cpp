@@ -244,7 +244,6 @@ class Contraction {
         return loop::substitute(loop::substitute(e, column, at), row, i);
       };
       Expr value = loop::vectorize(result.value, axis, bound);
-      if (value->lanes == 1) value = loop::splat(value, lanes_);
       inside.push_back({loop::Store{result.buffer, place(result.index), place(value),
                                     axis.mask ? place(axis.mask) : Expr{}, false}});
     };

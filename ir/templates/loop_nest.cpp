@@ -257,7 +257,6 @@ class Scheduler {
     ReductionEmitter reductions(nest_.kernel, lanes_);
     loop::Bindings bound = reductions.lower_lanes(value, axis, body);
     Expr vector = loop::vectorize(value, axis, bound);
-    if (vector->lanes == 1) vector = loop::splat(vector, axis.lanes);
     body.push_back({loop::Store{nest_.out, index, vector, axis.mask, false}});
   }
 

@@ -198,7 +198,6 @@ Expr ReductionEmitter::emit_vectorized(const Reduce& reduce, DType dtype, Block&
   auto read = [&](Expr i) { return pool.reg(acc, reg(i), dtype, lanes_); };
   auto step = [&](Expr i, const loop::VectorAxis& axis, Expr body) -> Stmt {
     Expr vector = loop::vectorize(body, axis);
-    if (vector->lanes == 1) vector = loop::splat(vector, lanes_);
     Expr next = loop::combine(reduce.op, read(i), vector);
     if (axis.mask) next = loop::select(axis.mask, next, read(i));
     return {SetReg{acc, reg(i), next}};
@@ -268,7 +267,6 @@ Expr ReductionEmitter::emit_position(const Reduce& reduce, Block& block,
   if (axis) {
     loop::Bindings bound = lower_lanes(body, *axis, inside);
     body = loop::vectorize(body, *axis, bound);
-    if (body->lanes == 1) body = loop::splat(body, lanes);
   } else {
     body = lower(body, inside);
   }
@@ -305,7 +303,6 @@ Expr ReductionEmitter::emit_lanes(Expr e, const loop::VectorAxis& axis, loop::Bi
     loop::Bindings nested = bound;
     for (Expr inner : outermost_reductions(reduce.body)) emit_lanes(inner, axis, nested, inside);
     Expr vector = loop::vectorize(reduce.body, axis, nested);
-    if (vector->lanes == 1) vector = loop::splat(vector, axis.lanes);
     Expr read = kernel_.pool->reg(acc, {}, e->dtype, axis.lanes);
     inside.push_back({SetReg{acc, {}, loop::combine(reduce.op, read, vector)}});
     for (Stmt& stmt : wrap(reduce, reduce.vars.size(), std::move(inside)))
