@@ -25,16 +25,19 @@ DType accumulator(const Node& node, ReduceOp op) {
 
 }  // namespace
 
-Expr lower_fold(ElementContext& context, const Node& node, ReduceOp op,
+Expr accumulate(ElementContext& context, const Node& node, ReduceOp op,
                 std::span<const Expr> index) {
   const std::vector<int> dims = known_dims(node);
   const DType dtype = accumulator(node, op);
-  const Expr total =
-      context.reduce(op, reduced_extents(node, dims), [&](std::span<const Expr> reduced) {
-        const Expr x = context.operand(node, 0, unreduced_index(node, dims, index, reduced));
-        return dtype == DType::b8 ? ne(x, constant_like(x, 0)) : cast(x, dtype);
-      });
-  return cast(total, node.types.front().dtype);
+  return context.reduce(op, reduced_extents(node, dims), [&](std::span<const Expr> reduced) {
+    const Expr x = context.operand(node, 0, unreduced_index(node, dims, index, reduced));
+    return dtype == DType::b8 ? ne(x, constant_like(x, 0)) : cast(x, dtype);
+  });
+}
+
+Expr lower_fold(ElementContext& context, const Node& node, ReduceOp op,
+                std::span<const Expr> index) {
+  return cast(accumulate(context, node, op, index), node.types.front().dtype);
 }
 
 Dim reduced_count(const Node& node) {
@@ -53,6 +56,17 @@ std::vector<int64_t> reduced_dim_list(const Node& node) {
 Term unreduce(const Node& node, Term x) {
   const Shape& shape = node.operands[0].type().shape;
   return expand(reshape(x, reduced_shape(shape, known_dims(node), true)), shape);
+}
+
+Status check_reduces_some(const Node& node) {
+  LATHE_TRY(std::vector<int> dims, reduced_dims(node));
+  for (int d : dims) {
+    if (node.operands[0].type().shape[static_cast<size_t>(d)] == Dim(0)) {
+      return Diag{code::kShapeMismatch, node.loc,
+                  fmt::format("'{}' has no elements to reduce in dim {}", node.op->name, d)};
+    }
+  }
+  return Ok{};
 }
 
 Result<std::vector<TensorType>> infer_float_reduction(const Node& node) {

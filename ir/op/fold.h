@@ -48,6 +48,9 @@ Result<std::vector<Tensor>> fold_reference(const Node& node,
 // for sums and products, of the operand for extrema; any and all test for nonzero.
 loop::Expr lower_fold(ElementContext& context, const Node& node, loop::ReduceOp op,
                       std::span<const loop::Expr> index);
+// The same before it is rounded to the dtype of the result, which may not hold it.
+loop::Expr accumulate(ElementContext& context, const Node& node, loop::ReduceOp op,
+                      std::span<const loop::Expr> index);
 
 template <loop::ReduceOp kOp>
 loop::Expr fold_lower(ElementContext& context, const Node& node, int,
@@ -62,6 +65,8 @@ std::vector<int64_t> reduced_dim_list(const Node& node);
 // `x`, of the result's shape, repeated over the reduced dims.
 Term unreduce(const Node& node, Term x);
 
+// An error when a reduced dim is empty, for reductions of nothing that have no value.
+Status check_reduces_some(const Node& node);
 // Inference of reductions that only floats have, in attribute `dtype` where there is one.
 Result<std::vector<TensorType>> infer_float_reduction(const Node& node);
 

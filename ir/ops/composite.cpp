@@ -149,11 +149,14 @@ OpDef glu() {
 
 // --- reductions
 
+// The variance of halves may be larger than they hold.
 std::vector<Value> decompose_std(Builder& b, const Node& node) {
-  return {sqrt(apply("var", {operand_term(b, node, 0)},
-                     {{"dim", reduced_dim_list(node)},
-                      {"keepdim", node.bool_attr("keepdim")},
-                      {"correction", node.float_attr("correction", 1)}}))};
+  const DType dtype = node.types.front().dtype;
+  const Term variance = apply("var", {cast(operand_term(b, node, 0), compute_dtype(dtype))},
+                              {{"dim", reduced_dim_list(node)},
+                               {"keepdim", node.bool_attr("keepdim")},
+                               {"correction", node.float_attr("correction", 1)}});
+  return {cast(sqrt(variance), dtype)};
 }
 
 Result<std::vector<Tensor>> std_reference(const Node& node,
@@ -220,6 +223,19 @@ OpDef logsumexp() {
        .imports = {{"logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor"}}});
 }
 
+// As PyTorch has it: of floats, also where `dtype` is one, and infinite and negative orders of
+// something.
+Result<std::vector<TensorType>> infer_norm(const Node& node) {
+  const DType own = self_type(node).dtype;
+  if (!is_float(own)) {
+    return Diag{code::kDtypeMismatch, node.loc,
+                fmt::format("'vector_norm' needs a float tensor, got {}", dtype_name(own))};
+  }
+  const double order = node.float_attr("ord", 2);
+  if (order < 0 || std::isinf(order)) LATHE_DO(check_reduces_some(node));
+  return infer_float_reduction(node);
+}
+
 // The p-norm; infinite and zero orders are extrema and counts.
 Result<std::vector<Tensor>> norm_reference(const Node& node,
                                            std::span<const Tensor* const> operands) {
@@ -244,7 +260,8 @@ Result<std::vector<Tensor>> norm_reference(const Node& node,
 }
 
 std::vector<Value> decompose_norm(Builder& b, const Node& node) {
-  const Term x = operand_term(b, node, 0), magnitude = abs(x);
+  const Term x = cast(operand_term(b, node, 0), compute_dtype(node.types.front().dtype));
+  const Term magnitude = abs(x);
   const std::vector<int64_t> dims = reduced_dim_list(node);
   const double order = node.float_attr("ord", 2);
   const auto power = [](Term base, double exponent) {
@@ -263,7 +280,7 @@ OpDef vector_norm() {
   OpDef row = reduction_row(
       {.name = "vector_norm",
        .summary = "sum(|x|^ord)^(1 / ord) over dims; the largest for inf, the smallest for -inf",
-       .infer = infer_float_reduction,
+       .infer = infer_norm,
        .reference = norm_reference,
        .decompose = decompose_norm,
        .lower = kDecomposes,

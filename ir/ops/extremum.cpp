@@ -23,13 +23,7 @@ std::vector<Value> extremum_gradient(Builder& b, const Node& node,
 
 // An extremum of no elements does not exist.
 Result<std::vector<TensorType>> infer_extremum(const Node& node, DType dtype) {
-  LATHE_TRY(std::vector<int> dims, reduced_dims(node));
-  for (int d : dims) {
-    if (node.operands[0].type().shape[static_cast<size_t>(d)] == Dim(0)) {
-      return Diag{code::kShapeMismatch, node.loc,
-                  fmt::format("'{}' has no elements to reduce in dim {}", node.op->name, d)};
-    }
-  }
+  LATHE_DO(check_reduces_some(node));
   return infer_reduction(node, dtype);
 }
 

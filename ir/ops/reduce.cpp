@@ -13,10 +13,8 @@ namespace {
 using loop::Expr;
 using loop::ReduceOp;
 
-Expr lower_mean(ElementContext& context, const Node& node, int result,
-                std::span<const Expr> index) {
-  const Expr total = cast(fold_lower<ReduceOp::sum>(context, node, result, index),
-                          compute_dtype(node.types.front().dtype));
+Expr lower_mean(ElementContext& context, const Node& node, int, std::span<const Expr> index) {
+  const Expr total = accumulate(context, node, ReduceOp::sum, index);
   return cast(total / static_cast<double>(reduced_count(node).value()), node.types.front().dtype);
 }
 

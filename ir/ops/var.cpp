@@ -37,14 +37,13 @@ Result<std::vector<Tensor>> var_reference(const Node& node,
 }
 
 std::vector<Value> decompose_var(Builder& b, const Node& node) {
-  const Term x = operand_term(b, node, 0);
+  const Term x = cast(operand_term(b, node, 0), compute_dtype(node.types.front().dtype));
   const std::vector<int64_t> dims = reduced_dim_list(node);
   const Term distance = x - mean(x, dims);
   const Term n = size_like(x, reduced_count(node));
   // One after the other, since compilers differ in which operand they evaluate first.
   const Term squares = sum(distance * distance, dims, node.bool_attr("keepdim"));
   const Term divisor = max(n - correction(node), 0.0);
-  // Over all dims of halves both are of rank 0, and the f32 of the divisor wins.
   return {cast(squares / divisor, node.types.front().dtype)};
 }
 
