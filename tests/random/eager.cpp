@@ -3,14 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <utility>
 
 #include "fmt/format.h"
+#include "ir/graph/builder.h"
 #include "ir/graph/op_def.h"
 #include "ir/graph/text.h"
+#include "ir/op/all_ops.h"
 #include "ir/op/dense.h"
+#include "ir/op/element.h"
 #include "ir/support/diag_codes.h"
 #include "ir/support/hash.h"
 #include "ir/type/dtype.h"
@@ -31,6 +35,13 @@ bool fits_tf32(const Tensor& tensor) {
     return std::isnan(x) || static_cast<double>(round_to_tf32(static_cast<float>(x))) == x;
   });
 }
+
+// Of f32 and f64.
+double largest_normal(DType dtype) {
+  return dtype == DType::f64 ? std::numeric_limits<double>::max()
+                             : std::numeric_limits<float>::max();
+}
+double smallest_normal(DType dtype) { return dtype == DType::f64 ? 0x1p-1022 : 0x1p-126; }
 
 std::vector<const Tensor*> pointers_to(const Node& node, const std::vector<Tensor>& operands) {
   std::vector<const Tensor*> pointers;
@@ -163,6 +174,61 @@ Result<std::vector<Tensor>> EagerRun::apply(const Node& node,
   return results;
 }
 
+// The formula in the dtype that it computes in.
+Result<std::vector<Tensor>> EagerRun::apply_parts(const Node& node,
+                                                  const std::vector<Tensor>& operands) {
+  Module formula;
+  formula.graphs.push_back(std::make_unique<Graph>());
+  Graph& graph = formula.main();
+  Builder builder(graph, builtin_registry(), node.loc);
+  std::vector<Value> params;
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!node.operands[i]) {
+      params.push_back({});
+      continue;
+    }
+    TensorType type = node.operands[i].type();
+    type.dtype = compute_dtype(type.dtype);
+    params.push_back(builder.param(type, "x"));
+    inputs.push_back(operands[i]);
+    inputs.back().dtype = type.dtype;
+  }
+  NamedAttrs attrs;
+  for (size_t i = 0; i < node.attrs.size(); ++i)
+    attrs.emplace_back(node.op->attrs[i].name, node.attrs[i]);
+  Node* whole = builder.create(*node.op, params, node.list_sizes, attrs);
+  if (whole == nullptr) return builder.error();
+  graph.outputs = node.op->decompose.function(builder, *whole);
+  if (builder.failed()) return builder.error();
+  graph.erase_dead();
+  static const std::set<const Node*> none;
+  EagerOptions options = options_;
+  options.has_writes = false;
+  options.noise = Hasher().add(*options_.noise).add(++disturbed_).value();
+  options.exact_nodes = &none;
+  options.is_formula = true;
+  EagerRun run(formula, options);
+  LATHE_DO(run.run(graph, inputs));
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    results.push_back(run.values(graph.outputs[i]));
+    results.back().dtype = node.types[i].dtype;
+  }
+  return results;
+}
+
+Result<std::vector<Tensor>> EagerRun::apply_with_noise(const Node& node,
+                                                       std::vector<Tensor> operands) {
+  for (Tensor& operand : operands) disturb(operand, operand_noise(node, operand));
+  const bool is_formula = node.op->traits.op_class == OpClass::elementwise &&
+                          node.op->decompose && is_float(node.types[0].dtype);
+  LATHE_TRY(std::vector<Tensor> results,
+            is_formula ? apply_parts(node, operands) : apply(node, operands));
+  for (Tensor& result : results) disturb(result, unit_roundoff(result.dtype));
+  return results;
+}
+
 // A float that the integer lacks has no meaning as one.
 Status EagerRun::check_conversion(const Node& node) const {
   const DType to = node.types.empty() ? DType::f32 : node.types[0].dtype;
@@ -176,8 +242,40 @@ Status EagerRun::check_conversion(const Node& node) const {
   return Ok{};
 }
 
+// A product has any order: when some order overflows or underflows on its way to a result that the
+// dtype holds, any answer is right. The products of the factors above 1 and of those below are the
+// largest and the smallest that are met.
+Status EagerRun::check_partial_products(const Node& node) const {
+  if (node.op->name != "prod" || !is_float(node.types[0].dtype)) return Ok{};
+  const Tensor factors = values(node.operands[0]);
+  Node wide;
+  wide.op = node.op;
+  wide.operands = node.operands;
+  wide.attrs = node.attrs;
+  wide.types = {{DType::f64, node.types[0].shape}};
+  for (const bool is_large : {true, false}) {
+    Tensor some = Tensor::zeros(DType::f64, factors.shape);
+    for (int64_t i = 0; i < factors.num_elements(); ++i) {
+      const double x = std::fabs(factors.get(i));
+      const bool is_taken = is_large ? x > 1 : x < 1 && x != 0;
+      some.set(i, is_taken ? x : 1);
+    }
+    const Tensor* operand = &some;
+    LATHE_TRY(const std::vector<Tensor> products,
+              node.op->reference.function(wide, std::span(&operand, 1)));
+    for (double product : products[0].floats)
+      if (product > largest_normal(compute_dtype(node.types[0].dtype)) ||
+          product < smallest_normal(compute_dtype(node.types[0].dtype)))
+        return Diag{code::kUnsupported, node.loc,
+                    fmt::format("{} meets {} in some order", print(node), product)};
+  }
+  return Ok{};
+}
+
 Status EagerRun::check_fair(const Node& node) const {
+  if (options_.is_formula) return Ok{};
   LATHE_DO(check_conversion(node));
+  LATHE_DO(check_partial_products(node));
   const bool is_question = std::any_of(node.types.begin(), node.types.end(),
                                        [](const TensorType& t) { return !is_float(t.dtype); });
   if (!is_question && !jumps(node)) return Ok{};
@@ -231,9 +329,7 @@ Status EagerRun::run(const Node& node) {
   if (is_exact) exact_nodes_.insert(&node);
   const bool moves = node.op->traits.op_class == OpClass::view;
   if (!is_exact && !moves && options_.noise) {
-    for (Tensor& operand : operands) disturb(operand, operand_noise(node, operand));
-    LATHE_TRY(results, apply(node, operands));
-    for (Tensor& result : results) disturb(result, unit_roundoff(result.dtype));
+    LATHE_TRY(results, apply_with_noise(node, std::move(operands)));
   }
   if (node.in_place) {
     Place target = places_.at(node.operands[0]);

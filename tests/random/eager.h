@@ -7,6 +7,8 @@
 // Stability of Numerical Algorithms, ch. 3) that is what a right implementation does, whatever it
 // reorders or fuses, up to a factor; how far results then spread is the graph's own condition.
 // Where an op adds n terms, its operands are off by sqrt(n) times as much, for the partial sums.
+// An elementwise row that decomposes is a formula, PyTorch's: right when each of its parts is, as
+// 1 + erf(x) is for gelu, whose small values it rounds away.
 #pragma once
 #include <map>
 #include <memory>
@@ -25,6 +27,7 @@ struct EagerOptions {
   bool uses_tf32 = false;   // as the target may: f32 operands of some ops have 10 bits
   std::optional<uint64_t> noise = std::nullopt;        // a seed; needs the exact run
   const std::set<const Node*>* exact_nodes = nullptr;  // of the exact run, with noise
+  bool is_formula = false;  // the branches of a formula meet: they are no jumps
 };
 
 class EagerRun {
@@ -61,8 +64,11 @@ class EagerRun {
   static Place fresh(Tensor tensor, bool is_exact);
   std::optional<std::vector<Place>> view(const Node& node) const;
   Result<std::vector<Tensor>> apply(const Node& node, const std::vector<Tensor>& operands) const;
+  Result<std::vector<Tensor>> apply_parts(const Node& node, const std::vector<Tensor>& operands);
+  Result<std::vector<Tensor>> apply_with_noise(const Node& node, std::vector<Tensor> operands);
   Status check_fair(const Node& node) const;
   Status check_conversion(const Node& node) const;
+  Status check_partial_products(const Node& node) const;
   bool is_exact_step(const Node& node, const std::vector<Tensor>& operands,
                      const std::vector<Tensor>& results) const;
   void disturb(Tensor& tensor, double amplitude);

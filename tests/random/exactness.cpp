@@ -75,10 +75,18 @@ bool divides_plainly(std::span<const Tensor* const> operands) {
   });
 }
 
+// It is log(1 + e^x) up to a threshold, and x beyond: they differ there by log(1 + e^-threshold).
+bool softplus_jumps(const Node& node) {
+  const double threshold = node.float_attr("threshold");
+  const double height = std::log1p(std::exp(-threshold));
+  return !(height <= unit_roundoff(node.types[0].dtype) * std::fabs(threshold));
+}
+
 }  // namespace
 
 bool jumps(const Node& node) {
   const std::string& op = node.op->name;
+  if (op == "softplus") return softplus_jumps(node);
   return kRounds.count(op) != 0 || kRoundsQuotients.count(op) != 0 ||
          (op == "vector_norm" && node.float_attr("ord") == 0);
 }

@@ -58,12 +58,49 @@ TEST(Oracle, WidensWithTheConditionOfTheGraph) {
   EXPECT_GT(hard.tolerance[0], 20 * plain.tolerance[0]);
 }
 
+// PyTorch's formula rounds 1 + erf(x): where erf is close to -1, little is left of the result.
+TEST(Oracle, AllowsAFormulaWhatItsPartsRound) {
+  const std::string head = "// passes: minimal\n// x: quarters -4 -4 seed 0\n";
+  const Expected gelu = first_output(head +
+                                     "func @main(%x: f32[]) -> f32[] {\n"
+                                     "  %y = gelu(%x) : f32[]\n  return %y\n}\n");
+  Tensor result = gelu.exact;
+  result.floats[0] -= 4 * 0.5 * 0x1p-24;
+  EXPECT_EQ(disagreement(result, gelu), "");
+  result.floats[0] -= 100 * 0x1p-24;
+  EXPECT_NE(disagreement(result, gelu), "");
+}
+
 TEST(Oracle, RefusesToJudgeAJumpOnRoundedValues) {
   const auto oracle = ask_oracle(
       parsed("// passes: minimal\n// x: reals 1 2 seed 0\nfunc @main(%x: f32[]) -> f32[] {\n"
              "  %y = exp(%x) : f32[]\n  %z = floor(%y) : f32[]\n  return %z\n}\n"),
       false);
   EXPECT_FALSE(oracle.ok());
+}
+
+TEST(Oracle, RefusesToJudgeWhatTheOrderOfFactorsDecides) {
+  const auto oracle = ask_oracle(
+      parsed("// passes: minimal\n// x: integers -9 9 seed 578\n"
+             "func @main(%x: i64[1029]) -> f32[] {\n  %y = prod(%x) {dtype = f32} : f32[]\n"
+             "  return %y\n}\n"),
+      false);
+  EXPECT_FALSE(oracle.ok());
+}
+
+// Beyond its threshold softplus is x: at a low one it jumps.
+TEST(Oracle, KnowsWhereSoftplusJumps) {
+  const auto judges = [](const std::string& threshold) {
+    return ask_oracle(
+               parsed("// passes: minimal\n// x: reals -2 2 seed 0\n"
+                      "func @main(%x: f32[9]) -> f32[9] {\n  %y = exp(%x) : f32[9]\n"
+                      "  %z = softplus(%y) {threshold = " +
+                      threshold + "} : f32[9]\n  return %z\n}\n"),
+               false)
+        .ok();
+  };
+  EXPECT_TRUE(judges("20.0"));
+  EXPECT_FALSE(judges("0.0"));
 }
 
 // In eager a view shares its base's memory, whichever of both is written.

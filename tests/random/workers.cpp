@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,9 +51,24 @@ struct Child {
   uint64_t next = 0;  // the index that it judges now
   uint64_t end = 0;
   Clock::time_point last = Clock::now();
+  double seconds_at_last = 0;  // of the processor, then
   std::string unread = {};
   bool has_ended = false;
 };
+
+// Of the processor: a busy machine makes no judgement hang.
+double seconds_of(const Child& child) {
+  clockid_t clock = 0;
+  timespec time{};
+  if (clock_getcpuclockid(child.pid, &clock) != 0 || clock_gettime(clock, &time) != 0) return 0;
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+bool has_lost_patience(const Child& child, int patience_s) {
+  constexpr int kIdle = 10;  // times as long for one that waits
+  return seconds_of(child) - child.seconds_at_last > patience_s ||
+         Clock::now() - child.last > std::chrono::seconds(kIdle * patience_s);
+}
 
 class Pool {
  public:
@@ -115,6 +131,7 @@ class Pool {
     verdict.text = line.substr(after_kind + 1);
     report(child.next++, verdict);
     child.last = Clock::now();
+    child.seconds_at_last = seconds_of(child);
   }
 
   void report(uint64_t index, const Verdict& verdict) {
@@ -131,7 +148,7 @@ class Pool {
       read_line(child, child.unread.substr(0, end));
       child.unread.erase(0, end + 1);
     }
-    const bool hangs = Clock::now() - child.last > std::chrono::seconds(options_.patience_s);
+    const bool hangs = has_lost_patience(child, options_.patience_s);
     if (count != 0 && !hangs) return true;
     const int status = finish(child, hangs);
     if (child.has_ended || child.next >= child.end) return false;

@@ -12,7 +12,7 @@ struct WorkOptions {
   uint64_t count = 1;
   int jobs = 1;
   uint64_t batch = 100;  // judgements of one process
-  int patience_s = 60;   // for one judgement; longer is a hang
+  int patience_s = 60;   // of processor time for one judgement, or ten times that on the clock
 };
 
 // Calls judge(index, coverage) for every index in a child process and on_verdict here, in no
