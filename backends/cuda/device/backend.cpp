@@ -56,10 +56,15 @@ Result<std::string> describe_gpu() {
                      device->driver_version() / 1000, device->driver_version() % 1000 / 10);
 }
 
+Result<std::string> describe_driver() {
+  LATHE_TRY(const cuda::Library* library, cuda::Library::open_driver());
+  return library->place();
+}
+
 Result<std::string> describe_library(const std::vector<std::string>& names,
                                      const std::string& what) {
   LATHE_TRY(const cuda::Library* library, cuda::Library::open(names, what));
-  return library->path();
+  return library->place();
 }
 
 }  // namespace
@@ -83,7 +88,8 @@ Status check_cuda() {
 }
 
 std::vector<CudaPart> cuda_parts() {
-  return {{"GPU", describe_gpu()},
+  return {{"driver", describe_driver()},
+          {"GPU", describe_gpu()},
           {"NVRTC", cuda::describe_nvrtc()},
           {"cuBLASLt", describe_library({"libcublasLt.so.13", "libcublasLt.so.12"}, "cuBLASLt")},
           {"cuBLAS", describe_library({"libcublas.so.13", "libcublas.so.12"}, "cuBLAS")},

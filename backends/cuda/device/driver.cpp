@@ -66,8 +66,7 @@ Status Device::check(CUresult result, const std::string& what) const {
 }
 
 Status Device::bind() {
-  LATHE_TRY(const Library* library,
-            Library::open({"libcuda.so.1", "libcuda.so"}, "NVIDIA's driver"));
+  LATHE_TRY(const Library* library, Library::open_driver());
   LATHE_DO(find_all(*library, api_));
   LATHE_DO(check(api_.init(0), "starting the driver"));
   LATHE_DO(check(api_.driver_version(&driver_version_), "asking for the driver's version"));
