@@ -1,6 +1,7 @@
 // Parses library calls; the grammar stands in text.h.
 #include <fmt/format.h>
 
+#include <initializer_list>
 #include <optional>
 #include <utility>
 
@@ -34,12 +35,40 @@ Result<CallTensor> parse_tensor(Lexer& lexer) {
   return tensor;
 }
 
+// A place for the operand of that name.
+struct Place {
+  std::string_view name;
+  CallTensor* tensor;
+};
+
 // The operands of a call as they stand in the text, taken one after the other.
 class OperandList {
  public:
   explicit OperandList(Lexer& lexer) : lexer_(lexer) {}
 
-  // "(a = ..., b = ...) -> d = ..."
+  // "(a = ..., b = ..., bias = ...) -> d = ...": all of `read` in order, then what there is of the
+  // epilogue, which is null where the call has none.
+  Status parse_into(std::initializer_list<Place> read, CallEpilogue* epilogue, Place written) {
+    LATHE_DO(parse());
+    for (const Place& place : read) LATHE_DO(take(place));
+    if (epilogue) {
+      epilogue->bias = take_if("bias");
+      epilogue->residual = take_if("residual");
+    }
+    if (next_ + 1 < found_.size()) {
+      const Token& at = found_[next_].name;
+      return lexer_.error(at, fmt::format("the call has no operand '{}' here", at.text),
+                          code::kSyntax);
+    }
+    return take(written);
+  }
+
+ private:
+  struct Named {
+    Token name;
+    CallTensor tensor;
+  };
+
   Status parse() {
     LATHE_DO(lexer_.expect("("));
     do LATHE_DO(parse_one());
@@ -49,37 +78,6 @@ class OperandList {
     return parse_one();
   }
 
-  Result<CallTensor> take(std::string_view name) {
-    if (std::optional<CallTensor> found = take_if(name)) return *std::move(found);
-    const Token& at = next_ < found_.size() ? found_[next_].name : found_.back().name;
-    return lexer_.error(at, fmt::format("expected operand '{}', got '{}'", name, at.text),
-                        code::kSyntax);
-  }
-  // Nothing when another one comes next; the written one is last and no optional one.
-  std::optional<CallTensor> take_if(std::string_view name) {
-    if (next_ == found_.size() || found_[next_].name.text != name) return std::nullopt;
-    return std::move(found_[next_++].tensor);
-  }
-  void take(CallEpilogue& epilogue) {
-    epilogue.bias = take_if("bias");
-    epilogue.residual = take_if("residual");
-  }
-  Status take_written(std::string_view name, CallTensor& into) {
-    if (next_ + 1 < found_.size()) {
-      const Token& at = found_[next_].name;
-      return lexer_.error(at, fmt::format("the call has no operand '{}' here", at.text),
-                          code::kSyntax);
-    }
-    LATHE_TRY(into, take(name));
-    return Ok{};
-  }
-
- private:
-  struct Named {
-    Token name;
-    CallTensor tensor;
-  };
-
   Status parse_one() {
     Named operand;
     LATHE_TRY(operand.name, lexer_.expect(TokenKind::name, "the name of an operand"));
@@ -87,6 +85,21 @@ class OperandList {
     LATHE_TRY(operand.tensor, parse_tensor(lexer_));
     found_.push_back(std::move(operand));
     return Ok{};
+  }
+
+  Status take(const Place& place) {
+    if (std::optional<CallTensor> found = take_if(place.name)) {
+      *place.tensor = *std::move(found);
+      return Ok{};
+    }
+    const Token& at = next_ < found_.size() ? found_[next_].name : found_.back().name;
+    return lexer_.error(at, fmt::format("expected operand '{}', got '{}'", place.name, at.text),
+                        code::kSyntax);
+  }
+  // Nothing when another one comes next; the written one is last and no optional one.
+  std::optional<CallTensor> take_if(std::string_view name) {
+    if (next_ == found_.size() || found_[next_].name.text != name) return std::nullopt;
+    return std::move(found_[next_++].tensor);
   }
 
   Lexer& lexer_;
@@ -101,43 +114,31 @@ Activation parse_activation(Lexer& lexer) {
 }
 
 Result<LibraryCall> parse_matmul(Lexer& lexer) {
-  OperandList list(lexer);
-  LATHE_DO(list.parse());
   MatmulCall call;
-  LATHE_TRY(call.a, list.take("a"));
-  LATHE_TRY(call.b, list.take("b"));
-  list.take(call.epilogue);
-  LATHE_DO(list.take_written("d", call.d));
+  LATHE_DO(OperandList(lexer).parse_into({{"a", &call.a}, {"b", &call.b}}, &call.epilogue,
+                                         {"d", &call.d}));
   call.epilogue.activation = parse_activation(lexer);
   return LibraryCall(std::move(call));
 }
 
 Result<LibraryCall> parse_convolution(Lexer& lexer) {
-  OperandList list(lexer);
-  LATHE_DO(list.parse());
   ConvolutionCall call;
-  LATHE_TRY(call.x, list.take("x"));
-  LATHE_TRY(call.w, list.take("w"));
-  list.take(call.epilogue);
-  LATHE_DO(list.take_written("y", call.y));
-  LATHE_DO(lexer.expect("padding"));
-  LATHE_TRY(call.padding, parse_ints(lexer));
-  LATHE_DO(lexer.expect("stride"));
-  LATHE_TRY(call.stride, parse_ints(lexer));
-  LATHE_DO(lexer.expect("dilation"));
-  LATHE_TRY(call.dilation, parse_ints(lexer));
+  LATHE_DO(OperandList(lexer).parse_into({{"x", &call.x}, {"w", &call.w}}, &call.epilogue,
+                                         {"y", &call.y}));
+  for (const auto& [word, sizes] :
+       {std::pair("padding", &call.padding), std::pair("stride", &call.stride),
+        std::pair("dilation", &call.dilation)}) {
+    LATHE_DO(lexer.expect(word));
+    LATHE_TRY(*sizes, parse_ints(lexer));
+  }
   call.epilogue.activation = parse_activation(lexer);
   return LibraryCall(std::move(call));
 }
 
 Result<LibraryCall> parse_attention(Lexer& lexer) {
-  OperandList list(lexer);
-  LATHE_DO(list.parse());
   AttentionCall call;
-  LATHE_TRY(call.q, list.take("q"));
-  LATHE_TRY(call.k, list.take("k"));
-  LATHE_TRY(call.v, list.take("v"));
-  LATHE_DO(list.take_written("o", call.o));
+  LATHE_DO(OperandList(lexer).parse_into({{"q", &call.q}, {"k", &call.k}, {"v", &call.v}}, nullptr,
+                                         {"o", &call.o}));
   LATHE_DO(lexer.expect("scale"));
   LATHE_TRY(call.scale, lexer.number());
   call.is_causal = lexer.accept("causal");
