@@ -4,16 +4,20 @@
 // at least as large, and writes only what may be written; the operands of a library call lie within
 // their buffers and fit each other; persistent buffers are written by init and read by steps;
 // nothing is read before it is written; every output is written or is an input, a constant or
-// persistent; somebody reads what a launch writes; planned temporaries are 64-byte aligned, lie in
-// their arena and do not overlap while both are alive.
+// persistent; what is used as an input or output is one of the program; somebody reads what a
+// launch writes; planned temporaries are 64-byte aligned, lie in their arena and do not overlap
+// while both are alive.
 // Not checked: the kernels themselves (loop::verify), and that a launch which gets the same memory
 // as operand and result (two temporaries at one offset) works in place.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <climits>
+#include <iterator>
+#include <map>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "ir/program/program.h"
 #include "ir/program/verify.h"
@@ -42,6 +46,7 @@ class Verifier {
       if (buffer(id).kind != BufferKind::input)
         return fail(
             fmt::format("buffer {} is an input of the program, but not of kind input", quote(id)));
+      state(id).is_written = true;
     }
     for (is_init_ = true, clock_ = 0; clock_ < static_cast<int>(program_.init.size()); ++clock_)
       LATHE_DO(check_launch(program_.init[static_cast<size_t>(clock_)]));
@@ -184,9 +189,9 @@ class Verifier {
     return Ok{};
   }
 
-  // Kinds that hold a value before the program runs.
+  // Kinds that hold a value before the program runs, as its inputs do.
   static bool is_source(BufferKind kind) {
-    return kind == BufferKind::input || kind == BufferKind::weight || kind == BufferKind::constant;
+    return kind == BufferKind::weight || kind == BufferKind::constant;
   }
 
   State& state(BufferId id) { return states_[static_cast<size_t>(id)]; }
@@ -204,7 +209,9 @@ class Verifier {
             fmt::format("{} writes buffer {}", is_init_ ? "init" : "a step", quote(use.id)));
       s.is_written = true;
     } else if (!s.is_written && !is_source(b.kind) && b.num_bytes > 0) {
-      return fail(fmt::format("buffer {} is read before it is written", quote(use.id)));
+      return fail(b.kind == BufferKind::input
+                      ? fmt::format("buffer {} is read and no input of the program", quote(use.id))
+                      : fmt::format("buffer {} is read before it is written", quote(use.id)));
     }
     if (b.kind == BufferKind::input && is_init_)
       return fail(fmt::format("init reads input {}", quote(use.id)));
@@ -214,6 +221,13 @@ class Verifier {
     if (s.first == kNever) s.first = clock_;
     s.last = clock_;
     return Ok{};
+  }
+
+  // By buffer; the ids exist.
+  std::vector<bool> among(const std::vector<BufferId>& ids) const {
+    std::vector<bool> flags(program_.buffers.size());
+    for (BufferId id : ids) flags[static_cast<size_t>(id)] = true;
+    return flags;
   }
 
   Status check_outputs() {
@@ -230,13 +244,19 @@ class Verifier {
       if (!is_source(kind) && !is_empty && !state(id).is_written)
         return fail(fmt::format("output {} is never written", quote(id)));
     }
+    const std::vector<bool> is_input = among(program_.inputs), is_output = among(program_.outputs);
+    for (size_t i = 0; i < program_.buffers.size(); ++i) {
+      const auto id = static_cast<BufferId>(i);
+      if (buffer(id).kind != BufferKind::output || is_output[i] || !state(id).is_written) continue;
+      go_to(id);
+      return fail(fmt::format("buffer {} is written and no output of the program", quote(id)));
+    }
+    go_to_header();
     for (const ProgramMutation& mutation : program_.mutations) {
       LATHE_DO(check_id(mutation.input, "a mutation"));
       LATHE_DO(check_id(mutation.output, "a mutation"));
-      const auto has = [](const std::vector<BufferId>& ids, BufferId id) {
-        return std::find(ids.begin(), ids.end(), id) != ids.end();
-      };
-      if (!has(program_.inputs, mutation.input) || !has(program_.outputs, mutation.output) ||
+      if (!is_input[static_cast<size_t>(mutation.input)] ||
+          !is_output[static_cast<size_t>(mutation.output)] ||
           buffer(mutation.input).num_bytes != buffer(mutation.output).num_bytes)
         return fail(
             fmt::format("'{}' goes from {} to {}, expected an output and an input of one "
@@ -261,7 +281,7 @@ class Verifier {
   }
 
   Status check_arenas() {
-    std::vector<BufferId> planned;
+    std::vector<BufferId> planned[2];  // of steps, of init
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const ProgramBuffer& b = program_.buffers[i];
       BufferId id = static_cast<BufferId>(i);
@@ -271,27 +291,47 @@ class Verifier {
       if (b.offset % 64 != 0 || b.num_bytes > arena || b.offset > arena - b.num_bytes)
         return fail(fmt::format("temporary {} at {} is misaligned or outside its arena of {} bytes",
                                 quote(id), b.offset, arena));
-      planned.push_back(id);
+      if (b.num_bytes > 0) planned[state(id).in_init ? 1 : 0].push_back(id);
     }
-    std::sort(planned.begin(), planned.end(),
-              [&](BufferId a, BufferId b) { return buffer(a).offset < buffer(b).offset; });
-    for (size_t i = 0; i < planned.size(); ++i)
-      for (size_t j = i + 1; j < planned.size(); ++j) {
-        BufferId a = planned[i], b = planned[j];
-        go_to(b);
-        if (buffer(b).offset >= buffer(a).offset + buffer(a).num_bytes) break;
-        if (conflict(a, b))
-          return fail(fmt::format("temporaries {} and {} overlap while both are alive", quote(a),
-                                  quote(b)));
-      }
+    for (std::vector<BufferId>& ids : planned) LATHE_DO(check_overlaps(std::move(ids)));
     return Ok{};
   }
 
-  bool conflict(BufferId a, BufferId b) const {
-    const State &s = state(a), &t = state(b);
-    if (s.in_init != t.in_init || s.last < t.first || t.last < s.first) return false;
-    bool hands_over = s.last == t.first || t.last == s.first;
-    return !(hands_over && buffer(a).offset == buffer(b).offset);  // in place
+  // Goes through time. Those alive at once lie apart, but for pairs at one offset of which the
+  // second begins with the last use of the first; so a new one has few neighbours to look at.
+  Status check_overlaps(std::vector<BufferId> ids) {
+    std::stable_sort(ids.begin(), ids.end(),
+                     [&](BufferId a, BufferId b) { return state(a).first < state(b).first; });
+    std::multimap<int64_t, BufferId> alive;                               // by offset
+    std::multimap<int, std::multimap<int64_t, BufferId>::iterator> ends;  // by last use
+    for (BufferId id : ids) {
+      while (!ends.empty() && ends.begin()->first < state(id).first) {
+        alive.erase(ends.begin()->second);
+        ends.erase(ends.begin());
+      }
+      const int64_t begin = buffer(id).offset, end = begin + buffer(id).num_bytes;
+      auto other = alive.lower_bound(begin);
+      if (other != alive.begin()) other = alive.lower_bound(std::prev(other)->first);
+      for (; other != alive.end() && other->first < end; ++other)
+        if (other->first + buffer(other->second).num_bytes > begin &&
+            !takes_over(id, other->second))
+          return overlap(id, other->second);
+      ends.emplace(state(id).last, alive.emplace(begin, id));
+    }
+    return Ok{};
+  }
+
+  // In place: a launch reads the one for the last time and writes the other.
+  bool takes_over(BufferId id, BufferId from) const {
+    return buffer(id).offset == buffer(from).offset && state(from).last == state(id).first &&
+           state(from).first < state(id).first;
+  }
+
+  Diag overlap(BufferId a, BufferId b) {
+    if (std::pair(buffer(b).offset, b) < std::pair(buffer(a).offset, a)) std::swap(a, b);
+    go_to(b);
+    return fail(
+        fmt::format("temporaries {} and {} overlap while both are alive", quote(a), quote(b)));
   }
 
   const Program& program_;
