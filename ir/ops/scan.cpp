@@ -146,6 +146,10 @@ Tensor diff_rows(const Node& node, std::span<const Tensor* const> operands) {
   const std::vector<int64_t> out_strides = row_major_strides(result.shape);
   std::vector<int64_t> rows = result.shape;
   rows[dim] = 1;
+  const bool is_bool = result.dtype == DType::b8;
+  const auto difference = [&](T next, T own) {
+    return is_bool ? static_cast<T>(next != own) : arithmetic::sub(next, own);
+  };
   walk(rows, {out_strides}, [&](int64_t, std::span<const int64_t> base, auto index) {
     std::vector<T> values;
     for (size_t part : {size_t{1}, size_t{0}, size_t{2}}) {
@@ -159,7 +163,7 @@ Tensor diff_rows(const Node& node, std::span<const Tensor* const> operands) {
     }
     for (int64_t n = 0; n < node.int_attr("n"); ++n) {
       for (size_t i = 0; i + 1 < values.size(); ++i)
-        values[i] = arithmetic::sub(values[i + 1], values[i]);
+        values[i] = difference(values[i + 1], values[i]);
       if (!values.empty()) values.pop_back();
     }
     for (size_t i = 0; i < values.size(); ++i) {
