@@ -38,7 +38,7 @@ Style draw_style(Draw& draw) {
   for (int64_t i = draw.between(2, 4); i > 0; --i) style.extents.push_back(draw.one_of(kExtents));
   if (draw.chance(0.03)) style.extents.push_back(0);
   style.has_specials = draw.chance(0.03);
-  style.has_writes = draw.chance(0.08);
+  style.has_writes = draw.chance(0.12);
   style.takes_reals = draw.chance(0.4);
   return style;
 }
