@@ -54,9 +54,7 @@ class LibraryAttention {
   }
 
  private:
-  double scale() const {
-    return attention_scale(root_, operand(0).type().static_shape().back());
-  }
+  double scale() const { return attention_scale(root_, operand(0).type().static_shape().back()); }
 
   // One launch, which keeps the scores on the chip: of halves. Masks are left to the products,
   // which read them however they lie, and give zeros where one hides every key.

@@ -91,12 +91,11 @@ TEST(Oracle, RefusesToJudgeWhatTheOrderOfFactorsDecides) {
 // Beyond its threshold softplus is x: at a low one it jumps.
 TEST(Oracle, KnowsWhereSoftplusJumps) {
   const auto judges = [](const std::string& threshold) {
-    return ask_oracle(
-               parsed("// passes: minimal\n// x: reals -2 2 seed 0\n"
-                      "func @main(%x: f32[9]) -> f32[9] {\n  %y = exp(%x) : f32[9]\n"
-                      "  %z = softplus(%y) {threshold = " +
-                      threshold + "} : f32[9]\n  return %z\n}\n"),
-               false)
+    return ask_oracle(parsed("// passes: minimal\n// x: reals -2 2 seed 0\n"
+                             "func @main(%x: f32[9]) -> f32[9] {\n  %y = exp(%x) : f32[9]\n"
+                             "  %z = softplus(%y) {threshold = " +
+                             threshold + "} : f32[9]\n  return %z\n}\n"),
+                      false)
         .ok();
   };
   EXPECT_TRUE(judges("20.0"));
