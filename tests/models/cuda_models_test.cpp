@@ -14,11 +14,8 @@ class CudaModel : public testing::TestWithParam<std::string> {};
 TEST_P(CudaModel, CompilesForAnH200) {
   static const Status nvrtc = cuda::find_nvrtc();
   if (!nvrtc.ok()) GTEST_SKIP() << nvrtc.error().message;
-  LocTable locs;
-  ModelOptions options;
-  options.random_weights = 0;
-  auto model = load_model(GetParam(), options, locs);
-  ASSERT_TRUE(model.ok()) << render(model.error(), locs);
+  auto model = load_seeded_model(GetParam());
+  ASSERT_TRUE(model.ok()) << model.error().message;
   const Target& target = *find_target("sm_90");
   BuildFailure failure;
   auto lowered = lower(*model, target, {.threads = 1}, failure);

@@ -12,11 +12,8 @@ namespace {
 class InterpretedCuda : public testing::TestWithParam<std::string> {};
 
 TEST_P(InterpretedCuda, AgreesWithTheReference) {
-  LocTable locs;
-  ModelOptions options;
-  options.random_weights = 0;
-  auto model = load_model(GetParam(), options, locs);
-  ASSERT_TRUE(model.ok()) << render(model.error(), locs);
+  auto model = load_seeded_model(GetParam());
+  ASSERT_TRUE(model.ok()) << model.error().message;
   auto inputs = random_inputs(*model, 0);
   ASSERT_TRUE(inputs.ok()) << inputs.error().message;
   auto functional = reference_module(*model);

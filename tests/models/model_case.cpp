@@ -69,6 +69,15 @@ void expect_model_runs(const ModelCase& model) {
   if (!model.expected.empty()) expect_equals_pytorch(*study, model.expected);
 }
 
+Result<Model> load_seeded_model(const std::string& path) {
+  LocTable locs;
+  Result<Model> model = load_model(path, {.random_weights = 0}, locs);
+  if (model.ok()) return model;
+  Diag error = std::move(model).error();
+  error.message = render(error, locs);
+  return error;
+}
+
 std::string error_of_model(const ModelCase& model) {
   LocTable locs;
   Result<Model> loaded = load_model(model.path, {}, locs);

@@ -3,6 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "frontend/driver/model.h"
+#include "ir/support/result.h"
+
 namespace lathe {
 
 struct ModelCase {
@@ -16,6 +19,9 @@ struct ModelCase {
 // GoogleTest failures for everything that does not hold: an error, a row that does not agree, a
 // result that is not PyTorch's.
 void expect_model_runs(const ModelCase& model);
+
+// The model with the weights of seed 0. An error's message is as the command line prints it.
+Result<Model> load_seeded_model(const std::string& path);
 
 // "unsupported-op: aten.a, aten.b": the code and the first words of the rows of the error that
 // loading the model gives; "" when it loads.

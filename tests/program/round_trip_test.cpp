@@ -59,11 +59,8 @@ INSTANTIATE_TEST_SUITE_P(Rows, OpProgram, testing::ValuesIn(lowerable_examples()
 class FixtureProgram : public testing::TestWithParam<std::string> {};
 
 TEST_P(FixtureProgram, ReadsBack) {
-  LocTable locs;
-  ModelOptions options;
-  options.random_weights = 0;
-  auto model = load_model(GetParam(), options, locs);
-  ASSERT_TRUE(model.ok()) << render(model.error(), locs);
+  auto model = load_seeded_model(GetParam());
+  ASSERT_TRUE(model.ok()) << model.error().message;
   auto inputs = random_inputs(*model, 0);
   ASSERT_TRUE(inputs.ok()) << inputs.error().message;
   expect_same_bits(*model, *inputs);

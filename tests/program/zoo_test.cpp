@@ -12,11 +12,8 @@ namespace {
 class ZooProgram : public testing::TestWithParam<std::string> {};
 
 TEST_P(ZooProgram, ReadsBack) {
-  LocTable locs;
-  ModelOptions options;
-  options.random_weights = 0;
-  auto model = load_model(GetParam(), options, locs);
-  ASSERT_TRUE(model.ok()) << render(model.error(), locs);
+  auto model = load_seeded_model(GetParam());
+  ASSERT_TRUE(model.ok()) << model.error().message;
   for (const char* target : kTargets) {
     SCOPED_TRACE(target);
     BuildFailure failure;
