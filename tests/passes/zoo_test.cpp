@@ -1,13 +1,10 @@
 // The graph pipeline over every graph of the zoo, in both forms: what must be found is found, what
-// must vanish has vanished, every location is known, and it is fast.
+// must vanish has vanished, and every location is known. How long it takes: tests/bench/pass_bench.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 
-#include "fmt/format.h"
 #include "frontend/import/import.h"
 #include "ir/graph/text.h"
 #include "ir/op/all_ops.h"
@@ -104,14 +101,6 @@ TEST_P(Zoo, RunsTheGraphPipeline) {
   auto report = run_pipeline(unit, *pipeline, options, context);
   ASSERT_TRUE(report.ok()) << report.error().message;
   EXPECT_EQ(report->form, Form::core);
-  double milliseconds = 0;
-  for (const PassRecord& record : report->passes) milliseconds += record.milliseconds;
-  if (std::getenv("LATHE_ZOO_VERBOSE") != nullptr) {
-    fmt::print("{}\n{}{}all passes: {:.1f} ms\n", name, to_table(*report), refusals, milliseconds);
-    if (std::string(std::getenv("LATHE_ZOO_VERBOSE")) == "text")
-      fmt::print("{}\n", print(unit.module.main()));
-  }
-  EXPECT_LT(milliseconds, 1000) << "a pass is not linear";
   for (const auto& node : unit.module.main().nodes)
     ASSERT_FALSE(node->loc.is_unknown()) << print(*node);
   std::map<std::string, int64_t> counts = count_ops(unit.module.main());
