@@ -1,0 +1,32 @@
+// Tests that need Node skip where there is none. Here it is asked apart from our own process: if it
+// is there, that process starts and finds what it can do, and where LATHE_EXPECTS_NODE is set, as
+// ./lathe test does after installing it, it is there. So the others cannot all skip unseen.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "backends/wasm/node/backend.h"
+#include "backends/wasm/node/process.h"
+
+namespace lathe {
+namespace {
+
+bool succeeds(const std::string& command) {
+  return std::system((command + " >/dev/null 2>&1").c_str()) == 0;
+}
+
+TEST(NodeIsThere, OrNothingTriesIt) {
+  if (!succeeds("node --eval 'process.exit(parseInt(process.versions.node) < 18)'")) {
+    ASSERT_EQ(std::getenv("LATHE_EXPECTS_NODE"), nullptr) << "no Node 18 or newer on PATH";
+    GTEST_SKIP() << "no Node 18 or newer on PATH";
+  }
+  const auto info = wasm::node_info();
+  ASSERT_TRUE(info.ok()) << "node is there: " << info.error().message;
+  EXPECT_TRUE(check_wasm("simd128").ok());
+  if (succeeds("node --no-liftoff --experimental-wasm-relaxed-simd --eval 0"))
+    EXPECT_TRUE(check_wasm("relaxed").ok()) << "node " << info->version << " knows relaxed SIMD";
+}
+
+}  // namespace
+}  // namespace lathe
