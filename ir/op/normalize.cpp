@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ir/op/dense.h"
+#include "ir/op/promotion.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -25,6 +26,7 @@ Status check_channel(const Node& node, size_t operand, const Shape& expected) {
 
 Result<std::vector<TensorType>> infer_same_as_input(const Node& node) {
   const TensorType& input = node.operands[0].type();
+  LATHE_DO(check_takes_floats(node));
   return std::vector<TensorType>{{input.dtype, input.shape}};
 }
 

@@ -51,6 +51,16 @@ Result<std::vector<TensorType>> infer_of_numbers(const Node& node) {
   return infer_checked(node, [](DType dtype) { return dtype != DType::b8; }, "numbers");
 }
 
+Result<std::vector<TensorType>> infer_difference(const Node& node) {
+  for (Value operand : node.operands)
+    if (operand.type().dtype == DType::b8)
+      return Diag{code::kDtypeMismatch, node.loc,
+                  fmt::format("'{}' takes numbers, got bool; use logical_not to invert a mask, or "
+                              "logical_xor of two",
+                              node.op->name)};
+  return infer_same(node);
+}
+
 DType pointwise_dtype(const Node& node) {
   const DType result = node.types.front().dtype;
   const DType promoted = promote_operands(operand_types(node));

@@ -30,6 +30,8 @@ Result<std::vector<TensorType>> infer_bool(const Node& node);
 Result<std::vector<TensorType>> infer_of_floats(const Node& node);
 Result<std::vector<TensorType>> infer_of_bits(const Node& node);
 Result<std::vector<TensorType>> infer_of_numbers(const Node& node);
+// As infer_same, with no bool among the operands: a `-` there is mostly meant to invert a mask.
+Result<std::vector<TensorType>> infer_difference(const Node& node);
 
 // The dtype the arithmetic runs in: the operands' promoted one, or the result's when only that is
 // a float.

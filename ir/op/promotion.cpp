@@ -67,6 +67,25 @@ Result<Shape> broadcast_operands(const Node& node) {
   return result;
 }
 
+namespace {
+
+Status check_takes(const Node& node, bool is_taken, const char* what) {
+  if (is_taken) return Ok{};
+  return Diag{code::kDtypeMismatch, node.loc,
+              fmt::format("'{}' takes {}, got {}; cast '{}' to f32 first", node.op->name, what,
+                          dtype_name(node.operands[0].type().dtype), node.op->operands[0].name)};
+}
+
+}  // namespace
+
+Status check_takes_floats(const Node& node) {
+  return check_takes(node, is_float(node.operands[0].type().dtype), "floats");
+}
+
+Status check_takes_numbers(const Node& node) {
+  return check_takes(node, node.operands[0].type().dtype != DType::b8, "numbers");
+}
+
 DType to_float(DType dtype) { return is_float(dtype) ? dtype : DType::f32; }
 
 }  // namespace lathe

@@ -24,6 +24,10 @@ DType weak_scalar_dtype(const Attr& scalar, std::span<const TensorType> others);
 
 // The broadcast shape of all operands; the Diag names the node's op and the two shapes.
 Result<Shape> broadcast_operands(const Node& node);
+// Whether the first operand is a float, or a number: what PyTorch's kernels of the op take. The
+// Diag names the cast that would make it one.
+Status check_takes_floats(const Node& node);
+Status check_takes_numbers(const Node& node);
 // f32 for integers and bools (PyTorch's default dtype), the dtype itself for floats.
 DType to_float(DType dtype);
 

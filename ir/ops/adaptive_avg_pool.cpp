@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ir/op/dense.h"
+#include "ir/op/promotion.h"
 #include "ir/op/window.h"
 #include "ir/support/diag_codes.h"
 
@@ -19,6 +20,7 @@ using Types = Result<std::vector<TensorType>>;
 const TensorType& self_type(const Node& node) { return node.operands[0].type(); }
 
 Types infer_adaptive(const Node& node) {
+  LATHE_DO(check_takes_floats(node));
   LATHE_DO(check_pool_rank(node));
   const std::vector<Dim> sizes = node.dims_attr("output_size");
   if (sizes.size() != spatial_rank(node)) {

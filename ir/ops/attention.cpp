@@ -42,6 +42,7 @@ int64_t heads_per_key(const Node& node) {
 }
 
 Result<std::vector<TensorType>> infer_attention(const Node& node) {
+  LATHE_DO(check_takes_floats(node));
   const Shape &q = shape_of(node, 0), &k = shape_of(node, 1), &v = shape_of(node, 2);
   const size_t min_rank = node.bool_attr("enable_gqa") ? 3 : 2;
   if (q.size() < min_rank || k.size() != q.size() || v.size() != q.size()) {

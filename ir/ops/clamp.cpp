@@ -93,7 +93,7 @@ OpDef clamp() {
                    {"max", OperandKind::optional_tensor}},
       .attrs = {},
       .traits = {.op_class = OpClass::elementwise},
-      .infer = infer_same,
+      .infer = infer_of_numbers,
       .reference = clamp_reference,
       .decompose = decompose_clamp,
       .lower = lower_clamp,

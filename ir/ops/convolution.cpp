@@ -39,13 +39,13 @@ Diag mismatch(const Node& node, std::string_view what) {
 
 // The weight is [out, in / groups, kernel...], or [in, out / groups, kernel...] when transposed.
 Result<std::vector<TensorType>> infer_convolution(const Node& node) {
+  LATHE_DO(check_takes_numbers(node));
   const Shape &input = input_type(node).shape, &weight = weight_type(node).shape;
   if (input.size() < 3 || input.size() > 5 || weight.size() != input.size()) {
     return mismatch(node, "both need a batch, channels and the same 1 to 3 spatial dims");
   }
-  for (size_t d = 0; d < weight.size(); ++d) {
-    if (!weight[d].is_const()) return mismatch(node, "the weight needs constant sizes");
-  }
+  for (const Dim& size : weight)
+    if (!size.is_const()) return mismatch(node, "the weight needs constant sizes");
   const int64_t groups = num_groups(node);
   if (groups < 1 || weight[0].value() % groups != 0) {
     return mismatch(node, "the number of groups does not divide the weight's first dim");

@@ -16,6 +16,7 @@ constexpr Absent kThroughMatmul{"decomposes into matmul"};
 // --- linear
 
 Result<std::vector<TensorType>> infer_linear(const Node& node) {
+  LATHE_DO(check_takes_numbers(node));
   const TensorType &input = node.operands[0].type(), &weight = node.operands[1].type();
   if (weight.rank() != 2 || input.rank() < 1) {
     return Diag{code::kShapeMismatch, node.loc,
@@ -99,6 +100,7 @@ OpDef linear() {
 // --- beta * self + alpha * (a @ b)
 
 Result<std::vector<TensorType>> infer_added(const Node& node) {
+  LATHE_DO(check_takes_numbers(node));
   const TensorType &a = node.operands[1].type(), &b = node.operands[2].type();
   const int rank = node.op->name == "addmm" ? 2 : 3;
   const auto at = [](const TensorType& type, int from_end) {

@@ -17,6 +17,7 @@ using loop::Expr;
 Shape batch_of(const Shape& shape) { return Shape(shape.begin(), shape.end() - 2); }
 
 Result<std::vector<TensorType>> infer_matmul(const Node& node) {
+  LATHE_DO(check_takes_numbers(node));
   const Shape& a = node.operands[0].type().shape;
   const Shape& b = node.operands[1].type().shape;
   if (a.size() < 2 || b.size() < 2) {

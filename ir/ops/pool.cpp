@@ -9,6 +9,7 @@
 #include "ir/op/arithmetic.h"
 #include "ir/op/dense.h"
 #include "ir/op/import_call.h"
+#include "ir/op/promotion.h"
 #include "ir/op/window.h"
 #include "ir/support/diag_codes.h"
 
@@ -24,6 +25,7 @@ const TensorType& self_type(const Node& node) { return node.operands[0].type(); 
 Ints kernel_of(const Node& node) { return node.ints_attr("kernel_size"); }
 
 Types infer_pool(const Node& node) {
+  LATHE_DO(check_takes_numbers(node));
   LATHE_DO(check_pool_rank(node));
   if (kernel_of(node).size() != spatial_rank(node)) {
     return Diag{code::kAttribute, node.loc,

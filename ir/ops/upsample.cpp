@@ -9,6 +9,7 @@
 #include "ir/op/dense.h"
 #include "ir/op/formula.h"
 #include "ir/op/import_call.h"
+#include "ir/op/promotion.h"
 #include "ir/op/view.h"
 #include "ir/support/diag_codes.h"
 
@@ -22,6 +23,8 @@ constexpr Absent kScatters{"sums the gradients of all results that read an eleme
 const TensorType& input_type(const Node& node) { return node.operands[0].type(); }
 
 Result<std::vector<TensorType>> infer_upsample(const Node& node) {
+  // Images of u8 as well.
+  if (input_type(node).dtype != DType::u8) LATHE_DO(check_takes_floats(node));
   const Shape& shape = input_type(node).shape;
   const std::vector<Dim> size = node.dims_attr("output_size");
   const size_t num_scales = [&] {

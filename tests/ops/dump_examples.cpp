@@ -1,4 +1,6 @@
-// Prints every example of every op with its reference results as JSON, for torch_ops_test.py.
+// Prints every example of every op with its reference results as JSON, and which
+// other dtypes it takes, for torch_ops_test.py.
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <type_traits>
@@ -88,6 +90,23 @@ json imports_json(const OpDef& op) {
   return result;
 }
 
+// The kind of operand that an example is about: its floats, or else its integers.
+bool is_subject(const Example& example, DType dtype) {
+  const bool has_floats =
+      std::any_of(example.operands.begin(), example.operands.end(),
+                  [](const ExampleTensor& x) { return !x.is_none && is_float(x.dtype); });
+  return has_floats ? is_float(dtype) : dtype != DType::b8;
+}
+
+// Whether the row takes the example with operands of another dtype.
+bool accepts(const ExampleCase& test, DType dtype) {
+  OpDef op = *test.op;
+  op.examples = {test.op->examples[test.example]};
+  for (ExampleTensor& x : op.examples[0].operands)
+    if (is_subject(test.op->examples[test.example], x.dtype)) x.dtype = dtype;
+  return build_example({&op, 0}).ok();
+}
+
 int run() {
   json cases = json::array();
   for (const ExampleCase& test : all_examples()) {
@@ -103,11 +122,13 @@ int run() {
     }
     json outputs = json::array();
     for (const Tensor& output : results->outputs) outputs.push_back(to_json(output));
-    cases.push_back({{"name", test.name()},
-                     {"operands", operands_json(test, *built)},
-                     {"attrs", named(test.op->examples[test.example].attrs)},
-                     {"imports", imports_json(*test.op)},
-                     {"results", std::move(outputs)}});
+    cases.push_back(
+        {{"name", test.name()},
+         {"operands", operands_json(test, *built)},
+         {"attrs", named(test.op->examples[test.example].attrs)},
+         {"imports", imports_json(*test.op)},
+         {"accepts", {{"bool", accepts(test, DType::b8)}, {"i64", accepts(test, DType::i64)}}},
+         {"results", std::move(outputs)}});
   }
   std::puts(cases.dump().c_str());
   return 0;

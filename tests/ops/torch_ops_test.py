@@ -1,5 +1,6 @@
 """Compares the reference of every op with PyTorch, where a single ATen call covers an example."""
 
+import collections
 import json
 import subprocess
 import unittest
@@ -22,6 +23,15 @@ INFERENCE = {"training": False, "train": False, "momentum": 0.1, "p": 0.5, "cudn
 # several calls become one.
 SEVERAL_CALLS = {"batch_norm", "constant", "logsumexp", "lstm", "prod", "scatter", "size_value",
                  "trunc_divide", "upsample_bilinear2d", "upsample_nearest2d"}
+
+
+# Max.dim of bools, which PyTorch has, is amax beside argmax, which it has not.
+WIDER = {"argmax": {"bool"}, "argmin": {"bool"}}
+
+
+def examples():
+    dumped = subprocess.run(["tests/ops/dump_examples"], check=True, capture_output=True)
+    return json.loads(dumped.stdout)
 
 
 def tensor(value):
@@ -83,10 +93,37 @@ def call(case):
     return None
 
 
+def leaves(value):
+    return [x for part in value for x in leaves(part)] if isinstance(value, list) else [value]
+
+
+def retyped(case, dtype):
+    """The case with operands of `dtype` for its floats, or else for its integers."""
+    def retype(value):
+        if isinstance(value, list):
+            return [retype(part) for part in value]
+        if value is None or value["dtype"] not in subjects:
+            return value
+        numbers = [1 if isinstance(v, str) else int(v) or 1 for v in value["values"]]  # divide
+        return value | {"dtype": dtype, "values": numbers}
+
+    found = {value["dtype"] for value in leaves(list(case["operands"].values())) if value}
+    floats = {name for name in found if DTYPES[name].is_floating_point}
+    subjects = floats or found - {"bool"}
+    return case | {"operands": {k: retype(v) for k, v in case["operands"].items()}}
+
+
 class TorchOps(unittest.TestCase):
+    def test_what_pytorch_refuses_is_refused(self):
+        accepted = collections.defaultdict(set)
+        for case in examples():
+            for dtype, is_accepted in case["accepts"].items():
+                if is_accepted and call(case) is not None and call(retyped(case, dtype)) is None:
+                    accepted[case["name"].rpartition("_")[0]].add(dtype)
+        self.assertEqual(dict(accepted), WIDER)
+
     def test_references_agree_with_pytorch(self):
-        dumped = subprocess.run(["tests/ops/dump_examples"], check=True, capture_output=True)
-        cases = json.loads(dumped.stdout)
+        cases = examples()
         compared, skipped = 0, []
         for case in cases:
             expected = call(case)
