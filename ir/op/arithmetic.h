@@ -38,7 +38,6 @@ inline double fmod(double a, double b) { return std::fmod(a, b); }
 inline int64_t fmod(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
 
 // Rounded to minus infinity; the remainder has the divisor's sign.
-inline double floor_div(double a, double b) { return std::floor(a / b); }
 inline int64_t floor_div(int64_t a, int64_t b) {
   const int64_t quotient = trunc_div(a, b);
   return fmod(a, b) != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
@@ -46,6 +45,12 @@ inline int64_t floor_div(int64_t a, int64_t b) {
 inline double mod(double a, double b) {
   const double rest = std::fmod(a, b);
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+// Not the floor of a / b, which may be rounded up to an integer; none for an infinite a.
+inline double floor_div(double a, double b) {
+  if (b == 0) return a / b;
+  const double rest = std::fmod(a, b), towards_zero = std::nearbyint((a - rest) / b);
+  return rest != 0 && (rest < 0) != (b < 0) ? towards_zero - 1 : towards_zero;
 }
 inline int64_t mod(int64_t a, int64_t b) {
   const int64_t rest = fmod(a, b);

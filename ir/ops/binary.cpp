@@ -1,8 +1,9 @@
-// Arithmetic of two broadcast operands.
+// Sums, products, extremes, powers and angles of two broadcast operands; quotients: quotient.cpp.
 #include <cmath>
 #include <utility>
 
 #include "ir/op/arithmetic.h"
+#include "ir/op/binary_row.h"
 #include "ir/op/formula.h"
 #include "ir/op/import_call.h"
 #include "ir/op/pointwise.h"
@@ -13,56 +14,6 @@ namespace {
 
 using loop::BinaryOp;
 using loop::Expr;
-
-struct Binary {
-  std::string name;
-  std::string summary;
-  InferFn* infer = infer_same;
-  Slot<ReferenceFn> reference;
-  Slot<LowerFn> lower;
-  Slot<DerivativeFn> derivative;
-  std::vector<Import> imports;
-  bool is_commutative = false;
-  DType dtype = DType::f32;  // of the examples
-  double low = -2;           // of the second operand; away from 0 where it divides
-  double self_low = -2;
-  std::string second = "other";
-  std::vector<Example> more = {};
-};
-
-OpDef binary(Binary row) {
-  const auto operand = [&](std::vector<int64_t> shape, bool is_second) {
-    return ExampleTensor{.dtype = row.dtype,
-                         .shape = std::move(shape),
-                         .low = is_second ? row.low : row.self_low,
-                         .high = is_float(row.dtype) ? 2.0 : 5.0};
-  };
-  std::vector<Example> examples = {{.operands = {operand({2, 3}, false), operand({2, 3}, true)}},
-                                   {.operands = {operand({2, 1, 3}, false), operand({4, 1}, true)}},
-                                   {.operands = {operand({3}, false), operand({}, true)}},
-                                   {.operands = {operand({0, 3}, false), operand({3}, true)}}};
-  examples.insert(examples.end(), row.more.begin(), row.more.end());
-  return {
-      .name = std::move(row.name),
-      .summary = std::move(row.summary),
-      .doc = "The operands broadcast as in NumPy and are promoted as in PyTorch.",
-      .operands = {{"self"}, {row.second}},
-      .attrs = {},
-      .traits = {.op_class = OpClass::elementwise, .is_commutative = row.is_commutative},
-      .infer = row.infer,
-      .reference = row.reference,
-      .decompose = Absent{"a core op"},
-      .lower = row.lower,
-      .derivative = row.derivative,
-      .imports = std::move(row.imports),
-      .examples = std::move(examples),
-  };
-}
-
-std::vector<Import> scalar_and_tensor(const std::string& name) {
-  return {{name + ".Tensor(Tensor self, Tensor other) -> Tensor"},
-          {name + ".Scalar(Tensor self, Scalar other) -> Tensor"}};
-}
 
 // self + alpha * other, or other - alpha * self: the graph has no alpha, so that a + b is one thing
 // to every pass.
@@ -75,14 +26,6 @@ Result<std::vector<Value>> import_scaled(Builder& builder, const ImportCall& cal
     second = Term{builder, second} * Term{builder, alpha};
   }
   return import_node(builder, call, kIsReversed ? "sub" : call.op->name, {first, second});
-}
-
-Result<std::vector<Value>> import_div_mode(Builder& builder, const ImportCall& call) {
-  LATHE_TRY(Value self, import_tensor(builder, call, "self"));
-  LATHE_TRY(Value other, import_tensor(builder, call, "other"));
-  const std::string mode = call.string_attr("rounding_mode");
-  const char* op = mode == "floor" ? "floor_divide" : mode == "trunc" ? "trunc_divide" : "div";
-  return import_node(builder, call, op, {self, other});
 }
 
 // Powers that PyTorch computes by multiplication and roots, when the exponent is a constant.
@@ -112,7 +55,7 @@ using Pair = std::array<Term, 2>;
 
 std::vector<OpDef> sums_and_products() {
   return {
-      binary(
+      binary_row(
           {.name = "add",
            .summary = "self + other; of bools, or",
            .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::add(a, b); }>,
@@ -125,9 +68,10 @@ std::vector<OpDef> sums_and_products() {
                                   "Tensor",
                         .build = import_scaled<false>}},
            .is_commutative = true}),
-      binary(
+      binary_row(
           {.name = "sub",
            .summary = "self - other",
+           .infer = infer_difference,
            .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::sub(a, b); }>,
            .lower = pointwise_lower<[](Expr a, Expr b) { return a - b; }>,
            .derivative = pointwise_gradient<[](Term g, Term, Term, Term) { return Pair{g, -g}; }>,
@@ -143,7 +87,7 @@ std::vector<OpDef> sums_and_products() {
                        {.schema = "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> "
                                   "Tensor",
                         .build = import_scaled<true>}}}),
-      binary(
+      binary_row(
           {.name = "mul",
            .summary = "self * other; of bools, and",
            .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::mul(a, b); }>,
@@ -152,7 +96,7 @@ std::vector<OpDef> sums_and_products() {
                pointwise_gradient<[](Term g, Term a, Term b, Term) { return Pair{g * b, g * a}; }>,
            .imports = scalar_and_tensor("mul"),
            .is_commutative = true}),
-      binary(
+      binary_row(
           {.name = "maximum",
            .summary = "the larger of self and other; NaN when either is",
            .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::max(a, b); }>,
@@ -163,7 +107,7 @@ std::vector<OpDef> sums_and_products() {
            .imports = {{"maximum(Tensor self, Tensor other) -> Tensor"},
                        {"max.other(Tensor self, Tensor other) -> Tensor"}},
            .is_commutative = true}),
-      binary(
+      binary_row(
           {.name = "minimum",
            .summary = "the smaller of self and other; NaN when either is",
            .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::min(a, b); }>,
@@ -177,85 +121,9 @@ std::vector<OpDef> sums_and_products() {
   };
 }
 
-constexpr Absent kStep{"piecewise constant in the quotient"};
-
-std::vector<OpDef> quotients() {
-  return {
-      binary(
-          {.name = "div",
-           .summary = "self / other, in floats",
-           .infer = infer_float,
-           .reference = pointwise_reference<[](double a, double b) { return a / b; }>,
-           .lower = pointwise_lower<[](Expr a, Expr b) { return a / b; }>,
-           .derivative = pointwise_gradient<[](Term g, Term, Term b, Term y) {
-             return Pair{g / b, -(g * y / b)};
-           }>,
-           .imports =
-               {{"div.Tensor(Tensor self, Tensor other) -> Tensor"},
-                {"div.Scalar(Tensor self, Scalar other) -> Tensor"},
-                {"true_divide.Tensor(Tensor self, Tensor other) -> Tensor"},
-                {.schema =
-                     "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
-                 .build = import_div_mode},
-                {.schema = "div.Scalar_mode(Tensor self, Scalar other, *, str? "
-                           "rounding_mode) -> Tensor",
-                 .build = import_div_mode}},
-           .low = 0.5}),
-      binary({.name = "floor_divide",
-              .summary = "self / other, rounded to minus infinity; 0 for an integer zero divisor",
-              .infer = infer_of_numbers,
-              .reference =
-                  pointwise_reference<[](auto a, auto b) { return arithmetic::floor_div(a, b); }>,
-              .lower = pointwise_lower<[](Expr a, Expr b) { return floor_div(a, b); }>,
-              .derivative = kStep,
-              .imports = {{"floor_divide(Tensor self, Tensor other) -> Tensor"},
-                          {"floor_divide.Scalar(Tensor self, Scalar other) -> Tensor"}},
-              .dtype = DType::i32,
-              .low = 1,
-              .self_low = -9}),
-      binary({.name = "trunc_divide",
-              .summary = "self / other, rounded towards zero; 0 for an integer zero divisor",
-              .infer = infer_of_numbers,
-              .reference =
-                  pointwise_reference<[](auto a, auto b) { return arithmetic::trunc_div(a, b); }>,
-              .lower = pointwise_lower<[](Expr a, Expr b) {
-                return loop::unary(loop::UnaryOp::trunc, a / b);
-              }>,
-              .derivative = kStep,
-              .imports = {},
-              .dtype = DType::i32,
-              .low = 1,
-              .self_low = -9}),
-      binary(
-          {.name = "remainder",
-           .summary = "self - other * floor(self / other): the sign of the divisor",
-           .infer = infer_of_numbers,
-           .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::mod(a, b); }>,
-           .lower = pointwise_lower<[](Expr a, Expr b) { return mod(a, b); }>,
-           .derivative = kStep,
-           .imports = scalar_and_tensor("remainder"),
-           .dtype = DType::i32,
-           .low = 1,
-           .self_low = -9}),
-      binary(
-          {.name = "fmod",
-           .summary = "self - other * trunc(self / other): the sign of the dividend",
-           .infer = infer_of_numbers,
-           .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::fmod(a, b); }>,
-           .lower = pointwise_lower<[](Expr a, Expr b) {
-             return a - loop::unary(loop::UnaryOp::trunc, a / b) * b;
-           }>,
-           .derivative = kStep,
-           .imports = scalar_and_tensor("fmod"),
-           .dtype = DType::i32,
-           .low = 1,
-           .self_low = -9}),
-  };
-}
-
 std::vector<OpDef> powers_and_angles() {
   return {
-      binary(
+      binary_row(
           {.name = "pow",
            .summary = "self to the power of exponent",
            .infer = infer_of_numbers,
@@ -272,17 +140,18 @@ std::vector<OpDef> powers_and_angles() {
            .second = "exponent",
            .more = {{.operands = {{.dtype = DType::i32, .shape = {3}, .low = -3, .high = 4},
                                   {.dtype = DType::i32, .shape = {3}, .low = 0, .high = 4}}}}}),
-      binary({.name = "atan2",
-              .summary = "the angle of the point (other, self)",
-              .infer = infer_float,
-              .reference = pointwise_reference<[](double a, double b) { return std::atan2(a, b); }>,
-              .lower = pointwise_lower<[](Expr a, Expr b) { return atan2(a, b); }>,
-              .derivative = pointwise_gradient<[](Term g, Term a, Term b, Term) {
-                const Term scaled = g / (a * a + b * b);
-                return Pair{scaled * b, -(scaled * a)};
-              }>,
-              .imports = {{"atan2(Tensor self, Tensor other) -> Tensor"}},
-              .low = 0.5}),
+      binary_row(
+          {.name = "atan2",
+           .summary = "the angle of the point (other, self)",
+           .infer = infer_float,
+           .reference = pointwise_reference<[](double a, double b) { return std::atan2(a, b); }>,
+           .lower = pointwise_lower<[](Expr a, Expr b) { return atan2(a, b); }>,
+           .derivative = pointwise_gradient<[](Term g, Term a, Term b, Term) {
+             const Term scaled = g / (a * a + b * b);
+             return Pair{scaled * b, -(scaled * a)};
+           }>,
+           .imports = {{"atan2(Tensor self, Tensor other) -> Tensor"}},
+           .low = 0.5}),
   };
 }
 
@@ -290,9 +159,7 @@ std::vector<OpDef> powers_and_angles() {
 
 std::vector<OpDef> define_binary() {
   std::vector<OpDef> rows = sums_and_products();
-  for (auto* family : {quotients, powers_and_angles}) {
-    for (OpDef& row : family()) rows.push_back(std::move(row));
-  }
+  for (OpDef& row : powers_and_angles()) rows.push_back(std::move(row));
   return rows;
 }
 
