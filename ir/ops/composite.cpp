@@ -190,6 +190,8 @@ OpDef standard_deviation() {
   row.attrs.push_back(
       {.name = "correction", .kind = AttrKind::number, .is_optional = true, .default_value = 1.0});
   row.examples.push_back({.operands = {{.dtype = DType::bf16, .shape = {3, 4}}}});
+  row.examples.push_back(
+      {.operands = {{.dtype = DType::f16, .shape = {4}, .values = {300, -300, 500, -500}}}});
   return row;
 }
 
@@ -303,15 +305,16 @@ OpDef vector_norm() {
 }  // namespace
 
 std::vector<OpDef> define_composite() {
-  return {scaled<kAddcmul, kAddcmulOf>("addcmul", "self + value * tensor1 * tensor2", infer_same),
-          scaled<kAddcdiv, [](const Node& node, double x, double a,
-                              double b) { return x + node.float_attr("value") * (a / b); }>(
-              "addcdiv", "self + value * tensor1 / tensor2", infer_of_floats),
-          lerp(),
-          glu(),
-          standard_deviation(),
-          logsumexp(),
-          vector_norm()};
+  return {
+      scaled<kAddcmul, kAddcmulOf>("addcmul", "self + value * tensor1 * tensor2", infer_of_numbers),
+      scaled<kAddcdiv, [](const Node& node, double x, double a,
+                          double b) { return x + node.float_attr("value") * (a / b); }>(
+          "addcdiv", "self + value * tensor1 / tensor2", infer_of_floats),
+      lerp(),
+      glu(),
+      standard_deviation(),
+      logsumexp(),
+      vector_norm()};
 }
 
 }  // namespace lathe

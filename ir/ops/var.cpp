@@ -36,15 +36,18 @@ Result<std::vector<Tensor>> var_reference(const Node& node,
   return std::vector<Tensor>{std::move(result)};
 }
 
+// Squares are divided by their number before they are added: like PyTorch's, the sum overflows only
+// where the variance does.
 std::vector<Value> decompose_var(Builder& b, const Node& node) {
   const Term x = cast(operand_term(b, node, 0), compute_dtype(node.types.front().dtype));
   const std::vector<int64_t> dims = reduced_dim_list(node);
   const Term distance = x - mean(x, dims);
   const Term n = size_like(x, reduced_count(node));
   // One after the other, since compilers differ in which operand they evaluate first.
-  const Term squares = sum(distance * distance, dims, node.bool_attr("keepdim"));
-  const Term divisor = max(n - correction(node), 0.0);
-  return {cast(squares / divisor, node.types.front().dtype)};
+  const Term share = distance * (1.0 / n);
+  const Term biased = sum(distance * share, dims, node.bool_attr("keepdim"));
+  const Term unbias = n / max(n - correction(node), 0.0);
+  return {cast(biased * unbias, node.types.front().dtype)};
 }
 
 std::vector<Value> var_gradient(Builder& b, const Node& node, std::span<const Value> gradients) {
