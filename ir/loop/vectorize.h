@@ -19,8 +19,8 @@ struct VectorAxis {
 // What sub-expressions are known to be, by node; looked up before anything else.
 using Bindings = std::unordered_map<const ExprNode*, Expr>;
 
-// What does not depend on the axis is computed once and splat. Loads become contiguous where the index moves by one per lane, and gathers otherwise. Reduce
-// expressions must be bound.
+// What does not depend on the axis is computed once and splat. Loads become contiguous where the
+// index moves by one per lane, and gathers otherwise. Reduce expressions must be bound.
 Expr vectorize(Expr scalar, const VectorAxis& axis, const Bindings& bound = {});
 
 // Replaces bound nodes only; lanes stay as they are.

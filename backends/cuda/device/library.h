@@ -17,7 +17,7 @@ struct LibraryFolder {
 // Opened once for each process and never closed: drivers keep threads of their own.
 class Library {
  public:
-  // NVIDIA's driver, where the system's loader finds it and nowhere else: it belongs to the machine.
+  // NVIDIA's driver, where the system's loader finds it and nowhere else: it is the machine's.
   static Result<const Library*> open_driver();
 
   // Tries every name in library_folders(), then asks the system's loader. The error says where it
