@@ -177,8 +177,12 @@ std::string_view Value::string() const {
 }
 uint32_t Value::size() const { return static_cast<uint32_t>(document_->tokens[index_].length); }
 size_t Value::offset() const { return document_->tokens[index_].offset; }
-Elements Value::elements() const { return {*document_, index_ + 1, document_->tokens[index_].end}; }
-Members Value::members() const { return {*document_, index_ + 1, document_->tokens[index_].end}; }
+Children<Value> Value::elements() const {
+  return {*document_, index_ + 1, document_->tokens[index_].end};
+}
+Children<Member> Value::members() const {
+  return {*document_, index_ + 1, document_->tokens[index_].end};
+}
 
 MaybeValue Value::member(std::string_view key) const {
   if (kind() != Kind::object) return {};

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "ir/support/result.h"
@@ -19,6 +20,9 @@ enum class Kind : uint8_t { null, boolean, integer, number, string, array, objec
 std::string_view kind_name(Kind kind);
 
 struct Document;
+struct Member;
+template <class Item>
+class Children;
 
 // A handle to one value of a document; cheap to copy, valid as long as the document.
 class Value {
@@ -39,8 +43,8 @@ class Value {
   class MaybeValue member(std::string_view key) const;
 
   // for (Value element : value.elements()); for (auto [key, member] : value.members()).
-  class Elements elements() const;
-  class Members members() const;
+  Children<Value> elements() const;
+  Children<Member> members() const;
 
   const Document& document() const { return *document_; }
   uint32_t index() const { return index_; }
@@ -85,49 +89,35 @@ struct Document {
   Value root() const { return {*this, 0}; }
 };
 
-class Elements {
- public:
-  Elements(const Document& document, uint32_t begin, uint32_t end)
-      : document_(document), begin_(begin), end_(end) {}
-  struct Iterator {
-    const Document& document;
-    uint32_t index;
-    Value operator*() const { return {document, index}; }
-    Iterator& operator++() {
-      index = document.tokens[index].end;
-      return *this;
-    }
-    bool operator!=(const Iterator& other) const { return index != other.index; }
-  };
-  Iterator begin() const { return {document_, begin_}; }
-  Iterator end() const { return {document_, end_}; }
-
- private:
-  const Document& document_;
-  uint32_t begin_;
-  uint32_t end_;
-};
-
 struct Member {
   std::string_view key;
   Value value;
 };
 
-class Members {
+// What lies in an array (Item: Value) or an object (Item: Member), to be iterated over.
+template <class Item>
+class Children {
  public:
-  Members(const Document& document, uint32_t begin, uint32_t end)
+  Children(const Document& document, uint32_t begin, uint32_t end)
       : document_(document), begin_(begin), end_(end) {}
   struct Iterator {
     const Document& document;
     uint32_t index;
-    Member operator*() const {
-      return {Value(document, index).string(), Value(document, index + 1)};
+    Item operator*() const {
+      if constexpr (kHasKeys)
+        return {Value(document, index).string(), value()};
+      else
+        return value();
     }
     Iterator& operator++() {
-      index = document.tokens[index + 1].end;
+      index = document.tokens[value().index()].end;
       return *this;
     }
     bool operator!=(const Iterator& other) const { return index != other.index; }
+
+    static constexpr bool kHasKeys = std::is_same_v<Item, Member>;
+    // Behind its key, where it has one.
+    Value value() const { return {document, index + (kHasKeys ? 1 : 0)}; }
   };
   Iterator begin() const { return {document_, begin_}; }
   Iterator end() const { return {document_, end_}; }
