@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ir/graph/op_def.h"
 #include "ir/op/dense.h"
 #include "ir/support/diag_codes.h"
@@ -22,6 +24,16 @@ Status check_positions(const Node& node, const TensorType& type) {
   if (is_integer(type.dtype)) return Ok{};
   return Diag{code::kDtypeMismatch, node.loc,
               fmt::format("'{}' needs integer positions, got {}", node.op->name, to_string(type))};
+}
+
+Status check_source(const Node& node, const TensorType& source, size_t dim, const Shape& result) {
+  const bool has_elements = std::all_of(result.begin(), result.end(), [](const Dim& size) {
+    return size.is_const() && size.value() > 0;
+  });
+  if (source.shape[dim] != Dim(0) || !has_elements) return Ok{};
+  return Diag{code::kShapeMismatch, node.loc,
+              fmt::format("'{}' takes elements of shape {} from dim {} of {}, which has none",
+                          node.op->name, to_string(result), dim, to_string(source))};
 }
 
 Result<int64_t> position(const Node& node, const Tensor& positions, int64_t at, int64_t extent) {

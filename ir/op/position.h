@@ -16,6 +16,10 @@ namespace lathe {
 // Positions are integers.
 Status check_positions(const Node& node, const TensorType& type);
 
+// No position is inside a dim of size 0: positions there, and so a result with elements, are an
+// error, as in PyTorch. Sizes that are symbols are left to the run.
+Status check_source(const Node& node, const TensorType& source, size_t dim, const Shape& result);
+
 // Element `at` of `positions`, in [0, extent); negative ones count from the end.
 Result<int64_t> position(const Node& node, const Tensor& positions, int64_t at, int64_t extent);
 // The same for an expression; out of range, it is the nearest position or (wrapped) stays outside.

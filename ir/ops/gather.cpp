@@ -46,6 +46,7 @@ Types infer_replaced(const Node& node) {
   } else {
     shape.insert(at, positions.shape.begin(), positions.shape.end());
   }
+  LATHE_DO(check_source(node, self, replaced_dim(node), shape));
   return std::vector<TensorType>{{self.dtype, std::move(shape)}};
 }
 
@@ -132,6 +133,7 @@ Types infer_gather(const Node& node) {
                 fmt::format("'gather' along dim {} of {} cannot take positions of shape {}", dim,
                             to_string(self.shape), to_string(index.shape))};
   }
+  if (self.rank() > 0) LATHE_DO(check_source(node, self, static_cast<size_t>(dim), index.shape));
   return std::vector<TensorType>{{self.dtype, index.shape}};
 }
 

@@ -69,6 +69,7 @@ Types infer_index(const Node& node) {
   }
   shape.insert(shape.begin() + static_cast<ptrdiff_t>(how.place), how.positions.begin(),
                how.positions.end());
+  for (size_t d : how.dims) LATHE_DO(check_source(node, self_type(node), d, shape));
   return std::vector<TensorType>{{self_type(node).dtype, std::move(shape)}};
 }
 

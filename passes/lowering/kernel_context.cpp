@@ -60,6 +60,9 @@ Expr KernelContext::element(Value value, std::span<const Expr> index) {
   }
   if (auto found = bound_.find(value); found != bound_.end()) return found->second;
   const TensorType& type = value.type();
+  // A tensor without elements is read where a mask keeps its element out (cat, pad), and nowhere
+  // inside: any number will do, an address would lie outside.
+  if (type.static_elements() == 0) return pool().number(0, compute_dtype(type.dtype));
   if (auto forced = forced_.find(value); forced != forced_.end()) {
     return load(forced->second.first, forced->second.second, index);
   }
@@ -73,6 +76,7 @@ Expr KernelContext::element(Value value, std::span<const Expr> index) {
 
 Expr KernelContext::element_within(Value value, std::span<const Expr> index) {
   value = resolve(value);
+  if (value && value.type().static_elements() == 0) return element(value, index);
   auto [entry, is_new] = within_.try_emplace(value);
   Element& within = entry->second;
   if (is_new) {
