@@ -36,12 +36,19 @@ Result<std::vector<TensorType>> infer_upsample(const Node& node) {
                 fmt::format("'{}' needs an input of rank 4 and two output sizes, got {} and {}",
                             node.op->name, to_string(shape), size.size())};
   }
-  if (shape[2] == Dim(0) || shape[3] == Dim(0)) {
-    return Diag{
-        code::kShapeMismatch, node.loc,
-        fmt::format("'{}' has no elements to repeat in {}", node.op->name, to_string(shape))};
+  const auto is_empty = [](const Dim& extent) { return extent.is_const() && extent.value() <= 0; };
+  if (is_empty(shape[2]) || is_empty(shape[3]) || is_empty(size[0]) || is_empty(size[1])) {
+    return Diag{code::kShapeMismatch, node.loc,
+                fmt::format("'{}' needs spatial sizes above 0, got {} for {}", node.op->name,
+                            to_string(size), to_string(shape))};
   }
   return std::vector<TensorType>{{input_type(node).dtype, {shape[0], shape[1], size[0], size[1]}}};
+}
+
+// A step leads behind the input from the second position on where it is larger: the same for
+// results, and their positions stay numbers of 64 bits.
+double bounded(const Node& node, size_t d, double step) {
+  return std::min(step, 2.0 * static_cast<double>(input_type(node).shape[2 + d].value()));
 }
 
 // Input positions per output position along spatial dim `d` (0 or 1). What keeps its size is
@@ -52,7 +59,7 @@ double input_step(const Node& node, size_t d, bool align_corners) {
   if (in == out) return 1;
   if (align_corners) return out > 1 ? (in - 1) / (out - 1) : 0;
   const auto* scales = std::get_if<std::vector<double>>(&node.attr("scale_factors"));
-  return scales && (*scales)[d] > 0 ? 1 / (*scales)[d] : in / out;
+  return bounded(node, d, scales && (*scales)[d] > 0 ? 1 / (*scales)[d] : in / out);
 }
 
 // --- nearest
@@ -68,7 +75,7 @@ double nearest_step(const Node& node, size_t d) {
   if (is_small && out[2 + d] == in[2 + d] * 2) return 0.5;
   if (is_small || node.is_none("scale_factors")) return input_step(node, d, false);
   const auto* scales = std::get_if<std::vector<double>>(&node.attr("scale_factors"));
-  return (*scales)[d] > 0 ? 1 / (*scales)[d] : input_step(node, d, false);
+  return (*scales)[d] > 0 ? bounded(node, d, 1 / (*scales)[d]) : input_step(node, d, false);
 }
 
 // Through f32, as PyTorch computes it.
@@ -78,7 +85,9 @@ int64_t scaled_floor(int64_t i, double step, int64_t last, int64_t) {
 }
 // A division of integers wherever that gives the same for all `count` positions.
 Expr scaled_floor(Expr i, double step, int64_t last, int64_t count) {
-  const auto ratio = std::max(int64_t{1}, static_cast<int64_t>(std::round(1 / step)));
+  constexpr double kMaxRatio = 1e9;  // beyond all counts
+  const auto ratio =
+      std::max(int64_t{1}, static_cast<int64_t>(std::round(std::min(1 / step, kMaxRatio))));
   bool divides = true;
   for (int64_t k = 0; k < count; ++k)
     divides = divides && scaled_floor(k, step, last, count) == std::min(k / ratio, last);
@@ -112,7 +121,7 @@ Neighbours neighbours(const Node& node, size_t d, int64_t i) {
   const double at = align ? static_cast<double>(i) * step
                           : std::max((static_cast<double>(i) + 0.5) * step - 0.5, 0.0);
   const int64_t first = std::min(static_cast<int64_t>(at), last);
-  return {first, std::min(first + 1, last), at - static_cast<double>(first)};
+  return {first, std::min(first + 1, last), std::min(at - static_cast<double>(first), 1.0)};
 }
 
 Result<std::vector<Tensor>> bilinear_reference(const Node& node,
@@ -144,7 +153,12 @@ LoweredNeighbours lower_neighbours(const Node& node, size_t d, Expr i, DType dty
   const Expr o = cast(i, dtype);
   const Expr at = align ? o * step : max((o + 0.5) * step - 0.5, 0.0);
   const Expr first = min(cast(at, DType::i64), last);
-  return {first, min(first + 1.0, last), at - cast(first, dtype)};
+  Expr weight = at - cast(first, dtype);
+  // Behind the input both neighbours are the last element.
+  const auto count = static_cast<double>(node.types.front().shape[2 + d].value());
+  const auto extent = static_cast<double>(input_type(node).shape[2 + d].value());
+  if (count * step > extent) weight = min(weight, constant_like(weight, 1));
+  return {first, min(first + 1.0, last), weight};
 }
 
 Expr lower_bilinear(ElementContext& context, const Node& node, int, std::span<const Expr> index) {
@@ -161,6 +175,8 @@ Expr lower_bilinear(ElementContext& context, const Node& node, int, std::span<co
   return cast(row(y.first) * (1.0 - y.weight) + row(y.second) * y.weight, dtype);
 }
 
+constexpr double kMaxSize = 0x1p48;
+
 // The size in the call, or the input's times the factors.
 Result<std::vector<Value>> import_upsample(Builder& b, const ImportCall& call) {
   const Value input = call.value("input");
@@ -173,7 +189,12 @@ Result<std::vector<Value>> import_upsample(Builder& b, const ImportCall& call) {
     for (size_t d = 0; d < 2; ++d) {
       const double factor = (*scales)[d];
       if (shape[2 + d].is_const()) {
-        size.push_back(static_cast<int64_t>(static_cast<double>(shape[2 + d].value()) * factor));
+        const double scaled = static_cast<double>(shape[2 + d].value()) * factor;
+        if (!(scaled >= 0 && scaled < kMaxSize))
+          return Diag{
+              code::kBadValue, call.loc,
+              fmt::format("'{}' by {} of a size of {}", call.target, factor, shape[2 + d].value())};
+        size.push_back(static_cast<int64_t>(scaled));
       } else if (factor == std::floor(factor) && factor >= 1 && factor < 1e6) {
         size.push_back(shape[2 + d] * static_cast<int64_t>(factor));
       } else {
