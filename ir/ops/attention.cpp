@@ -1,9 +1,12 @@
 // attention: softmax(query @ key^T * scale + mask) @ value, as scaled_dot_product_attention.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
+#include "ir/op/arithmetic.h"
 #include "ir/op/contract.h"
 #include "ir/op/dense.h"
 #include "ir/op/element.h"
@@ -53,6 +56,8 @@ Result<std::vector<TensorType>> infer_attention(const Node& node) {
     return mismatch(node, "key and value differ in length");
   if (heads_per_key(node) == 0) return mismatch(node, "the heads cannot share the keys evenly");
   const size_t batch = q.size() - (node.bool_attr("enable_gqa") ? 3 : 2);
+  if (q.size() > 2 && differ(from_end(k, 3), from_end(v, 3)))
+    return mismatch(node, "key and value differ in heads");
   for (size_t d = 0; d < batch; ++d) {
     if (differ(q[d], k[d]) || differ(k[d], v[d])) return mismatch(node, "the batches differ");
   }
@@ -60,7 +65,9 @@ Result<std::vector<TensorType>> infer_attention(const Node& node) {
   if (has_mask(node)) {
     shape.back() = from_end(k, 2);
     const auto joined = broadcast(shape, shape_of(node, 3));
-    if (!joined || joined->size() != shape.size()) {
+    const bool fits = joined && std::equal(joined->begin(), joined->end(), shape.begin(),
+                                           shape.end(), std::not_fn(differ));
+    if (!fits) {
       return mismatch(node, fmt::format("the mask {} does not broadcast to {}",
                                         to_string(shape_of(node, 3)), to_string(shape)));
     }
@@ -79,7 +86,7 @@ double scale_of(const Node& node) {
 // Softmax of one row of scores; all zero when every score is masked out, as PyTorch has it.
 void softmax_row(double* row, int64_t size) {
   double largest = -INFINITY, total = 0;
-  for (int64_t j = 0; j < size; ++j) largest = std::fmax(largest, row[j]);
+  for (int64_t j = 0; j < size; ++j) largest = arithmetic::max(largest, row[j]);
   for (int64_t j = 0; j < size; ++j) {
     row[j] = largest == -INFINITY ? 0 : std::exp(row[j] - largest);
     total += row[j];

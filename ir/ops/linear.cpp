@@ -106,8 +106,11 @@ Result<std::vector<TensorType>> infer_added(const Node& node) {
   const auto at = [](const TensorType& type, int from_end) {
     return type.shape[type.shape.size() - static_cast<size_t>(from_end)];
   };
-  if (a.rank() != rank || b.rank() != rank ||
-      (at(a, 1).is_const() && at(b, 2).is_const() && at(a, 1) != at(b, 2))) {
+  const auto differ = [](const Dim& x, const Dim& y) {
+    return x.is_const() && y.is_const() && x != y;
+  };
+  if (a.rank() != rank || b.rank() != rank || differ(at(a, 1), at(b, 2)) ||
+      (rank == 3 && differ(at(a, 3), at(b, 3)))) {
     return Diag{code::kShapeMismatch, node.loc,
                 fmt::format("'{}' cannot multiply {} and {}", node.op->name, to_string(a.shape),
                             to_string(b.shape))};

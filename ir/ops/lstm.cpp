@@ -1,6 +1,7 @@
 // lstm: stacked, optionally bidirectional layers; decomposes into its steps.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -32,6 +33,12 @@ Sizes sizes(const Node& node) {
           node.bool_attr("has_biases") ? 4 : 2};
 }
 
+bool differ(const Shape& a, const Shape& b) {
+  return !std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Dim& x, const Dim& y) {
+    return !x.is_const() || !y.is_const() || x == y;
+  });
+}
+
 Result<std::vector<TensorType>> infer_lstm(const Node& node) {
   const TensorType& input = node.operands[0].type();
   const auto refuse = [&](std::string_view what) {
@@ -50,6 +57,22 @@ Result<std::vector<TensorType>> infer_lstm(const Node& node) {
   Shape output = input.shape;
   output[2] = s.hidden * s.directions;
   const TensorType state{input.dtype, {s.layers * s.directions, s.batch, s.hidden}};
+  for (Value given : node.operand_list(1))
+    if (differ(given.type().shape, state.shape))
+      return refuse(fmt::format("needs states of shape {}, got {}", to_string(state.shape),
+                                to_string(given.type().shape)));
+  const std::span<const Value> weights = node.operand_list(2);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const auto per_layer = static_cast<size_t>(s.directions * s.per_cell);
+    const size_t kind = i % static_cast<size_t>(s.per_cell);
+    const Dim width = i < per_layer ? input.shape[2] : output[2];
+    const Shape expected = kind == 0   ? Shape{4 * s.hidden, width}
+                           : kind == 1 ? Shape{4 * s.hidden, s.hidden}
+                                       : Shape{4 * s.hidden};
+    if (differ(weights[i].type().shape, expected))
+      return refuse(fmt::format("needs a weight {} of shape {}, got {}", i, to_string(expected),
+                                to_string(weights[i].type().shape)));
+  }
   return std::vector<TensorType>{{input.dtype, std::move(output)}, state, state};
 }
 

@@ -1,4 +1,7 @@
 // Ops along one dim whose elements depend on their neighbours: cumsum and diff.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <utility>
 
 #include "ir/op/arithmetic.h"
@@ -107,6 +110,16 @@ Dim joined_size(const Node& node, size_t dim) {
   return size;
 }
 
+constexpr int64_t kMaxOrder = 1000;  // each is two slices
+
+// How often the differences are taken: no more than leaves something.
+int64_t order_of(const Node& node) {
+  const Dim joined =
+      joined_size(node, static_cast<size_t>(known_dim(node, self_type(node).rank())));
+  const int64_t n = node.int_attr("n");
+  return joined.is_const() ? std::min(n, joined.value()) : n;
+}
+
 Types infer_diff(const Node& node) {
   const TensorType& self = self_type(node);
   if (self.rank() == 0) return Diag{code::kDimRange, node.loc, "'diff' of a rank-0 tensor"};
@@ -114,12 +127,22 @@ Types infer_diff(const Node& node) {
   Shape shape = self.shape;
   const auto at = static_cast<size_t>(dim);
   for (Value part : node.operands) {
-    if (part && part.type().rank() != self.rank()) {
-      return Diag{code::kShapeMismatch, node.loc, "'diff' needs parts of one rank"};
-    }
+    if (!part) continue;
+    bool fits = part.type().rank() == self.rank();
+    for (size_t d = 0; fits && d < shape.size(); ++d)
+      fits = d == at || part.type().shape[d] == self.shape[d];
+    if (!fits)
+      return Diag{code::kShapeMismatch, node.loc,
+                  fmt::format("'diff' along dim {} cannot join {} to {}", dim,
+                              to_string(part.type().shape), to_string(self.shape))};
   }
-  const Dim size = joined_size(node, at) - node.int_attr("n");
-  shape[at] = size.is_const() ? Dim(std::max(size.value(), int64_t{0})) : size;
+  const int64_t n = node.int_attr("n");
+  const Dim joined = joined_size(node, at);
+  if (n < 0 || order_of(node) > kMaxOrder)
+    return Diag{code::kAttribute, node.loc,
+                fmt::format("'diff' takes 0 to {} differences, got n = {}", kMaxOrder, n)};
+  // What is differenced to nothing stays so.
+  shape[at] = joined.is_const() ? Dim(std::max(joined.value() - n, int64_t{0})) : joined - n;
   return std::vector<TensorType>{{promote_operands(operand_types(node)), std::move(shape)}};
 }
 
@@ -130,7 +153,8 @@ std::vector<Value> decompose_diff(Builder& b, const Node& node) {
     if (node.operand(i)) parts.push_back(node.operand(i));
   }
   Term x{b, parts.size() == 1 ? parts[0] : b.call("cat", parts, {{"dim", dim}})};
-  for (int64_t i = 0; i < node.int_attr("n"); ++i) {
+  const int64_t order = order_of(node);
+  for (int64_t i = 0; i < order; ++i) {
     const Term next = apply("slice", {x}, {{"dim", dim}, {"start", int64_t{1}}});
     const Term own = apply("slice", {x}, {{"dim", dim}, {"end", int64_t{-1}}});
     x = x.dtype() == DType::b8 ? apply("ne", {next, own}) : next - own;
@@ -142,6 +166,7 @@ std::vector<Value> decompose_diff(Builder& b, const Node& node) {
 template <class T>
 Tensor diff_rows(const Node& node, std::span<const Tensor* const> operands) {
   Tensor result = result_tensor(node);
+  const int64_t order = order_of(node);
   const auto dim = static_cast<size_t>(known_dim(node, self_type(node).rank()));
   const std::vector<int64_t> out_strides = row_major_strides(result.shape);
   std::vector<int64_t> rows = result.shape;
@@ -161,7 +186,7 @@ Tensor diff_rows(const Node& node, std::span<const Tensor* const> operands) {
       for (int64_t i = 0; i < x.shape[dim]; ++i)
         values.push_back(element<T>(x, start + i * strides[dim]));
     }
-    for (int64_t n = 0; n < node.int_attr("n"); ++n) {
+    for (int64_t n = 0; n < order; ++n) {
       for (size_t i = 0; i + 1 < values.size(); ++i)
         values[i] = difference(values[i + 1], values[i]);
       if (!values.empty()) values.pop_back();

@@ -43,7 +43,7 @@ Range written_range(const Node& node) {
   if (!has_step(node)) return {clamped("index", 0), 1, 1};
   const int64_t start = clamped("start", 0), end = clamped("end", size);
   const int64_t step = node.int_attr("step", 1);
-  return {start, step, std::max((end - start + step - 1) / step, int64_t{0})};
+  return {start, step, end > start ? (end - start - 1) / step + 1 : 0};
 }
 
 Types infer_range(const Node& node) {
@@ -58,6 +58,11 @@ Types infer_range(const Node& node) {
   Shape expected = self_type(node).shape;
   const auto at = expected.begin() + dim;
   if (!has_step(node)) {
+    const int64_t index = node.int_attr("index");
+    if (at->is_const() && (index < -at->value() || index >= at->value()))
+      return Diag{
+          code::kDimRange, node.loc,
+          fmt::format("'select_scatter' got index {} for a dim of size {}", index, at->value())};
     expected.erase(at);
   } else if (at->is_const()) {
     *at = written_range(node).count;
