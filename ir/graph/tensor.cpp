@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <cmath>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "ir/support/diag_codes.h"
@@ -157,6 +160,28 @@ Tensor literal_tensor(const Attr& value, DType dtype, std::vector<int64_t> shape
   if (const auto* real = std::get_if<double>(&value)) fill(std::vector<double>{*real});
   if (const auto* integer = std::get_if<int64_t>(&value)) fill(std::vector<int64_t>{*integer});
   return tensor;
+}
+
+std::optional<double> misfit(const Attr& literal, DType dtype) {
+  if (!is_integer(dtype)) return std::nullopt;
+  const int bits = 8 * static_cast<int>(dtype_bytes(dtype)) - (dtype == DType::u8 ? 0 : 1);
+  const double end = std::ldexp(1, bits);
+  const auto fits = [&](double x) {
+    const double whole = std::trunc(x);
+    return whole < end && (dtype == DType::u8 ? whole > -end : whole >= -end);
+  };
+  const auto first = [&](const auto& values) -> std::optional<double> {
+    for (auto value : values)
+      if (!fits(static_cast<double>(value)) &&
+          !(dtype == DType::i64 && std::is_same_v<decltype(value), int64_t>))
+        return static_cast<double>(value);
+    return std::nullopt;
+  };
+  if (const auto* reals = std::get_if<std::vector<double>>(&literal)) return first(*reals);
+  if (const auto* integers = std::get_if<std::vector<int64_t>>(&literal)) return first(*integers);
+  if (const auto* real = std::get_if<double>(&literal)) return first(std::array{*real});
+  if (const auto* integer = std::get_if<int64_t>(&literal)) return first(std::array{*integer});
+  return std::nullopt;
 }
 
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape) {

@@ -3,6 +3,7 @@
 // choice.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "ir/graph/node.h"
@@ -35,6 +36,10 @@ inline bool is_exact_in_double(int64_t value) {
 // The elements of a literal: `value` is a number, or a list with one for each element or one for
 // all. Lists of integers are exact.
 Tensor literal_tensor(const Attr& value, DType dtype, std::vector<int64_t> shape);
+
+// The first number of a literal that its integer dtype does not hold: NaN, infinities, what is out
+// of range. A negative number of an unsigned dtype wraps, as in PyTorch.
+std::optional<double> misfit(const Attr& literal, DType dtype);
 
 // Row-major strides of a shape, in elements.
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape);

@@ -96,6 +96,14 @@ std::vector<Import> filled_imports() {
   };
 }
 
+Types infer_full(const Node& node) {
+  const DType dtype = node.dtype_attr("dtype", DType::f32);
+  if (const auto value = misfit(node.attr("fill_value"), dtype))
+    return Diag{code::kBadValue, node.loc,
+                fmt::format("'full' of {} cannot hold {}", dtype_name(dtype), *value)};
+  return std::vector<TensorType>{{dtype, node.dims_attr("size")}};
+}
+
 Result<std::vector<Tensor>> full_reference(const Node& node, std::span<const Tensor* const>) {
   const TensorType& type = node.types.front();
   return std::vector<Tensor>{
@@ -112,10 +120,7 @@ OpDef full() {
                 {.name = "fill_value", .kind = AttrKind::number},
                 {.name = "dtype", .kind = AttrKind::dtype, .default_value = DType::f32}},
       .traits = {.op_class = OpClass::source},
-      .infer = [](const Node& node) -> Types {
-        return std::vector<TensorType>{
-            {node.dtype_attr("dtype", DType::f32), node.dims_attr("size")}};
-      },
+      .infer = infer_full,
       .reference = full_reference,
       .decompose = Absent{"a core op"},
       .lower =

@@ -32,6 +32,9 @@ Result<std::vector<TensorType>> infer_constant(const Node& node) {
     return Diag{code::kShapeMismatch, node.loc,
                 fmt::format("'constant' of shape {} has {} values", to_string(type.shape), count)};
   }
+  if (const auto value = misfit(node.attr("value"), type.dtype))
+    return Diag{code::kBadValue, node.loc,
+                fmt::format("'constant' of {} cannot hold {}", dtype_name(type.dtype), *value)};
   return std::vector<TensorType>{type};
 }
 
