@@ -85,8 +85,7 @@ constexpr auto kGeluGradient = [](const Node& node, Term g, Term x, Term) {
 
 constexpr auto kElu = [](const Node& node, auto x) {
   const double alpha = node.float_attr("alpha"), scale = node.float_attr("scale");
-  return select(gt(x, 0.0), x * scale,
-                expm1(x * node.float_attr("input_scale")) * (alpha * scale));
+  return select(gt(x, 0.0), x * scale, expm1(x * node.float_attr("input_scale")) * (alpha * scale));
 };
 
 constexpr auto kEluValue = [](const Node& node, double x) {
@@ -112,7 +111,8 @@ Result<std::vector<Value>> import_celu(Builder& b, const ImportCall& call) {
 
 constexpr auto kSoftplus = [](const Node& node, auto x) {
   const double beta = node.float_attr("beta");
-  const double threshold = node.float_attr("threshold");
+  const double given = node.float_attr("threshold");
+  const double threshold = std::isnan(given) ? INFINITY : given;  // nothing exceeds NaN
   return select(gt(x * beta, threshold), x, log1p(exp(min(x * beta, threshold))) / beta);
 };
 

@@ -1,6 +1,7 @@
 // Triangular parts of matrices: tril and triu.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "ir/op/dense.h"
@@ -14,6 +15,10 @@ namespace {
 using loop::Expr;
 
 const TensorType& self_type(const Node& node) { return node.operands[0].type(); }
+// No matrix is larger, and a double holds it.
+int64_t diagonal_of(const Node& node) {
+  return std::clamp(node.int_attr("diagonal"), -kMaxExactInteger, kMaxExactInteger);
+}
 bool is_lower(const Node& node) { return node.op->name == "tril"; }
 
 Result<std::vector<TensorType>> infer_triangle(const Node& node) {
@@ -28,7 +33,7 @@ Result<std::vector<TensorType>> infer_triangle(const Node& node) {
 Result<std::vector<Tensor>> triangle_reference(const Node& node,
                                                std::span<const Tensor* const> operands) {
   Tensor result = *operands[0];
-  const int64_t diagonal = node.int_attr("diagonal");
+  const int64_t diagonal = diagonal_of(node);
   walk(result.shape, [&](int64_t position, std::span<const int64_t> index) {
     const int64_t distance = index[index.size() - 1] - index[index.size() - 2];
     if (is_lower(node) ? distance > diagonal : distance < diagonal) result.set(position, 0);
@@ -42,7 +47,7 @@ Term kept(Builder& b, const Node& node) {
   const Term columns{b, b.call("arange", {}, {{"end", shape[shape.size() - 1]}})};
   const Term line{b, b.call("arange", {}, {{"end", shape[shape.size() - 2]}})};
   const Term distance = columns - apply("unsqueeze", {line}, {{"dim", int64_t{1}}});
-  const auto diagonal = static_cast<double>(node.int_attr("diagonal"));
+  const auto diagonal = static_cast<double>(diagonal_of(node));
   return is_lower(node) ? le(distance, diagonal) : ge(distance, diagonal);
 }
 
@@ -57,7 +62,7 @@ std::vector<Value> triangle_gradient(Builder& b, const Node& node,
 
 Expr lower_triangle(ElementContext& context, const Node& node, int, std::span<const Expr> index) {
   const Expr distance = index[index.size() - 1] - index[index.size() - 2];
-  const Expr diagonal = context.integer(node.int_attr("diagonal"));
+  const Expr diagonal = context.integer(diagonal_of(node));
   const Expr x = context.operand(node, 0, index);
   const Expr is_kept = is_lower(node) ? le(distance, diagonal) : le(diagonal, distance);
   return cast(select(is_kept, x, constant_like(x, 0)), node.types.front().dtype);

@@ -1,5 +1,6 @@
 // Attention through a library: as one launch where the library takes all of it, otherwise as two
 // products with a softmax between them, whose scores go through memory.
+#include <cmath>
 #include <limits>
 
 #include "passes/lowering/attention.h"
@@ -62,7 +63,7 @@ class LibraryAttention {
     const int64_t depth = operand(0).type().static_shape().back(), width = shape_.back();
     const bool is_even = depth > 0 && depth % kRowStep == 0 && width % kRowStep == 0;
     if (!is_half(dtype_) || operand(3) || !is_even || depth > kMostDepth || width > kMostDepth ||
-        shape_.size() > kImageRank)
+        shape_.size() > kImageRank || !std::isfinite(scale()))
       return false;
     std::vector<Expr> vars;
     for (int64_t extent : shape_) vars.push_back(variable(extent));
