@@ -43,12 +43,11 @@ Tensor example_tensor(const ExampleTensor& spec, uint64_t seed) {
   return tensor;
 }
 
-Result<BuiltExample> build_example(const ExampleCase& test) {
-  const Example& example = test.op->examples[test.example];
+Result<BuiltExample> build_example(const OpDef& op, const Example& example) {
   BuiltExample result;
   result.module.graphs.push_back(std::make_unique<Graph>());
   Graph& graph = result.module.main();
-  const Loc loc = result.module.locs.text(test.name(), 1, 1);
+  const Loc loc = result.module.locs.text(op.name, 1, 1);
   Builder builder(graph, builtin_registry(), loc);
   std::vector<Value> operands;
   for (size_t i = 0; i < example.operands.size(); ++i) {
@@ -61,7 +60,7 @@ Result<BuiltExample> build_example(const ExampleCase& test) {
     operands.push_back(builder.param({spec.dtype, shape}, "x" + std::to_string(i)));
     result.inputs.push_back(example_tensor(spec, i + 1));
   }
-  result.node = builder.create(*test.op, std::move(operands), example.list_sizes, example.attrs);
+  result.node = builder.create(op, std::move(operands), example.list_sizes, example.attrs);
   if (builder.failed()) return builder.error();
   for (size_t i = 0; i < result.node->types.size(); ++i) {
     graph.outputs.push_back(result.node->result(static_cast<int>(i)));

@@ -27,7 +27,10 @@ struct BuiltExample {
   Node* node = nullptr;
   std::vector<Tensor> inputs;
 };
-Result<BuiltExample> build_example(const ExampleCase& test);
+Result<BuiltExample> build_example(const OpDef& op, const Example& example);
+inline Result<BuiltExample> build_example(const ExampleCase& test) {
+  return build_example(*test.op, test.op->examples[test.example]);
+}
 
 // The values of an example's operand: explicit ones, or drawn from a generator with this seed.
 Tensor example_tensor(const ExampleTensor& spec, uint64_t seed);
