@@ -51,21 +51,19 @@ Result<std::vector<TensorType>> infer_lstm(const Node& node) {
     if (!is_state) return refuse("needs states of rank 3 and constant size");
   }
   const Sizes s = sizes(node);
-  if (s.layers < 1 || node.list_sizes[1] != s.layers * s.directions * s.per_cell) {
+  const int64_t per_layer = s.directions * s.per_cell, num_weights = node.list_sizes[1];
+  if (s.layers < 1 || num_weights % per_layer != 0 || num_weights / per_layer != s.layers)
     return refuse("got another number of weights than its layers need (no projections)");
-  }
   Shape output = input.shape;
   output[2] = s.hidden * s.directions;
   const TensorType state{input.dtype, {s.layers * s.directions, s.batch, s.hidden}};
   for (Value given : node.operand_list(1))
     if (differ(given.type().shape, state.shape))
-      return refuse(fmt::format("needs states of shape {}, got {}", to_string(state.shape),
-                                to_string(given.type().shape)));
+      return refuse(fmt::format("needs states of shape {}", to_string(state.shape)));
   const std::span<const Value> weights = node.operand_list(2);
   for (size_t i = 0; i < weights.size(); ++i) {
-    const auto per_layer = static_cast<size_t>(s.directions * s.per_cell);
     const size_t kind = i % static_cast<size_t>(s.per_cell);
-    const Dim width = i < per_layer ? input.shape[2] : output[2];
+    const Dim width = i < static_cast<size_t>(per_layer) ? input.shape[2] : output[2];
     const Shape expected = kind == 0   ? Shape{4 * s.hidden, width}
                            : kind == 1 ? Shape{4 * s.hidden, s.hidden}
                                        : Shape{4 * s.hidden};

@@ -1,5 +1,6 @@
-// Every op beside its examples: each dim 0, 1 or one more, each attribute at an end of its range. What is accepted
-// gives the interpreter's results, and stays inside its buffers: one machine checks every address.
+// Every op beside its examples: each dim 0, 1 or one more, each attribute at an end of its range.
+// What is accepted gives the interpreter's results, and stays inside its buffers: one machine
+// checks every address.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
