@@ -30,6 +30,7 @@ class ConvolutionLowering {
     const Value input = kernel_.resolve(root_.operands[0]);
     const Value filter = kernel_.resolve(root_.operands[1]);
     if (!fits(input, filter) || lowering_.buffer(out).num_bytes == 0) return false;
+    if (filter.type().static_elements() == 0) return false;  // sums of nothing
     const std::vector<int64_t> y = root_.types[0].static_shape();
     step_ = kChannelBytes / dtype_bytes(dtype_);
     if (y[1] % step_ != 0) return false;
