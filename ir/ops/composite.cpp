@@ -77,12 +77,18 @@ constexpr auto kAddcmulOf = [](const Node& node, auto x, auto a, auto b) {
 constexpr auto kAddcdiv = [](const Node& node, auto x, auto a, auto b) {
   return x + a / b * node.float_attr("value");
 };
-constexpr auto kLerp = [](auto x, auto end, auto weight) { return x + weight * (end - x); };
+// From the nearer end, as PyTorch does: what it does to infinities depends on it.
+constexpr auto kLerp = [](auto x, auto end, auto weight) {
+  const auto distance = end - x;
+  return select(lt(abs(weight), 0.5), x + weight * distance, end - distance * (1.0 - weight));
+};
 
 OpDef lerp() {
   return ternary("lerp", "self + weight * (end - self)", {"self", "end", "weight"}, infer_of_floats,
                  pointwise_reference<[](double x, double end, double weight) {
-                   return x * (1 - weight) + end * weight;
+                   const double distance = end - x;
+                   return std::fabs(weight) < 0.5 ? x + weight * distance
+                                                  : end - distance * (1 - weight);
                  }>,
                  pointwise_decompose<kLerp>, pointwise_lower<kLerp>,
                  {{"lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor"},
