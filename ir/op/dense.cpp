@@ -2,7 +2,6 @@
 #include "ir/op/dense.h"
 
 namespace lathe {
-namespace {
 
 int64_t wrap(DType dtype, int64_t value) {
   switch (dtype) {
@@ -20,8 +19,6 @@ int64_t wrap(DType dtype, int64_t value) {
       return value;
   }
 }
-
-}  // namespace
 
 Tensor result_tensor(const Node& node, int result) {
   const TensorType& type = node.types[static_cast<size_t>(result)];

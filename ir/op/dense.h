@@ -43,6 +43,8 @@ Result<std::vector<Tensor>> typed_reference(const Node& node,
   return std::vector<Tensor>{is_real ? InReals(node, operands) : InIntegers(node, operands)};
 }
 
+// An integer as `dtype` has it.
+int64_t wrap(DType dtype, int64_t value);
 // Stores, with conversion to the tensor's dtype: integers wrap, floats truncate towards zero.
 void put(Tensor& tensor, int64_t position, double value);
 void put(Tensor& tensor, int64_t position, int64_t value);

@@ -65,14 +65,15 @@ Result<std::vector<Tensor>> pointwise_reference(const Node& node,
   }
   std::vector<double> floats(operands.size());
   std::vector<int64_t> integers(operands.size());
-  const bool runs_in_floats = is_float(pointwise_dtype(node));
+  const DType dtype = pointwise_dtype(node);
+  const bool runs_in_floats = is_float(dtype);
   walk(result.shape, strides, [&](int64_t position, std::span<const int64_t> offsets, auto) {
     if (runs_in_floats) {
       for (size_t i = 0; i < floats.size(); ++i) floats[i] = operands[i]->get(offsets[i]);
       put(result, position, apply_scalar<Fn, double>(node, floats));
     } else {
       for (size_t i = 0; i < integers.size(); ++i) {
-        integers[i] = operands[i]->integers[static_cast<size_t>(offsets[i])];
+        integers[i] = wrap(dtype, operands[i]->integers[static_cast<size_t>(offsets[i])]);
       }
       put(result, position, apply_scalar<Fn, int64_t>(node, integers));
     }
