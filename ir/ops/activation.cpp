@@ -1,5 +1,7 @@
 // Activation functions: composite formulas that stay whole, so that dumps, fusion and libraries see
 // what the model says.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <utility>
 
@@ -7,6 +9,7 @@
 #include "ir/op/formula.h"
 #include "ir/op/import_call.h"
 #include "ir/op/pointwise.h"
+#include "ir/support/diag_codes.h"
 
 namespace lathe {
 namespace {
@@ -215,6 +218,16 @@ constexpr auto kLeakyRelu = [](const Node& node, auto x) {
   return select(gt(x, 0.0), x, x * node.float_attr("negative_slope"));
 };
 
+// PyTorch refuses limits that an unsigned dtype has not.
+Result<std::vector<TensorType>> infer_hardtanh(const Node& node) {
+  const double least = std::fmin(node.float_attr("min_val"), node.float_attr("max_val"));
+  if (node.operands[0].type().dtype == DType::u8 && least < 0) {
+    return Diag{code::kAttribute, node.loc,
+                fmt::format("'hardtanh' of u8 takes no negative limits, got {}", least)};
+  }
+  return infer_of_numbers(node);
+}
+
 std::vector<OpDef> piecewise_rows() {
   return {
       activation(
@@ -234,7 +247,7 @@ std::vector<OpDef> piecewise_rows() {
                        {.schema = "relu6(Tensor self) -> Tensor",
                         .fixed = {{"min_val", 0.0}, {"max_val", 6.0}}}},
            .examples = {{}, {{"min_val", 0.0}, {"max_val", 3.0}}},
-           .infer = infer_of_numbers}),
+           .infer = infer_hardtanh}),
       activation(
           {.name = "hardsigmoid",
            .summary = "(x + 3) / 6, clamped to [0, 1]",
