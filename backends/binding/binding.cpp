@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -34,11 +32,12 @@ std::vector<Port> input_ports(const Program& program) {
 
 std::vector<Port> output_ports(const Program& program) {
   std::vector<Port> ports;
+  std::vector<bool> is_known(program.buffers.size());
   for (BufferId id : program.outputs) {
-    const bool is_repeat = std::any_of(ports.begin(), ports.end(),
-                                       [&](const Port& earlier) { return earlier.id == id; });
+    const auto at = static_cast<size_t>(id);
     ports.push_back(port_of(program, id));
-    ports.back().is_own = !is_repeat && buffer_of(program, id).kind == BufferKind::output;
+    ports.back().is_own = !is_known[at] && buffer_of(program, id).kind == BufferKind::output;
+    is_known[at] = true;
   }
   return ports;
 }
