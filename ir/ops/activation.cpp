@@ -184,16 +184,16 @@ std::vector<OpDef> smooth_rows() {
                        {.schema = "selu(Tensor self) -> Tensor",
                         .fixed = {{"alpha", 1.6732632423543772}, {"scale", 1.0507009873554805}}}},
            .examples = {{}, {{"alpha", 0.5}, {"scale", 2.0}, {"input_scale", 0.7}}}}),
-      activation({.name = "softplus",
-                  .summary = "log(1 + e^(beta * x)) / beta; x where beta * x exceeds threshold",
-                  .attrs = {number("beta", 1), number("threshold", 20)},
-                  .reference = pointwise_reference<kSoftplusValue>,
-                  .decompose = pointwise_decompose<kSoftplus>,
-                  .lower = pointwise_lower<kSoftplus>,
-                  .derivative = pointwise_gradient<kSoftplusGradient>,
-                  .imports = {{"softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> "
-                               "Tensor"}},
-                  .examples = {{}, {{"beta", 2.0}, {"threshold", 3.0}}}}),
+      activation(
+          {.name = "softplus",
+           .summary = "log(1 + e^(beta * x)) / beta; x where beta * x exceeds threshold",
+           .attrs = {number("beta", 1), number("threshold", 20)},
+           .reference = pointwise_reference<kSoftplusValue>,
+           .decompose = pointwise_decompose<kSoftplus>,
+           .lower = pointwise_lower<kSoftplus>,
+           .derivative = pointwise_gradient<kSoftplusGradient>,
+           .imports = {{"softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor"}},
+           .examples = {{}, {{"beta", 2.0}, {"threshold", 3.0}}}}),
       activation(
           {.name = "log_sigmoid",
            .summary = "log(sigmoid(x)), without overflow",
@@ -213,6 +213,9 @@ std::vector<OpDef> smooth_rows() {
 constexpr auto kHardtanh = [](const Node& node, auto x) {
   return min(max(x, node.float_attr("min_val")), node.float_attr("max_val"));
 };
+
+constexpr auto kHardsigmoid = [](auto x) { return min(max(x + 3.0, 0.0), 6.0) / 6.0; };
+constexpr auto kHardswish = [](auto x) { return x * kHardsigmoid(x); };
 
 constexpr auto kLeakyRelu = [](const Node& node, auto x) {
   return select(gt(x, 0.0), x, x * node.float_attr("negative_slope"));
@@ -242,40 +245,34 @@ std::vector<OpDef> piecewise_rows() {
            .lower = pointwise_lower<kHardtanh>,
            .derivative =
                pointwise_gradient<[](Term g, Term x, Term y) { return select(eq(x, y), g, 0.0); }>,
-           .imports = {{"hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> "
-                        "Tensor"},
+           .imports = {{"hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor"},
                        {.schema = "relu6(Tensor self) -> Tensor",
                         .fixed = {{"min_val", 0.0}, {"max_val", 6.0}}}},
            .examples = {{}, {{"min_val", 0.0}, {"max_val", 3.0}}},
            .infer = infer_hardtanh}),
-      activation(
-          {.name = "hardsigmoid",
-           .summary = "(x + 3) / 6, clamped to [0, 1]",
-           .reference = pointwise_reference<[](double x) {
-             return arithmetic::min(arithmetic::max(x + 3, 0.0), 6.0) / 6;
-           }>,
-           .decompose =
-               pointwise_decompose<[](Term x) { return min(max(x + 3.0, 0.0), 6.0) / 6.0; }>,
-           .lower = pointwise_lower<[](loop::Expr x) { return min(max(x + 3.0, 0.0), 6.0) / 6.0; }>,
-           .derivative = pointwise_gradient<[](Term g, Term x, Term) {
-             return select(lt(abs(x), 3.0), g / 6.0, 0.0);
-           }>,
-           .imports = {{"hardsigmoid(Tensor self) -> Tensor"}}}),
-      activation(
-          {.name = "hardswish",
-           .summary = "x * hardsigmoid(x)",
-           .reference = pointwise_reference<[](double x) {
-             return x * arithmetic::min(arithmetic::max(x + 3, 0.0), 6.0) / 6;
-           }>,
-           .decompose =
-               pointwise_decompose<[](Term x) { return x * (min(max(x + 3.0, 0.0), 6.0) / 6.0); }>,
-           .lower = pointwise_lower<[](loop::Expr x) {
-             return x * (min(max(x + 3.0, 0.0), 6.0) / 6.0);
-           }>,
-           .derivative = pointwise_gradient<[](Term g, Term x, Term) {
-             return g * select(lt(abs(x), 3.0), (x * 2.0 + 3.0) / 6.0, cast(gt(x, 0.0), x.dtype()));
-           }>,
-           .imports = {{"hardswish(Tensor self) -> Tensor"}}}),
+      activation({.name = "hardsigmoid",
+                  .summary = "(x + 3) / 6, clamped to [0, 1]",
+                  .reference = pointwise_reference<[](double x) {
+                    return arithmetic::min(arithmetic::max(x + 3, 0.0), 6.0) / 6;
+                  }>,
+                  .decompose = pointwise_decompose<kHardsigmoid>,
+                  .lower = pointwise_lower<kHardsigmoid>,
+                  .derivative = pointwise_gradient<[](Term g, Term x, Term) {
+                    return select(lt(abs(x), 3.0), g / 6.0, 0.0);
+                  }>,
+                  .imports = {{"hardsigmoid(Tensor self) -> Tensor"}}}),
+      activation({.name = "hardswish",
+                  .summary = "x * hardsigmoid(x)",
+                  .reference = pointwise_reference<[](double x) {
+                    return x * arithmetic::min(arithmetic::max(x + 3, 0.0), 6.0) / 6;
+                  }>,
+                  .decompose = pointwise_decompose<kHardswish>,
+                  .lower = pointwise_lower<kHardswish>,
+                  .derivative = pointwise_gradient<[](Term g, Term x, Term) {
+                    return g * select(lt(abs(x), 3.0), (x * 2.0 + 3.0) / 6.0,
+                                      cast(gt(x, 0.0), x.dtype()));
+                  }>,
+                  .imports = {{"hardswish(Tensor self) -> Tensor"}}}),
       activation({.name = "leaky_relu",
                   .summary = "x, times negative_slope below 0",
                   .attrs = {number("negative_slope", 0.01)},
