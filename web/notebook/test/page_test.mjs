@@ -173,6 +173,34 @@ page_test("a shared link opens elsewhere and takes nothing away", async (page, {
   await other.context.close();
 });
 
+page_test("a link that is looked at and reloaded replaces nothing", async (page, { browser }) => {
+  await typeSource(page, passes, 'fast = passes(block, "default,-cse")');
+  await page.locator('header button:has-text("Share link")').click();
+  await page.waitForFunction(() => location.hash.startsWith("#s="));
+  const link = page.url();
+  const other = await openPage(browser, new URL("/", link).href);
+  await typeSource(other.page, passes, 'first = passes(block, "graph")');
+  await other.page.waitForTimeout(1500);
+  for (let visit = 0; visit < 3; ++visit) {
+    await other.page.goto("about:blank");
+    await other.page.goto(link);
+    await settled(other.page);
+    await other.page.waitForTimeout(1500);
+    await other.page.reload();
+    await settled(other.page);
+    assert.equal(await source(other.page, passes), 'fast = passes(block, "default,-cse")');
+  }
+  await other.page.locator('header button:has-text("Open")').click();
+  await other.page.locator('dialog button:has-text("was open before")').click();
+  await other.page.waitForFunction(() => document.body.innerText.includes("first = passes"));
+  await other.page.goto("about:blank");
+  await other.page.goto(new URL("/", link).href);
+  await settled(other.page);
+  assert.equal(await source(other.page, passes), 'first = passes(block, "graph")');
+  assert.deepEqual(other.problems, []);
+  await other.context.close();
+});
+
 page_test("everything can be done by keyboard", async (page) => {
   await page.locator(".cell").first().focus();
   await page.keyboard.press("b");

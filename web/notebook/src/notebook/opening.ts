@@ -4,8 +4,8 @@ import { signal } from "@preact/signals";
 import { BadNotebook, readNotebook } from "../storage/ipynb.ts";
 import { linkShown, readLink, saysTheSame } from "../storage/share.ts";
 import { keepPrevious, restored, snapshot } from "../storage/autosave.ts";
-import { hasPrevious, storedNotebook, storeNotebook } from "../storage/store.ts";
-import { isKeeper } from "../storage/tabs.ts";
+import { hasPrevious, storedNotebook } from "../storage/store.ts";
+import { endVisit, isVisiting, startVisit } from "../storage/visit.ts";
 import { quote } from "../source/parse.ts";
 import { makeCell, type Cell } from "./cell.ts";
 import { run, runAll } from "./evaluate.ts";
@@ -79,11 +79,16 @@ export async function openLesson(name: string): Promise<void> {
   }
 }
 
-// Changes places with the notebook that is open.
+// Changes places with the notebook that is open; a visitor leaves.
 export async function openPrevious(): Promise<void> {
-  const previous = await restored("previous");
+  const previous = await restored(isVisiting() ? "current" : "previous");
   if (!previous) return;
-  await keepPrevious();
+  if (isVisiting()) {
+    endVisit();
+    hasPrevious.value = (await storedNotebook("previous")) !== null;
+  } else {
+    await keepPrevious();
+  }
   notebook.load(previous.cells, previous.title);
   await runAll({ bench: false });
 }
@@ -93,14 +98,14 @@ export async function openFirst(): Promise<void> {
   try {
     const shared = await readLink(location.hash);
     if (shared) {
-      hasPrevious.value = (await storedNotebook("previous")) !== null;
-      // A reload of what was shared from here, or opened and run here: its figures are kept.
+      // A reload of what was shared from here: its figures are kept.
       const mine = await restored("current");
       const isMine = mine !== null && saysTheSame(mine.cells, shared);
-      const text = isMine || !isKeeper.value ? null : await storedNotebook("current");
-      if (text !== null) await storeNotebook("previous", text);
+      const kept = await storedNotebook(isMine ? "previous" : "current");
+      hasPrevious.value = kept !== null;
       notebook.load(isMine ? mine.cells : shared, isMine ? mine.title : "shared");
       linkShown(snapshot());
+      if (!isMine) startVisit(snapshot());
       return await runAll({ bench: false });
     }
   } catch (error) {

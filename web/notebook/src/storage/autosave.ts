@@ -5,6 +5,7 @@ import { readNotebook, writeNotebook } from "./ipynb.ts";
 import { dropStaleLink, isLinkShown } from "./share.ts";
 import { storedNotebook, storeNotebook, type Slot } from "./store.ts";
 import { isKeeper } from "./tabs.ts";
+import { isUnedited, isVisiting, makeRoom } from "./visit.ts";
 
 export const savedAt = signal<Date | null>(null);
 
@@ -16,7 +17,8 @@ export function snapshot(): string {
 
 // Another notebook is about to take the place of this one.
 export async function keepPrevious(): Promise<void> {
-  if (cells.value.length > 0) await storeNotebook("previous", snapshot());
+  if (isVisiting()) await makeRoom();
+  else if (cells.value.length > 0) await storeNotebook("previous", snapshot());
 }
 
 // What a snapshot holds, touched without writing it: that takes a while when texts are long.
@@ -33,8 +35,9 @@ export function startAutosave(): void {
     clearTimeout(timer);
     timer = undefined;
     const text = snapshot();
-    if (text === last || !isKeeper.value) return;
+    if (text === last || isUnedited(text) || !isKeeper.value) return;
     last = text;
+    if (isVisiting()) await makeRoom();
     await storeNotebook("current", text);
     savedAt.value = new Date();
   };

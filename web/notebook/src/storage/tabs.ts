@@ -3,6 +3,7 @@
 // before then becomes the notebook that was open before.
 import { signal } from "@preact/signals";
 import { storedNotebook, storeNotebook } from "./store.ts";
+import { isVisiting } from "./visit.ts";
 
 // Whether this tab is the one. True until it is known that another is.
 export const isKeeper = signal(true);
@@ -14,7 +15,8 @@ let mine: () => string = () => "";
 // What another tab left must not be lost when this one writes its own in that place.
 async function keepTheirs(): Promise<void> {
   const theirs = await storedNotebook("current");
-  if (theirs !== null && theirs !== mine()) await storeNotebook("previous", theirs);
+  const isLost = theirs !== null && theirs !== mine() && !isVisiting();
+  if (isLost) await storeNotebook("previous", theirs);
 }
 
 // Holds the lock until it is taken away or the tab ends.
