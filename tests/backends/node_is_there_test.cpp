@@ -17,7 +17,7 @@ bool succeeds(const std::string& command) {
 }
 
 TEST(NodeIsThere, OrNothingTriesIt) {
-  if (!succeeds("node --eval 'process.exit(parseInt(process.versions.node) < 18)'")) {
+  if (!succeeds("node --eval 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)'")) {
     ASSERT_EQ(std::getenv("LATHE_EXPECTS_NODE"), nullptr) << "no Node 18 or newer on PATH";
     GTEST_SKIP() << "no Node 18 or newer on PATH";
   }
