@@ -11,6 +11,7 @@ import http.server
 import pathlib
 import re
 import sys
+import urllib.parse
 
 TYPES = {
     ".gz": "application/gzip",  # models: unpacked by the page, not on the way
@@ -19,6 +20,8 @@ TYPES = {
     ".wasm": "application/wasm",
     ".webmanifest": "application/manifest+json",
 }
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def policy_of(folder):
@@ -31,6 +34,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
     extensions_map = {**http.server.SimpleHTTPRequestHandler.extensions_map, **TYPES}
 
     def __init__(self, *args, policy, quiet, **kwargs):
+        self.status, self.path = None, ""  # a request that cannot be read sets neither
         self.policy = policy
         self.quiet = quiet
         super().__init__(*args, **kwargs)
@@ -40,11 +44,29 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         self.send_header("Cross-Origin-Opener-Policy", "same-origin")
         self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
         self.send_header("X-Content-Type-Options", "nosniff")
-        # A name with a hash never changes what it means.
-        is_hashed = "/assets/" in self.path
-        age = "public, max-age=31536000, immutable" if is_hashed else "no-cache"
+        # A name with a hash never changes what it means; that a file is not there may change.
+        is_hashed = urllib.parse.urlsplit(self.path).path.startswith("/assets/")
+        is_found = self.status == http.HTTPStatus.OK
+        age = "public, max-age=31536000, immutable" if is_hashed and is_found else "no-cache"
         self.send_header("Cache-Control", age)
         super().end_headers()
+
+    def send_response(self, code, message=None):
+        self.status = code
+        super().send_response(code, message)
+
+    # A page of another site can make its own name mean this machine; the browser sends that name.
+    def parse_request(self):
+        if not super().parse_request():
+            return False
+        try:
+            host = urllib.parse.urlsplit("//" + self.headers.get("Host", "")).hostname
+        except ValueError:  # brackets that do not match
+            host = None
+        if host not in LOOPBACK:
+            self.send_error(http.HTTPStatus.MISDIRECTED_REQUEST, "only loopback names are served")
+            return False
+        return True
 
     def list_directory(self, path):
         self.send_error(404)
