@@ -307,7 +307,7 @@ TEST(ProgramVerify, FindsWrongPrograms) {
                "before it is written");
   expect_error([&](Program& p) { p.steps.pop_back(); }, "is never written");
   expect_error([&](Program& p) { p.outputs.erase(p.outputs.begin() + 1); },
-               "nobody reads what launch 3 'copy' of steps writes");
+               "\"copy\" is written and no output of the program");
   expect_error([&](Program& p) { kernel(p.steps[0]).buffers[1] = kConstant; },
                "nobody reads what launch 0 'pack' of init writes");
   expect_error([&](Program& p) { p.outputs[0] = kPartial; }, "outlives");
