@@ -221,8 +221,9 @@ Result<std::vector<Tensor>> EagerRun::apply_parts(const Node& node,
 Result<std::vector<Tensor>> EagerRun::apply_with_noise(const Node& node,
                                                        std::vector<Tensor> operands) {
   for (Tensor& operand : operands) disturb(operand, operand_noise(node, operand));
-  const bool is_formula = node.op->traits.op_class == OpClass::elementwise && node.op->decompose &&
-                          is_float(node.types[0].dtype);
+  const OpClass kind = node.op->traits.op_class;
+  const bool is_formula = (kind == OpClass::elementwise || kind == OpClass::normalize) &&
+                          node.op->decompose && is_float(node.types[0].dtype);
   LATHE_TRY(std::vector<Tensor> results,
             is_formula ? apply_parts(node, operands) : apply(node, operands));
   for (Tensor& result : results) disturb(result, unit_roundoff(result.dtype));

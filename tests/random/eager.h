@@ -7,8 +7,9 @@
 // Stability of Numerical Algorithms, ch. 3) that is what a right implementation does, whatever it
 // reorders or fuses, up to a factor; how far results then spread is the graph's own condition.
 // Where an op adds n terms, its operands are off by sqrt(n) times as much, for the partial sums.
-// An elementwise row that decomposes is a formula, PyTorch's: right when each of its parts is, as
-// 1 + erf(x) is for gelu, whose small values it rounds away.
+// An elementwise or normalising row that decomposes is a formula, PyTorch's: right when each of its
+// parts is, as 1 + erf(x) is for gelu, whose small values it rounds away, and as the mean is, whose
+// rounding shifts what it is taken from.
 #pragma once
 #include <map>
 #include <memory>

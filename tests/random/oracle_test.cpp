@@ -71,6 +71,21 @@ TEST(Oracle, AllowsAFormulaWhatItsPartsRound) {
   EXPECT_NE(disagreement(result, gelu), "");
 }
 
+// Two elements that are close: the rounding of their mean shifts both, one way.
+TEST(Oracle, AllowsANormalisingRowTheRoundingOfItsMean) {
+  const Expected norm = first_output(
+      "// passes: minimal\n// x: reals 1 1.01 seed 0\n"
+      "func @main(%x: f32[1, 2]) -> f32[1, 2] {\n"
+      "  %y = group_norm(%x) {num_groups = 1} : f32[1, 2]\n  return %y\n}\n");
+  Tensor result = norm.exact;
+  const double shift = 150 * 0x1p-25;  // by 1 / sqrt(variance + eps)
+  result.floats[0] += shift;
+  result.floats[1] += shift;
+  EXPECT_EQ(disagreement(result, norm), "");
+  result.floats[1] += 2000 * shift;
+  EXPECT_NE(disagreement(result, norm), "");
+}
+
 TEST(Oracle, RefusesToJudgeAJumpOnRoundedValues) {
   const auto oracle = ask_oracle(
       parsed("// passes: minimal\n// x: reals 1 2 seed 0\nfunc @main(%x: f32[]) -> f32[] {\n"
