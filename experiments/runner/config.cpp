@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "frontend/driver/files.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -59,6 +60,15 @@ Status read_model(const ObjectReader& r, Value value, Config& config) {
   if (model.name.empty()) model.name = stem(model.source);
   config.models.push_back(std::move(model));
   return Ok{};
+}
+
+// The results file lies in results/ under this name, wherever the config came from.
+Status read_name(const ObjectReader& r, const Member& member, Config& config) {
+  LATHE_DO(r.string(member, config.name));
+  if (is_file_name(config.name)) return Ok{};
+  return r.error(member.value,
+                 fmt::format("'name' is letters, digits, '.', '_' and '-'; did you mean '{}'?",
+                             to_file_name(config.name)));
 }
 
 Status read_models(const ObjectReader& r, const Member& member, Config& config) {
@@ -217,7 +227,7 @@ const std::vector<ObjectKey<Config>>& config_rows() {
                            {"dynamic", read_dynamic},
                            {"inputs", read_inputs},
                            {"measure", read_measure},
-                           {"name", read_text<&Config::name>},
+                           {"name", read_name},
                            {"next", read_next},
                            {"title", read_text<&Config::title>}});
     std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
@@ -274,7 +284,7 @@ Result<ExperimentConfig> read_config(std::string_view text, const std::string& f
                                      LocTable& locs) {
   LATHE_TRY(auto document, json::parse(text, file, locs, {.max_bytes = 1 << 20, .max_depth = 16}));
   ExperimentConfig config;
-  config.name = stem(file);
+  config.name = to_file_name(stem(file));
   LocateFn locate = [&](size_t offset) { return json::locate(*document, offset, locs); };
   LATHE_DO(apply_config(document->root(), locate, config));
   if (config.models.empty())

@@ -207,7 +207,7 @@ Result<ExperimentConfig> make_config(const RunArguments& arguments, LocTable& lo
   if (config.models.empty())
     return Diag{code::kBadValue, Loc::unknown(),
                 "nothing to run: give a config file, or --model with a path or a graph's name"};
-  if (config.name.empty()) config.name = config.models.front().name;
+  if (config.name.empty()) config.name = to_file_name(config.models.front().name);
   return config;
 }
 

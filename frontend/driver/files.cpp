@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "frontend/file/atomic_file.h"
+#include "frontend/file/path.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -34,6 +35,13 @@ bool is_file(const std::string& path) {
 
 bool ends_with(std::string_view text, std::string_view ending) {
   return text.size() >= ending.size() && text.substr(text.size() - ending.size()) == ending;
+}
+
+constexpr size_t kLongestName = 100;
+
+bool is_of_names(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '_' || c == '-';
 }
 
 }  // namespace
@@ -65,13 +73,27 @@ std::vector<std::string> graph_names() {
   return names;
 }
 
+bool is_file_name(std::string_view name) {
+  return !name.empty() && name.size() <= kLongestName && name != "." && name != ".." &&
+         std::all_of(name.begin(), name.end(), is_of_names);
+}
+
+std::string to_file_name(std::string_view text) {
+  std::string name(text.substr(0, kLongestName));
+  for (char& c : name)
+    if (!is_of_names(c)) c = '_';
+  return is_file_name(name) ? name : "unnamed";
+}
+
 Result<std::string> find_file(const std::string& path, const std::string& folder) {
+  LATHE_DO(check_path(path));
   if (is_file(path)) return path;
   if (std::string below = (fs::path(folder) / path).string(); is_file(below)) return below;
   return file_error(path, "no such file");
 }
 
 Result<std::string> find_model(const std::string& name, const std::string& folder) {
+  LATHE_DO(check_path(name));
   if (Result<std::string> path = find_file(name, folder); path.ok()) return path;
   std::string root = tree_root();
   bool is_name = name.find('/') == std::string::npos;
@@ -95,6 +117,7 @@ Result<std::string> find_model(const std::string& name, const std::string& folde
 }
 
 Result<std::string> read_file(const std::string& path, size_t max_bytes) {
+  LATHE_DO(check_path(path));
   std::error_code error;
   if (fs::is_directory(path, error)) return file_error(path, "is a folder, expected a file");
   std::ifstream file(path, std::ios::binary);
@@ -111,6 +134,7 @@ Result<std::string> read_file(const std::string& path, size_t max_bytes) {
 }
 
 Status write_output(const std::string& path, std::string_view bytes) {
+  LATHE_DO(check_path(path));
   std::error_code error;
   fs::path folder = fs::path(path).parent_path();
   if (!folder.empty()) fs::create_directories(folder, error);

@@ -24,6 +24,12 @@ Result<std::string> find_file(const std::string& path, const std::string& folder
 // Names of the graphs in experiments/graphs and tests/zoo, sorted.
 std::vector<std::string> graph_names();
 
+// Whether the text names one file in any folder: letters, digits, '.', '_' and '-', at most 100,
+// and not '.' or '..'.
+bool is_file_name(std::string_view name);
+// The text with '_' for what file names do not have; "unnamed" for nothing.
+std::string to_file_name(std::string_view text);
+
 // The whole file, at most `max_bytes`; kMissingFile and kTooLarge.
 Result<std::string> read_file(const std::string& path, size_t max_bytes = size_t{1} << 30);
 

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "frontend/file/path.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -52,6 +53,7 @@ Status write_through(const std::string& path, std::string_view bytes) {
 }  // namespace
 
 Status write_file(const std::string& path, std::string_view bytes) {
+  LATHE_DO(check_path(path));
   if (is_written_through(path)) return write_through(path, bytes);
   std::string temporary;
   int fd = -1;

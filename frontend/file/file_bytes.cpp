@@ -11,11 +11,13 @@
 #include <cstring>
 #include <utility>
 
+#include "frontend/file/path.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
 
 Result<FileBytes> map_file(const std::string& path) {
+  LATHE_DO(check_path(path));
   int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0)
     return Diag{code::kMissingFile, Loc::unknown(),

@@ -1,4 +1,5 @@
 // Experiment configs: what they read to, and where their errors point.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -72,6 +73,19 @@ TEST(Config, PointsAtAValueOfTheWrongKind) {
             "1:27 bad-value: 'weights' is 'file' or 'random:SEED', got 'w.npz'");
   EXPECT_EQ(error_of(R"({"model": "m", "model": "n"})"),
             "1:16 bad-value: key 'model' is written twice");
+}
+
+TEST(Config, TakesANameOfOneFileInOneFolder) {
+  EXPECT_EQ(error_of(R"({"model": "m", "name": "../../x"})"),
+            "1:24 bad-value: 'name' is letters, digits, '.', '_' and '-'; did you mean '.._.._x'?");
+  EXPECT_NE(error_of(R"({"model": "m", "name": "a\u0000b"})").find("did you mean 'a_b'?"),
+            std::string::npos);
+  for (const char* name : {"..", ".", "", "a/b", "a b", "\u00e9"})
+    EXPECT_NE(error_of(fmt::format(R"({{"model": "m", "name": "{}"}})", name)).find("bad-value"),
+              std::string::npos)
+        << name;
+  LocTable locs;
+  EXPECT_EQ(read_config(R"({"model": "m"})", "../a b.json", locs)->name, "a_b");
 }
 
 TEST(Config, NeedsAModel) {
