@@ -2,6 +2,11 @@
 #include <fmt/format.h>
 #include <malloc.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <system_error>
+
 #include "frontend/cli/command.h"
 #include "frontend/cli/terminal.h"
 
@@ -45,6 +50,17 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, cha
 // heap; with one of our own they go back to the system.
 constexpr int kMappedBlockBytes = 1 << 20;
 
+int output_error(const char* why) {
+  fmt::print(stderr, "lathe: error[missing-file]: cannot write the output: {}\n", why);
+  return kWrongInput;
+}
+
+// What was printed has arrived: a full disk may show itself at the last flush.
+int flushed(int exit_code) {
+  const bool is_whole = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  return is_whole ? exit_code : output_error(std::strerror(errno));
+}
+
 int run_main(int argc, char** argv) {
   mallopt(M_MMAP_THRESHOLD, kMappedBlockBytes);
   CLI::App app{"Lathe: a compiler laboratory for PyTorch graphs.", "lathe"};
@@ -62,13 +78,15 @@ int run_main(int argc, char** argv) {
   add_list(app, session);
   try {
     app.parse(argc, argv);
-    return session.action();
+    return flushed(session.action());
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help);
   } catch (const CLI::CallForAllHelp& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
     return usage_error(app, error, argc, argv);
+  } catch (const std::system_error& error) {  // fmt's
+    return output_error(std::strerror(error.code().value()));
   } catch (const std::exception& error) {
     fmt::print(stderr, "lathe: error[internal]: {}\n", error.what());
     return kInternal;

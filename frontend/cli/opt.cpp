@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 #include "frontend/cli/command.h"
@@ -18,6 +19,8 @@
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
+
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -90,12 +93,25 @@ std::string text_of(const Unit& unit, Form form) {
   return form >= Form::loops ? print(unit.program) : print(unit.module);
 }
 
+std::string shell_word(const std::string& text) {
+  std::string word = "'";
+  for (char c : text) word += c == '\'' ? "'\\''" : std::string(1, c);
+  return word + "'";
+}
+
 // Whether the command succeeds on the text: of a graph, or of a program where the pipeline lowers.
+// The text lies in a folder that nobody else can write to.
 Result<bool> command_accepts(const std::string& command, const std::string& text) {
-  std::string path = fmt::format("/tmp/lathe-bisect-{}.lathe", getpid());
-  LATHE_DO(write_output(path, text));
-  int status = std::system(fmt::format("{} '{}'", command, path).c_str());
-  unlink(path.c_str());
+  std::error_code error;
+  std::string folder = (fs::temp_directory_path(error) / "lathe-bisect-XXXXXX").string();
+  if (error || mkdtemp(folder.data()) == nullptr)
+    return Diag{code::kUnavailable, Loc::unknown(), "no temporary folder can be made"};
+  const std::string path = folder + "/graph.lathe";
+  Status written = write_output(path, text);
+  int status = 0;
+  if (written.ok()) status = std::system(fmt::format("{} {}", command, shell_word(path)).c_str());
+  fs::remove_all(folder, error);
+  LATHE_DO(written);
   return status == 0;
 }
 

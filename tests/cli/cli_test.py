@@ -125,6 +125,26 @@ class CliTest(unittest.TestCase):
 
     # Errors.
 
+    def test_a_name_leaves_no_folder(self):
+        config = self.write("c.json", json.dumps(
+            {"model": str(GRAPHS / "small_ffnn.json.gz"), "weights": "random:0",
+             "name": "../../out"}))
+        error = self.lathe("run", config, expect=2)
+        self.assertIn("'name' is letters, digits, '.', '_' and '-'", error)
+        self.assertFalse((self.folder.parent.parent / "out.json").exists())
+
+    def test_a_path_ends_at_no_nul(self):
+        config = self.write("c.json", json.dumps({"model": "m\0n"}))
+        self.assertIn("the path 'm' goes on behind a NUL", self.lathe("run", config, expect=2))
+
+    def test_a_full_disk_fails_the_command(self):
+        for words in (["compile", GRAPHS / "small_ffnn.json.gz", "--emit=graph"], ["list", "ops"]):
+            with self.subTest(words[0]), open("/dev/full", "w") as full:
+                done = subprocess.run([LATHE, *map(str, words)], stdout=full,
+                                      stderr=subprocess.PIPE, text=True)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn("cannot write the output: No space left on device", done.stderr)
+
     def test_unknown_pass_is_shown_in_the_config(self):
         path = self.write(
             "mine.json", '{\n  "model": "m.pt2",\n  "passes": "default,-fuse_elementwise"\n}\n'
