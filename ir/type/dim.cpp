@@ -345,17 +345,14 @@ Dim Dim::mod(const Dim& a, const Dim& b) {
 
 Dim DimCanonical::extremum(DimAtom::Kind kind, const Dim& a, const Dim& b) {
   if (is_too_large(a) || is_too_large(b)) return too_large();
-  std::vector<Dim> pending;
-  for (const Dim* dim : {&a, &b}) {
-    const DimAtom* atom = as_atom(*dim);
-    if (atom != nullptr && atom->kind == kind)
-      pending.insert(pending.end(), atom->args.begin(), atom->args.end());
-    else
-      pending.push_back(*dim);
-  }
-  // Of two arguments with a constant difference one always wins.
-  std::vector<Dim> args;
-  for (const Dim& candidate : pending) {
+  const auto parts = [&](const Dim& dim) {
+    const DimAtom* atom = as_atom(dim);
+    return atom != nullptr && atom->kind == kind ? atom->args : std::vector<Dim>{dim};
+  };
+  // Of two arguments with a constant difference one always wins. Those of `a` have none among
+  // themselves.
+  std::vector<Dim> args = parts(a);
+  for (const Dim& candidate : parts(b)) {
     bool is_new = true;
     for (Dim& kept : args) {
       const Dim difference = candidate - kept;

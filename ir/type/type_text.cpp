@@ -10,6 +10,8 @@
 namespace lathe {
 namespace {
 
+constexpr size_t kMaxRank = 64;  // PyTorch's own limit
+
 std::string dtype_names() {
   std::string names;
   for (int i = 0; i < kNumDTypes; ++i)
@@ -53,6 +55,9 @@ Result<TensorType> parse_type(Lexer& lexer) {
   LATHE_DO(lexer.expect("["));
   while (!lexer.accept("]")) {
     if (!type.shape.empty()) LATHE_DO(lexer.expect(","));
+    if (type.shape.size() == kMaxRank)
+      return lexer.error(lexer.peek(), fmt::format("a tensor has at most {} dims", kMaxRank),
+                         code::kTooLarge);
     LATHE_TRY(Dim dim, parse_dim(lexer));
     type.shape.push_back(std::move(dim));
   }

@@ -47,6 +47,15 @@ TEST(Dim, DivisionAndModulo) {
   EXPECT_EQ(canonical("7//0"), "0");
 }
 
+TEST(Dim, MaxOfManySymbolsTakesThemOneByOne) {
+  std::string text = "Max(s0, s0 + 1";
+  for (int i = 1; i < 500; ++i) text += ", s" + std::to_string(i);
+  const std::string found = canonical(text + ", s499 - 3)");
+  EXPECT_EQ(std::count(found.begin(), found.end(), ','), 499);
+  EXPECT_NE(found.find("s0 + 1"), std::string::npos);
+  EXPECT_EQ(found.find("- 3"), std::string::npos);
+}
+
 TEST(Dim, MaxAndMin) {
   EXPECT_EQ(canonical("Max(1, s0)"), "Max(1, s0)");
   EXPECT_EQ(canonical("Max(s0, s0 + 1)"), "s0 + 1");
