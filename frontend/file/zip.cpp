@@ -24,6 +24,7 @@ constexpr uint16_t kMethodStored = 0, kMethodDeflated = 8;
 constexpr uint16_t kExtraZip64 = 1;
 constexpr uint16_t kExtraPadding = 0xd935;  // as zipalign writes it
 constexpr uint32_t kIn64 = 0xffffffff;      // the value stands in the zip64 field
+constexpr uint64_t kMostDeflated = 1032;    // bytes that one deflated byte can stand for (zlib)
 
 Diag bad(std::string message) { return {code::kBadArchive, Loc::unknown(), std::move(message)}; }
 
@@ -139,10 +140,33 @@ Result<ZipEntry> read_entry(const FileSource& file, const Bytes& directory, uint
   if (!entry.is_deflated && entry.packed_size != entry.size)
     return bad(fmt::format("stored entry '{}' has two sizes, {} and {}", entry.name,
                            entry.packed_size, entry.size));
+  if (entry.is_deflated && entry.size / kMostDeflated > entry.packed_size)
+    return bad(fmt::format("entry '{}': {} bytes cannot inflate to {}", entry.name,
+                           entry.packed_size, entry.size));
   if (!file.holds(entry.header, kLocalSize))
     return bad(fmt::format("entry '{}' has no header at byte {}", entry.name, entry.header));
   at += record_size;
   return entry;
+}
+
+// Each byte of the file belongs to one entry at most: a small file would be inflated many times
+// otherwise. What a header adds to its fixed part is left out here.
+Status check_apart(const std::vector<ZipEntry>& entries, uint64_t directory_begin) {
+  std::vector<const ZipEntry*> sorted;
+  for (const ZipEntry& entry : entries) sorted.push_back(&entry);
+  std::sort(sorted.begin(), sorted.end(),
+            [](const ZipEntry* a, const ZipEntry* b) { return a->header < b->header; });
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    const ZipEntry& entry = *sorted[i];
+    const bool is_last = i + 1 == sorted.size();
+    const uint64_t end = is_last ? directory_begin : sorted[i + 1]->header;
+    const uint64_t room = end < entry.header ? 0 : end - entry.header;
+    if (room < kLocalSize || room - kLocalSize < entry.packed_size)
+      return bad(fmt::format(
+          "entry '{}' ({} bytes at {}) overlaps {}", entry.name, entry.packed_size, entry.header,
+          is_last ? "the directory" : fmt::format("entry '{}'", sorted[i + 1]->name)));
+  }
+  return Ok{};
 }
 
 // Little-endian; bytes beyond the eighth are zero.
@@ -167,6 +191,7 @@ Result<ZipReader> ZipReader::open(FileSource file) {
       return bad(fmt::format("two entries are named '{}'", entry.name));
     reader.entries_.push_back(std::move(entry));
   }
+  LATHE_DO(check_apart(reader.entries_, directory.begin));
   return reader;
 }
 

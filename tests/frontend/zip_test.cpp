@@ -46,6 +46,40 @@ TEST(Zip, SizesAreBounded) {
   EXPECT_EQ(read.error().code, "too-large");
 }
 
+// The field of a directory record's zip64 part: 0 is the size, 1 the packed size, 2 the header.
+void set_field(std::string& bytes, int entry, int field, uint64_t value) {
+  size_t at = 0;
+  for (int i = 0; i <= entry; ++i) at = bytes.find("PK\1\2", at + 1);
+  const size_t name = static_cast<unsigned char>(bytes[at + 28]);
+  for (size_t i = 0; i < 8; ++i)
+    bytes[at + 46 + name + 4 + 8 * static_cast<size_t>(field) + i] =
+        static_cast<char>(value >> (8 * i));
+}
+
+TEST(Zip, EntriesShareNoBytes) {
+  std::string same = sample();
+  set_field(same, 1, 2, 0);
+  EXPECT_NE(error_of(same).find("overlaps entry"), std::string::npos) << error_of(same);
+  ZipWriter zip(1);
+  ASSERT_TRUE(zip.add("one", std::string(500, 'x'), false).ok());
+  ASSERT_TRUE(zip.add("two", "y", false).ok());
+  std::string longer = std::move(zip).finish();
+  for (int field : {0, 1}) set_field(longer, 0, field, 600);
+  EXPECT_EQ(error_of(longer), "entry 'one' (600 bytes at 0) overlaps entry 'two'");
+  set_field(longer, 0, 0, 500);
+  set_field(longer, 0, 1, 500);
+  EXPECT_EQ(error_of(longer), "");
+  set_field(longer, 1, 0, 200);
+  set_field(longer, 1, 1, 200);
+  EXPECT_NE(error_of(longer).find("overlaps the directory"), std::string::npos);
+}
+
+TEST(Zip, NothingInflatesToMoreThanItCan) {
+  std::string bytes = sample();
+  set_field(bytes, 1, 0, uint64_t{1} << 40);
+  EXPECT_NE(error_of(bytes).find("cannot inflate to 1099511627776"), std::string::npos);
+}
+
 TEST(Zip, EveryTruncationIsAnError) {
   std::string bytes = sample();
   for (size_t size = 0; size < bytes.size(); ++size)
