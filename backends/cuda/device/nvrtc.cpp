@@ -29,7 +29,7 @@ struct Nvrtc {
   int (*cubin_size)(nvrtcProgram, size_t*) = nullptr;
   int (*cubin)(nvrtcProgram, char*) = nullptr;
   const char* (*error_string)(int) = nullptr;
-  std::string path;
+  std::string place;
 
   std::string log_of(nvrtcProgram program) const;
   int code(nvrtcProgram program, CodeKind kind, std::string& into) const;
@@ -46,7 +46,7 @@ Result<Nvrtc> open_nvrtc() {
   std::string builtins = library->neighbour("libnvrtc-builtins.so");
   if (!builtins.empty()) dlopen(builtins.c_str(), RTLD_NOW | RTLD_GLOBAL);
   Nvrtc api;
-  api.path = library->path();
+  api.place = library->place();
   LATHE_DO(library->find(api.version, "nvrtcVersion"));
   LATHE_DO(library->find(api.create, "nvrtcCreateProgram"));
   LATHE_DO(library->find(api.compile, "nvrtcCompileProgram"));
@@ -136,8 +136,8 @@ Result<std::string> describe_nvrtc() {
   LATHE_TRY(Nvrtc api, open_nvrtc());
   int major = 0, minor = 0;
   if (api.version(&major, &minor) != 0)
-    return Diag{code::kUnavailable, Loc::unknown(), api.path + " does not say its version"};
-  return fmt::format("NVRTC {}.{}, {}", major, minor, api.path);
+    return Diag{code::kUnavailable, Loc::unknown(), api.place + " does not say its version"};
+  return fmt::format("NVRTC {}.{}, {}", major, minor, api.place);
 }
 
 }  // namespace lathe::cuda
