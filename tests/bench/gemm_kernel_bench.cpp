@@ -99,9 +99,9 @@ int run_case(const Case& c, cpu::Isa isa, cpu::ObjectCache& cache, bool shows_as
              out = floats(s.m * s.n), one = floats(256);
   for (cpu::Block* block : {&a, &b, &bias, &one})
     for (size_t i = 0; i < block->size() / 4; ++i)
-      reinterpret_cast<float*>(block->bytes())[i] = 1e-3f * static_cast<float>(i % 13);
-  void* gemm_args[] = {a.bytes(), b.bytes(), bias.bytes(), out.bytes()};
-  void* peak_args[] = {one.bytes(), out.bytes()};
+      reinterpret_cast<float*>(block->address())[i] = 1e-3f * static_cast<float>(i % 13);
+  void* gemm_args[] = {a.address(), b.address(), bias.address(), out.address()};
+  void* peak_args[] = {one.address(), out.address()};
   double best = 1e9, best_peak = 1e9;
   for (int round = 0; round < 200; ++round) {
     start = Clock::now();
