@@ -144,10 +144,13 @@ Value with_operand(Builder& b, const Affine& affine, size_t position) {
   return b.call(affine.norm->op->name, operands, attrs);
 }
 
-// norm(x) * w = norm(x, w)
+// norm(x) * w = norm(x, w), but not behind a bias, which it would multiply as well.
 Value absorb_weight(Builder& b, const Node& head, RuleContext& context) {
   Affine affine = match_affine(head, 1, context.uses);
-  return affine.norm == nullptr ? Value() : with_operand(b, affine, 1);
+  if (affine.norm == nullptr) return {};
+  const std::vector<Value>& operands = affine.norm->operands;
+  const bool has_bias = operands.size() > 2 && operands[2];
+  return has_bias ? Value() : with_operand(b, affine, 1);
 }
 
 // layer_norm(x, w) + c = layer_norm(x, w, c)
