@@ -76,6 +76,16 @@ Strides selected(const Node& node, Vector strides) {
   return strides;
 }
 
+// As PyTorch's is_contiguous: how far a dim of one element moves does not matter.
+bool is_row_major(const TensorType& type, const Vector& strides) {
+  const Strides expected = contiguous_strides(type);
+  if (!expected) return false;
+  bool same = true;
+  for (size_t i = 0; i < strides.size(); ++i)
+    same = same && (type.shape[i] == Dim(1) || strides[i] == (*expected)[i]);
+  return same || type.static_elements() == 0;
+}
+
 }  // namespace
 
 Strides contiguous_strides(const TensorType& type) {
@@ -92,7 +102,7 @@ ViewOf view_of(const Node& node, int index, const Strides& operand) {
   if (node.operands.empty() || !node.operands[0]) return {};
   const TensorType& from = node.operands[0].type();
   if (op == "alias" || op == "dropout") return {true, operand};
-  if (op == "contiguous") return {!operand || operand == contiguous_strides(from), operand};
+  if (op == "contiguous") return {!operand || is_row_major(from, *operand), operand};
   if (op == "cast") return {from.dtype == to.dtype, operand};
   if (op == "reshape" || op == "squeeze" || op == "unsqueeze")
     return view_of_reshape(from, to, operand);

@@ -139,7 +139,10 @@ std::optional<std::vector<EagerRun::Place>> EagerRun::view(const Node& node) con
     offsets.floats[i] =
         static_cast<double>(base.offsets.empty() ? static_cast<int64_t>(i) : base.offsets[i]);
   if (is_same) {
-    if (node.op->name == "contiguous" && !base.offsets.empty()) return std::nullopt;
+    bool is_row_major = true;  // side by side, as offsets of none are
+    for (size_t i = 0; i < base.offsets.size(); ++i)
+      is_row_major = is_row_major && base.offsets[i] == base.offsets[0] + static_cast<int64_t>(i);
+    if (node.op->name == "contiguous" && !is_row_major) return std::nullopt;
     return std::vector<Place>{base};
   }
   Node moving;
