@@ -17,6 +17,7 @@
 #include "ir/graph/text.h"
 #include "ir/op/all_ops.h"
 #include "ir/support/diag_codes.h"
+#include "ir/support/shell_word.h"
 
 namespace lathe {
 
@@ -91,12 +92,6 @@ std::string result_text(const Lowered& lowered, bool with_locs) {
 
 std::string text_of(const Unit& unit, Form form) {
   return form >= Form::loops ? print(unit.program) : print(unit.module);
-}
-
-std::string shell_word(const std::string& text) {
-  std::string word = "'";
-  for (char c : text) word += c == '\'' ? "'\\''" : std::string(1, c);
-  return word + "'";
 }
 
 // Whether the command succeeds on the text: of a graph, or of a program where the pipeline lowers.

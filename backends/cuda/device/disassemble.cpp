@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ir/support/diag_codes.h"
+#include "ir/support/shell_word.h"
 
 namespace lathe::cuda {
 namespace {
@@ -40,13 +41,6 @@ Result<std::string> find_nvdisasm() {
   return Diag{code::kUnavailable, Loc::unknown(),
               "nvdisasm, which shows machine code as text, is not there: not in $LATHE_CUDA/bin, "
               "the path or /usr/local/cuda/bin; 'cubin' and 'ptx' need it not"};
-}
-
-// For a shell.
-std::string shell_word(const std::string& text) {
-  std::string result = "'";
-  for (char c : text) result += c == '\'' ? "'\\''" : std::string(1, c);
-  return result + "'";
 }
 
 }  // namespace
