@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -40,6 +41,21 @@ class CountingIterator {
 std::string plain_message(std::string_view what) {
   if (size_t colon = what.find(": "); colon != what.npos) what.remove_prefix(colon + 2);
   return std::string(what.substr(0, 300));
+}
+
+// Moves `at` from byte `begin` to byte `end`.
+void pass_lines(std::string_view text, size_t begin, size_t end, Document::LineMark& at) {
+  const std::string_view passed = text.substr(0, end);
+  for (size_t i = passed.find('\n', begin); i != passed.npos; i = passed.find('\n', i + 1))
+    at = {at.line + 1, static_cast<uint32_t>(i + 1)};
+}
+
+void mark_lines(Document& document) {
+  Document::LineMark at{1, 0};
+  for (size_t i = 0; i <= document.text.size(); i += Document::kBytesPerMark) {
+    document.line_marks.push_back(at);
+    pass_lines(document.text, i, i + Document::kBytesPerMark, at);
+  }
 }
 
 class Handler {
@@ -200,6 +216,7 @@ Result<std::unique_ptr<Document>> parse(std::string_view text, std::string file,
     return Diag{
         code::kTooLarge, locs.text(document->file, 0, 0),
         fmt::format("{} bytes of JSON, at most {} are read", text.size(), limits.max_bytes)};
+  mark_lines(*document);
   document->tokens.reserve(text.size() / 8 + 8);
   document->decoded.reserve(text.size() / 2);
   const char* progress = text.data();
@@ -213,22 +230,14 @@ Result<std::unique_ptr<Document>> parse(std::string_view text, std::string file,
 }
 
 Loc locate(const Document& document, size_t offset, LocTable& locs) {
-  constexpr size_t kLongestKeptLine = size_t{4} << 20;
-  std::string_view text = document.text;
-  offset = offset < text.size() ? offset : text.size();
-  int line = 1;
-  size_t line_begin = 0;
-  for (size_t i = 0; i < offset; ++i)
-    if (text[i] == '\n') {
-      ++line;
-      line_begin = i + 1;
-    }
-  size_t line_end = text.find('\n', offset);
-  if (line_end == text.npos) line_end = text.size();
-  std::string shown;
-  if (line_end - line_begin <= kLongestKeptLine)
-    shown = std::string(text.substr(line_begin, line_end - line_begin));
-  return locs.text(document.file, line, static_cast<int>(offset - line_begin) + 1, shown);
+  const std::string_view text = document.text;
+  offset = std::min(offset, text.size());
+  Document::LineMark at = document.line_marks[offset / Document::kBytesPerMark];
+  pass_lines(text, offset - offset % Document::kBytesPerMark, offset, at);
+  const size_t column = offset - at.line_begin;
+  std::string_view line = text.substr(at.line_begin, column + LocTable::kKeptOnEachSide);
+  line = line.substr(0, line.find('\n', column));
+  return locs.text(document.file, static_cast<int>(at.line), static_cast<int>(column) + 1, line);
 }
 
 Diag error_at(Value value, LocTable& locs, const char* code, std::string message) {

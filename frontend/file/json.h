@@ -85,6 +85,13 @@ struct Document {
   std::string_view text;  // what was parsed; the caller keeps it alive
   std::vector<Token> tokens;
   std::string decoded;  // the text of all strings, escapes resolved
+  // Where lines are, every kBytesPerMark bytes: what lies before a byte is not counted each time.
+  struct LineMark {
+    uint32_t line;        // of the byte, from 1
+    uint32_t line_begin;  // where that line starts
+  };
+  static constexpr size_t kBytesPerMark = 4096;
+  std::vector<LineMark> line_marks;
 
   Value root() const { return {*this, 0}; }
 };
@@ -137,7 +144,7 @@ struct Limits {
 Result<std::unique_ptr<Document>> parse(std::string_view text, std::string file, LocTable& locs,
                                         const Limits& limits = {});
 
-// A location at a byte of the document, with the line's text for the caret (left out beyond 4 MB).
+// A location at a byte of the document.
 Loc locate(const Document& document, size_t offset, LocTable& locs);
 
 // An error at a value.

@@ -108,8 +108,9 @@ Result<Attr> parse_value(Lexer& lexer, AttrKind kind) {
   return lexer.expected("a value");
 }
 
-Result<int> parse_line_number(Lexer& lexer) {
-  LATHE_DO(lexer.expect(":"));
+// A line or column, behind `mark`.
+Result<int> parse_number_of_text(Lexer& lexer, std::string_view mark) {
+  LATHE_DO(lexer.expect(mark));
   const Token token = lexer.peek();
   LATHE_TRY(const int64_t line, lexer.integer());
   if (line < 0 || line > kMaxLine)
@@ -121,7 +122,7 @@ Result<int> parse_line_number(Lexer& lexer) {
 Result<Frame> parse_frame(Lexer& lexer) {
   Frame frame;
   LATHE_TRY(frame.file, lexer.string());
-  LATHE_TRY(frame.line, parse_line_number(lexer));
+  LATHE_TRY(frame.line, parse_number_of_text(lexer, ":"));
   LATHE_TRY(frame.function, lexer.string());
   LATHE_TRY(frame.code, lexer.string());
   return frame;
@@ -147,11 +148,16 @@ Result<Loc> parse_python_location(Lexer& lexer, LocTable& locs) {
 Result<Loc> parse_location(Lexer& lexer, LocTable& locs, const std::map<int64_t, Loc>& earlier) {
   if (lexer.accept("python")) return parse_python_location(lexer, locs);
   if (lexer.accept("text")) {
-    LATHE_TRY(std::string file, lexer.string());
-    LATHE_TRY(const int line, parse_line_number(lexer));
-    LATHE_TRY(const int column, parse_line_number(lexer));
-    LATHE_TRY(std::string source_line, lexer.string());
-    return locs.text(std::move(file), line, column, std::move(source_line));
+    LocRow row;
+    row.kind = LocRow::Kind::text;
+    LATHE_TRY(row.file, lexer.string());
+    LATHE_TRY(row.line, parse_number_of_text(lexer, ":"));
+    LATHE_TRY(row.column, parse_number_of_text(lexer, ":"));
+    LATHE_TRY(row.source_line, lexer.string());
+    if (lexer.peek().is("behind")) {
+      LATHE_TRY(row.source_begin, parse_number_of_text(lexer, "behind"));
+    }
+    return locs.add(std::move(row));
   }
   LATHE_DO(lexer.expect("derived"));
   LATHE_TRY(const std::string by, lexer.string());

@@ -92,8 +92,9 @@ class LocNumbers {
 
   std::string spell(const LocRow& row) const {
     if (row.kind == LocRow::Kind::text)
-      return fmt::format("text {}:{}:{} {}", quote(row.file), row.line, row.column,
-                         quote(row.source_line));
+      return fmt::format("text {}:{}:{} {}{}", quote(row.file), row.line, row.column,
+                         quote(row.source_line),
+                         row.source_begin > 0 ? fmt::format(" behind {}", row.source_begin) : "");
     if (row.kind == LocRow::Kind::derived) {
       std::vector<std::string> numbers;
       for (Loc from : row.from)

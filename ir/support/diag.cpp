@@ -38,14 +38,14 @@ bool is_continuation_byte(char c) { return (static_cast<unsigned char>(c) & 0xc0
 std::string render_text_line(const LocRow& row, std::string_view indent,
                              const RenderOptions& options) {
   std::string line = printable(row.source_line);
-  size_t column = row.column > 0 ? static_cast<size_t>(row.column - 1) : 0;
-  column = std::min(column, line.size());
+  const int behind = std::max(row.column - 1 - row.source_begin, 0);
+  size_t column = std::min(static_cast<size_t>(behind), line.size());
   if (line.size() > kMaxShownLine) {
     size_t start = column > kMaxShownLine / 2 ? column - kMaxShownLine / 2 : 0;
     while (start > 0 && is_continuation_byte(line[start])) --start;
     size_t end = std::min(start + kMaxShownLine, line.size());
     while (end < line.size() && is_continuation_byte(line[end])) ++end;
-    const std::string head = start > 0 ? "..." : "";
+    const std::string head = start > 0 || row.source_begin > 0 ? "..." : "";
     const std::string tail = end < line.size() ? "..." : "";
     line = head + line.substr(start, end - start) + tail;
     column = column - start + head.size();

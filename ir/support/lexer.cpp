@@ -28,10 +28,6 @@ int hex_digit(char c) {
 constexpr std::string_view kLongMarks[] = {
     "->", "..", "//", "**", "==", "!=", "<=", ">=", "<<", ">>", "&&", "||", "+="};
 
-// Every location keeps the text of its line, so the lines of a file without line breaks are not
-// kept whole.
-constexpr size_t kMaxSourceLine = 400;
-
 // How a token is quoted in an error; long ones are cut.
 std::string describe(const Token& token) {
   if (token.kind == TokenKind::end) return "the end of the text";
@@ -106,11 +102,10 @@ Result<std::string> Lexer::string() {
 Loc Lexer::loc(const Token& token) const {
   if (locs_ == nullptr) return Loc::unknown();
   const size_t start = token.offset - static_cast<size_t>(token.column - 1);
-  std::string_view line = text_.substr(start, kMaxSourceLine);
-  line = line.substr(0, line.find('\n'));
-  if (static_cast<size_t>(token.column) > kMaxSourceLine) line = {};
+  std::string_view line = text_.substr(start, token.offset - start + LocTable::kKeptOnEachSide);
+  line = line.substr(0, line.find('\n', token.offset - start));
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-  return locs_->text(file_, token.line, token.column, std::string(line));
+  return locs_->text(file_, token.line, token.column, line);
 }
 
 Diag Lexer::error(const Token& token, std::string message, const char* code) const {

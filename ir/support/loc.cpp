@@ -41,13 +41,16 @@ Loc LocTable::add(LocRow row) {
   return {static_cast<uint32_t>(rows_.size() - 1)};
 }
 
-Loc LocTable::text(std::string file, int line, int column, std::string source_line) {
+Loc LocTable::text(std::string file, int line, int column, std::string_view source_line) {
+  const size_t at = std::min(column > 0 ? static_cast<size_t>(column - 1) : 0, source_line.size());
+  const size_t begin = at - std::min(at, kKeptOnEachSide);
   LocRow row;
   row.kind = LocRow::Kind::text;
   row.file = std::move(file);
   row.line = line;
   row.column = column;
-  row.source_line = std::move(source_line);
+  row.source_line = source_line.substr(begin, at - begin + kKeptOnEachSide);
+  row.source_begin = static_cast<int>(begin);
   return add(std::move(row));
 }
 

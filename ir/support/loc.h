@@ -40,9 +40,12 @@ struct LocRow {
   std::string module_class;  // "torch.nn.modules.linear.Linear"
   // text: a position in a .lathe, JSON or config file
   std::string file;
-  int line = 0;             // 1-based
-  int column = 0;           // 1-based, 0 when unknown
-  std::string source_line;  // the text of that line, for the caret
+  int line = 0;    // 1-based
+  int column = 0;  // 1-based, 0 when unknown
+  // For the caret: what stands around the column in that line, and how many bytes of the line come
+  // before it. Never the whole of a long line: each byte of a file of one line may have a location.
+  std::string source_line;
+  int source_begin = 0;
   // derived: a pass or rule made it from other locations
   std::string by;
   std::vector<Loc> from;
@@ -50,6 +53,9 @@ struct LocRow {
 
 class LocTable {
  public:
+  // Bytes of a source line that are kept on each side of the column.
+  static constexpr size_t kKeptOnEachSide = 128;
+
   LocTable();
 
   // Interns a frame below `parent` (-1: outermost); equal frames share one id.
@@ -64,7 +70,8 @@ class LocTable {
   int32_t user_frame(int32_t id) const;
 
   Loc add(LocRow row);
-  Loc text(std::string file, int line, int column, std::string source_line = {});
+  // `source_line` is the line from its start to kKeptOnEachSide behind the column, or more.
+  Loc text(std::string file, int line, int column, std::string_view source_line = {});
   // Made by pass or rule `by` from `from` (duplicates and unknowns dropped). Unknown when nothing
   // is left.
   Loc derive(std::string_view by, std::vector<Loc> from);

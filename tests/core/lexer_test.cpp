@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "ir/support/diag_codes.h"
+
 namespace lathe {
 namespace {
 
@@ -75,13 +77,21 @@ TEST(Lexer, ErrorsHaveTheirPlace) {
             "        ^\n");
 }
 
-TEST(Lexer, LinesWithoutEndAreNotKept) {
-  const std::string text(100000, '(');
+TEST(Lexer, OfLongLinesAWindowIsKept) {
+  std::string text(100000, '(');
+  text[49999] = '[';
+  text += "\n)";
   LocTable locs;
   Lexer lexer(text, "t", &locs);
   Token token;
   for (int i = 0; i < 50000; ++i) token = lexer.take();
-  EXPECT_TRUE(locs[lexer.loc(token)].source_line.empty());
+  const Loc loc = lexer.loc(token);
+  EXPECT_EQ(locs[loc].column, 50000);
+  EXPECT_LE(locs[loc].source_line.size(), 2 * LocTable::kKeptOnEachSide);
+  const std::string shown(50, '(');
+  EXPECT_EQ(render(Diag{code::kSyntax, loc, "here"}, locs),
+            "t:1:50000: error[syntax]: here\n    ..." + shown + "[" + shown.substr(1) +
+                "...\n       " + std::string(50, ' ') + "^\n");
 }
 
 }  // namespace

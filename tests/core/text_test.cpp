@@ -93,6 +93,15 @@ TEST(Text, LocationsRoundTrip) {
   EXPECT_EQ(print(must_parse(text), {.locations = true}), text);
 }
 
+TEST(Text, PlacesInLongLinesRoundTrip) {
+  Module module = must_parse("func @f(%x: f32[4]) { %y = relu(%x) return %y }");
+  const std::string line = std::string(1000, ' ') + "%y = relu(%x)";
+  module.main().nodes[0]->loc = module.locs.text("long.lathe", 7, 1001, line);
+  const std::string text = print(module, {.locations = true});
+  EXPECT_NE(text.find("%y = relu(%x)\" behind 872\n"), text.npos) << text;
+  EXPECT_EQ(print(must_parse(text), {.locations = true}), text);
+}
+
 TEST(Text, LargeIntegersKeepTheirDigits) {
   constexpr std::string_view kText = R"(func @main() -> i64[2] {
   %c = constant() {value = [-9223372036854775808, 1], dtype = i64, shape = [2]} : i64[2]

@@ -53,6 +53,24 @@ TEST(Json, ValuesKnowWhereTheyStart) {
   EXPECT_EQ(row.source_line, "   \"x\"]");
 }
 
+// Each place is found without reading all that lies before it, and keeps what a message shows.
+TEST(Json, PlacesInLargeDocumentsCostLittle) {
+  LocTable locs;
+  std::string text = "[";
+  for (int i = 0; i < 300000; ++i) text += i % 1000 == 999 ? "1,\n" : "1,";
+  text += "1]";
+  auto document = parse(text, "m", locs);
+  ASSERT_TRUE(document.ok());
+  int64_t i = 0;
+  for (Value value : (*document)->root().elements()) {
+    const LocRow& row = locs[locate(**document, value.offset(), locs)];
+    ASSERT_EQ(row.line, i / 1000 + 1);
+    ASSERT_EQ(row.column, i % 1000 * 2 + (i < 1000 ? 2 : 1));
+    ASSERT_LE(row.source_line.size(), 2 * LocTable::kKeptOnEachSide);
+    ++i;
+  }
+}
+
 TEST(Json, SyntaxErrorsNameTheirPlace) {
   EXPECT_NE(error_of("{\"a\": 1,\n \"b\": }").find("m.json:2:7: error[syntax]"), std::string::npos)
       << error_of("{\"a\": 1,\n \"b\": }");
