@@ -129,7 +129,6 @@ Result<TensorType> Symbols::type(const pt2::TensorMeta& meta, std::string_view n
     return fail(code::kUnsupported,
                 fmt::format("tensor '{}' is sparse or opaque (layout {})", name, meta.layout));
   type.dtype = *dtype;
-  constexpr size_t kMaxRank = 64;  // PyTorch's own limit
   if (meta.sizes.size() > kMaxRank)
     return fail(code::kTooLarge, fmt::format("tensor '{}' has {} dims, at most {} are possible",
                                              name, meta.sizes.size(), kMaxRank));

@@ -9,13 +9,13 @@
 
 #include "frontend/npz/npz.h"
 #include "ir/support/diag_codes.h"
+#include "ir/type/tensor_type.h"
 
 namespace lathe {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kMaxHeader = 65536;
-constexpr size_t kMaxRank = 64;
 
 struct Descr {
   std::string_view text;

@@ -72,6 +72,10 @@ std::string to_string(const TensorType& type) {
 }
 
 Status check_type(const TensorType& type) {
+  if (type.shape.size() > kMaxRank)
+    return Diag{
+        code::kTooLarge, Loc::unknown(),
+        fmt::format("a tensor of {} dims, at most {} are possible", type.shape.size(), kMaxRank)};
   bool is_known = true;
   for (const Dim& dim : type.shape) {
     if (dim.is_too_large() || (dim.is_const() && dim.value() < 0))

@@ -9,6 +9,7 @@
 namespace lathe {
 
 using Shape = std::vector<Dim>;
+constexpr size_t kMaxRank = 64;  // PyTorch's own limit
 
 // Physical order of the dims, outermost first; empty means row-major. channels_last of a 4-d tensor
 // is {0, 2, 3, 1}. A layout never changes what a value means, only where its elements lie.
@@ -38,7 +39,7 @@ std::string to_string(
     const TensorType& type);  // "f32[s0, 128]", "f32[1, 64, 56, 56] layout(0, 2, 3, 1)"
 std::string to_string(const Shape& shape);  // "[s0, 128]"
 
-// An error for what no tensor can have: negative extents, more bytes than 64 bits count, or a
+// An error for what no tensor can have: more than kMaxRank dims, negative extents, more bytes than 64 bits count, or a
 // layout that is no permutation of the dims.
 Status check_type(const TensorType& type);
 

@@ -10,8 +10,6 @@
 namespace lathe {
 namespace {
 
-constexpr size_t kMaxRank = 64;  // PyTorch's own limit
-
 std::string dtype_names() {
   std::string names;
   for (int i = 0; i < kNumDTypes; ++i)
