@@ -22,7 +22,7 @@ Result<std::vector<TensorType>> check_metadata(const Node& node) {
   const std::vector<Dim> size = node.dims_attr("size");
   bool fits = node.is_none("size") || size.size() == type.shape.size();
   for (size_t d = 0; fits && d < size.size(); ++d) {
-    fits = !size[d].is_const() || !type.shape[d].is_const() || size[d] == type.shape[d];
+    fits = !differ(size[d], type.shape[d]);
   }
   if (!fits) {
     return Diag{

@@ -1,9 +1,7 @@
 // attention: softmax(query @ key^T * scale + mask) @ value, as scaled_dot_product_attention.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <functional>
 #include <utility>
 
 #include "ir/op/arithmetic.h"
@@ -32,8 +30,6 @@ Diag mismatch(const Node& node, std::string_view what) {
       fmt::format("'attention' of query {}, key {} and value {}: {}", to_string(shape_of(node, 0)),
                   to_string(shape_of(node, 1)), to_string(shape_of(node, 2)), what)};
 }
-
-bool differ(const Dim& a, const Dim& b) { return a.is_const() && b.is_const() && a != b; }
 
 // With grouped-query attention, key and value have fewer heads (third dim from the end); query
 // heads share them evenly. The quotient, 1 without it; 0 when uneven.
@@ -65,9 +61,7 @@ Result<std::vector<TensorType>> infer_attention(const Node& node) {
   if (has_mask(node)) {
     shape.back() = from_end(k, 2);
     const auto joined = broadcast(shape, shape_of(node, 3));
-    const bool fits = joined && std::equal(joined->begin(), joined->end(), shape.begin(),
-                                           shape.end(), std::not_fn(differ));
-    if (!fits) {
+    if (!joined || differ(*joined, shape)) {
       return mismatch(node, fmt::format("the mask {} does not broadcast to {}",
                                         to_string(shape_of(node, 3)), to_string(shape)));
     }

@@ -42,7 +42,7 @@ Types infer_cat(const Node& node) {
       if (d == static_cast<size_t>(dim)) {
         shape[d] = shape[d] + other[d];
       } else {
-        fits = shape[d] == other[d] || !shape[d].is_const() || !other[d].is_const();
+        fits = !differ(shape[d], other[d]);
       }
     }
     if (!fits) {

@@ -51,7 +51,7 @@ Result<std::vector<TensorType>> infer_convolution(const Node& node) {
     return mismatch(node, "the number of groups does not divide the weight's first dim");
   }
   const Dim channels = is_transposed(node) ? weight[0] : weight[1] * groups;
-  if (input[1].is_const() && input[1] != channels) {
+  if (differ(input[1], channels)) {
     return mismatch(node, fmt::format("expected {} input channels", channels.str()));
   }
   const Dim out_channels = is_transposed(node) ? weight[1] * groups : weight[0];

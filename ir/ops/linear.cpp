@@ -25,7 +25,7 @@ Result<std::vector<TensorType>> infer_linear(const Node& node) {
                             to_string(input.shape), to_string(weight.shape))};
   }
   const Dim &have = input.shape.back(), &want = weight.shape[1];
-  if (have.is_const() && want.is_const() && have != want) {
+  if (differ(have, want)) {
     return Diag{code::kShapeMismatch, node.loc,
                 fmt::format("'linear' got {} features for a weight of {}", have.str(), want.str())};
   }
@@ -105,9 +105,6 @@ Result<std::vector<TensorType>> infer_added(const Node& node) {
   const int rank = node.op->name == "addmm" ? 2 : 3;
   const auto at = [](const TensorType& type, int from_end) {
     return type.shape[type.shape.size() - static_cast<size_t>(from_end)];
-  };
-  const auto differ = [](const Dim& x, const Dim& y) {
-    return x.is_const() && y.is_const() && x != y;
   };
   if (a.rank() != rank || b.rank() != rank || differ(at(a, 1), at(b, 2)) ||
       (rank == 3 && differ(at(a, 3), at(b, 3)))) {

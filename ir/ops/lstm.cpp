@@ -1,7 +1,6 @@
 // lstm: stacked, optionally bidirectional layers; decomposes into its steps.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -33,16 +32,17 @@ Sizes sizes(const Node& node) {
           node.bool_attr("has_biases") ? 4 : 2};
 }
 
-bool differ(const Shape& a, const Shape& b) {
-  return !std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Dim& x, const Dim& y) {
-    return !x.is_const() || !y.is_const() || x == y;
-  });
-}
-
 Result<std::vector<TensorType>> infer_lstm(const Node& node) {
   const TensorType& input = node.operands[0].type();
   const auto refuse = [&](std::string_view what) {
     return Diag{code::kShapeMismatch, node.loc, fmt::format("'lstm' {}", what)};
+  };
+  const auto check = [&](std::string_view what, size_t i, Value given,
+                         const Shape& wanted) -> Status {
+    const Shape& shape = given.type().shape;
+    if (!differ(shape, wanted)) return Ok{};
+    return refuse(fmt::format("needs {} {} of shape {}, got {}", what, i, to_string(wanted),
+                              to_string(shape)));
   };
   if (input.rank() != 3) return refuse("needs an input with time and batch dims");
   if (node.list_sizes[0] != 2) return refuse("needs two initial states");
@@ -57,9 +57,8 @@ Result<std::vector<TensorType>> infer_lstm(const Node& node) {
   Shape output = input.shape;
   output[2] = s.hidden * s.directions;
   const TensorType state{input.dtype, {s.layers * s.directions, s.batch, s.hidden}};
-  for (Value given : node.operand_list(1))
-    if (differ(given.type().shape, state.shape))
-      return refuse(fmt::format("needs states of shape {}", to_string(state.shape)));
+  for (size_t i = 0; i < 2; ++i)
+    LATHE_DO(check("a state", i, node.operand_list(1)[i], state.shape));
   const std::span<const Value> weights = node.operand_list(2);
   for (size_t i = 0; i < weights.size(); ++i) {
     const size_t kind = i % static_cast<size_t>(s.per_cell);
@@ -67,9 +66,7 @@ Result<std::vector<TensorType>> infer_lstm(const Node& node) {
     const Shape expected = kind == 0   ? Shape{4 * s.hidden, width}
                            : kind == 1 ? Shape{4 * s.hidden, s.hidden}
                                        : Shape{4 * s.hidden};
-    if (differ(weights[i].type().shape, expected))
-      return refuse(fmt::format("needs a weight {} of shape {}, got {}", i, to_string(expected),
-                                to_string(weights[i].type().shape)));
+    LATHE_DO(check("a weight", i, weights[i], expected));
   }
   return std::vector<TensorType>{{input.dtype, std::move(output)}, state, state};
 }

@@ -26,7 +26,7 @@ Result<std::vector<TensorType>> infer_matmul(const Node& node) {
   }
   const Dim& inner_a = a[a.size() - 1];
   const Dim& inner_b = b[b.size() - 2];
-  if (inner_a.is_const() && inner_b.is_const() && inner_a != inner_b) {
+  if (differ(inner_a, inner_b)) {
     return Diag{code::kShapeMismatch, node.loc,
                 fmt::format("'matmul' needs equal inner dims, got {} and {}", inner_a.str(),
                             inner_b.str())};

@@ -85,13 +85,13 @@ std::vector<Example> float_examples() {
   return {{.operands = {self, other}}};
 }
 
-constexpr auto lower_fmod = [](Expr a, Expr b) {
+constexpr auto kFmod = [](Expr a, Expr b) {
   return is_float(a->dtype) ? float_fmod(a, b) : integer_fmod(a, b);
 };
-constexpr auto lower_remainder = [](Expr a, Expr b) {
+constexpr auto kRemainder = [](Expr a, Expr b) {
   return is_float(a->dtype) ? float_remainder(a, b) : mod(a, b);
 };
-constexpr auto lower_floor_divide = [](Expr a, Expr b) {
+constexpr auto kFloorDivide = [](Expr a, Expr b) {
   return is_float(a->dtype) ? float_floor_divide(a, b) : floor_div(a, b);
 };
 
@@ -125,7 +125,7 @@ std::vector<OpDef> define_quotient() {
            .infer = infer_of_numbers,
            .reference =
                pointwise_reference<[](auto a, auto b) { return arithmetic::floor_div(a, b); }>,
-           .lower = pointwise_lower<lower_floor_divide>,
+           .lower = pointwise_lower<kFloorDivide>,
            .derivative = kStep,
            .imports = {{"floor_divide(Tensor self, Tensor other) -> Tensor"},
                        {"floor_divide.Scalar(Tensor self, Scalar other) -> Tensor"}},
@@ -139,9 +139,7 @@ std::vector<OpDef> define_quotient() {
            .infer = infer_of_numbers,
            .reference =
                pointwise_reference<[](auto a, auto b) { return arithmetic::trunc_div(a, b); }>,
-           .lower = pointwise_lower<[](Expr a, Expr b) {
-             return loop::unary(loop::UnaryOp::trunc, a / b);
-           }>,
+           .lower = pointwise_lower<[](Expr a, Expr b) { return trunc(a / b); }>,
            .derivative = kStep,
            .imports = {},
            .dtype = DType::i32,
@@ -153,7 +151,7 @@ std::vector<OpDef> define_quotient() {
                       "integer zero divisor",
            .infer = infer_of_numbers,
            .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::mod(a, b); }>,
-           .lower = pointwise_lower<lower_remainder>,
+           .lower = pointwise_lower<kRemainder>,
            .derivative = kStep,
            .imports = scalar_and_tensor("remainder"),
            .dtype = DType::i32,
@@ -166,7 +164,7 @@ std::vector<OpDef> define_quotient() {
                       "integer zero divisor",
            .infer = infer_of_numbers,
            .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::fmod(a, b); }>,
-           .lower = pointwise_lower<lower_fmod>,
+           .lower = pointwise_lower<kFmod>,
            .derivative = kStep,
            .imports = scalar_and_tensor("fmod"),
            .dtype = DType::i32,

@@ -99,7 +99,7 @@ Types infer_reshape(const Node& node) {
   const Dim have = self_type(node).num_elements();
   Shape shape = node.dims_attr("shape");
   const Dim want = TensorType{DType::f32, shape}.num_elements();
-  if (have.is_const() && want.is_const() && have != want) {
+  if (differ(have, want)) {
     return Diag{
         code::kShapeMismatch, node.loc,
         fmt::format("'reshape' cannot make {} ({} elements) of {} ({} elements)", to_string(shape),

@@ -130,7 +130,7 @@ Types infer_diff(const Node& node) {
     if (!part) continue;
     bool fits = part.type().rank() == self.rank();
     for (size_t d = 0; fits && d < shape.size(); ++d)
-      fits = d == at || part.type().shape[d] == self.shape[d];
+      fits = d == at || !differ(part.type().shape[d], self.shape[d]);
     if (!fits)
       return Diag{code::kShapeMismatch, node.loc,
                   fmt::format("'diff' along dim {} cannot join {} to {}", dim,

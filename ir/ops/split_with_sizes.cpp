@@ -40,7 +40,7 @@ Types infer_split(const Node& node) {
     total = total + size;
   }
   const Dim& whole = self.shape[static_cast<size_t>(dim)];
-  if (total.is_const() && whole.is_const() && total != whole) {
+  if (differ(total, whole)) {
     return Diag{code::kShapeMismatch, node.loc,
                 fmt::format("'split_with_sizes' got sizes of sum {} for a dim of size {}",
                             total.str(), whole.str())};

@@ -45,8 +45,8 @@ Result<std::vector<TensorType>> infer_upsample(const Node& node) {
   return std::vector<TensorType>{{input_type(node).dtype, {shape[0], shape[1], size[0], size[1]}}};
 }
 
-// A step leads behind the input from the second position on where it is larger: the same for
-// results, and their positions stay numbers of 64 bits.
+// At most twice the input's extent. Every position but the first lies behind the input from there
+// on, so a larger step gives the same, but positions that 64 bits do not hold.
 double bounded(const Node& node, size_t d, double step) {
   return std::min(step, 2.0 * static_cast<double>(input_type(node).shape[2 + d].value()));
 }

@@ -52,6 +52,8 @@ class Dim {
   static Dim min(const Dim& a, const Dim& b);
   friend bool operator==(const Dim& a, const Dim& b);
   friend bool operator!=(const Dim& a, const Dim& b) { return !(a == b); }
+  // Whether the two are known not to be equal: two numbers. What symbols stand for may be equal.
+  friend bool differ(const Dim& a, const Dim& b) { return a.is_const() && b.is_const() && a != b; }
 
   // Python syntax that parse_dim reads back: "2*s0 + 1", "s0//2", "Max(1, s0)".
   std::string str() const;

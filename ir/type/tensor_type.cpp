@@ -71,6 +71,11 @@ std::string to_string(const TensorType& type) {
   return text;
 }
 
+bool differ(const Shape& a, const Shape& b) {
+  return !std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                     [](const Dim& x, const Dim& y) { return !differ(x, y); });
+}
+
 Status check_type(const TensorType& type) {
   if (type.shape.size() > kMaxRank)
     return Diag{

@@ -39,8 +39,11 @@ std::string to_string(
     const TensorType& type);  // "f32[s0, 128]", "f32[1, 64, 56, 56] layout(0, 2, 3, 1)"
 std::string to_string(const Shape& shape);  // "[s0, 128]"
 
-// An error for what no tensor can have: more than kMaxRank dims, negative extents, more bytes than 64 bits count, or a
-// layout that is no permutation of the dims.
+// Whether the two are known not to be equal: in rank, or in a dim (see differ of two Dims).
+bool differ(const Shape& a, const Shape& b);
+
+// An error for what no tensor can have: more than kMaxRank dims, negative extents, more bytes than
+// 64 bits count, or a layout that is no permutation of the dims.
 Status check_type(const TensorType& type);
 
 // NumPy broadcasting of two shapes; nullopt when they do not broadcast. `bad_dim` gets the
