@@ -5,7 +5,8 @@
 // `bindings` says otherwise ("s0=4,s1=128"). A symbol without either stays, and the pass says
 // which.
 //
-// Refuses a value outside the symbol's range: the graph promises nothing there.
+// Refuses a value outside the symbol's range, because the graph promises nothing there, and values
+// with which an op's operands do not fit together.
 #include <algorithm>
 #include <cstdlib>
 #include <set>
@@ -113,6 +114,22 @@ Result<Bindings> parse_bindings(const std::string& text, const std::set<std::str
   return bindings;
 }
 
+// Sizes that only had to agree while they were symbols may differ as numbers: the caller's mistake.
+Status check_sizes(const Graph& graph, const Bindings& bindings) {
+  for (const auto& node : graph.nodes) {
+    for (const auto& body : node->bodies) LATHE_DO(check_sizes(*body, bindings));
+    if (!node->op->infer) continue;
+    const auto types = node->op->infer.function(*node);
+    if (types.ok()) continue;
+    std::string given;
+    for (const auto& [name, value] : bindings)
+      given += fmt::format("{}{} = {}", given.empty() ? "" : ", ", name, value.str());
+    return Diag{types.error().code, node->loc,
+                fmt::format("with {}: {}", given, types.error().message)};
+  }
+  return Ok{};
+}
+
 Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context) {
   Module& module = unit.module;
   std::set<std::string> symbols = symbols_of(module);
@@ -133,7 +150,10 @@ Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context
     }
   }
   if (context.counters["bound"] == 0) return Changed::no;
-  for (const auto& graph : module.graphs) graph->substitute(bindings);
+  for (const auto& graph : module.graphs) {
+    graph->substitute(bindings);
+    LATHE_DO(check_sizes(*graph, bindings));
+  }
   for (const auto& [name, value] : bindings) {
     (void)value;
     module.dims.erase(name);
