@@ -72,22 +72,8 @@ TEST(RoundTrip, EveryLatheFile) {
   EXPECT_GT(num_parsed, 0u);
 }
 
-// What a graph of the zoo needs and Lathe lacks, by its name; "" when nothing.
-std::string known_gap(const std::string& graph) {
-  std::ifstream stream("tests/zoo/gaps.txt");
-  for (std::string line; std::getline(stream, line);) {
-    const size_t colon = line.find(": ");
-    if (line.substr(0, colon) == graph) return line.substr(colon + 2);
-  }
-  return "";
-}
-
 class ZooTest : public testing::TestWithParam<fs::path> {
  protected:
-  std::string graph_name() const {
-    const std::string name = GetParam().filename().string();
-    return name.substr(0, name.find(".json"));
-  }
   Result<ImportedModel> import(LocTable& locs) {
     ImportOptions options;
     options.allow_missing_weights = true;
@@ -113,19 +99,11 @@ void run(Unit& unit, const std::string& text) {
 TEST_P(ZooTest, PrintsAndParses) {
   LocTable locs;
   const Result<ImportedModel> model = import(locs);
-  if (const std::string gap = known_gap(graph_name()); !gap.empty()) {
-    ASSERT_FALSE(model.ok()) << "the zoo's gaps.txt names a gap that is closed";
-    EXPECT_NE(render(model.error(), locs).find(gap), std::string::npos)
-        << render(model.error(), locs);
-    return;
-  }
   ASSERT_TRUE(model.ok()) << render(model.error(), locs);
   expect_round_trip(model->module);
 }
 
 TEST_P(ZooTest, KeepsLocations) {
-  const std::string gap = known_gap(graph_name());
-  if (!gap.empty()) GTEST_SKIP() << gap;
   LocTable locs;
   Result<ImportedModel> model = import(locs);
   ASSERT_TRUE(model.ok()) << render(model.error(), locs);
