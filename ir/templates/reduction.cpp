@@ -161,31 +161,12 @@ Expr ReductionEmitter::emit(Expr e, Block& block) {
   return read;
 }
 
-loop::RegArray ReductionEmitter::accumulator(ReduceOp op, DType dtype, int lanes, int64_t count,
-                                             Block& block) {
-  loop::Pool& pool = *kernel_.pool;
-  std::vector<int64_t> shape;
-  if (count > 1) shape.push_back(count);
-  loop::RegArray acc = kernel_.add_regs({"acc", dtype, lanes, shape});
-  block.push_back({loop::DeclareRegs{acc}});
-  Expr start = loop::splat(pool.number(loop::identity(op, dtype), dtype), lanes);
-  for (int64_t i = 0; i < count; ++i) {
-    std::vector<Expr> at;
-    if (count > 1) at.push_back(pool.integer(i));
-    block.push_back({SetReg{acc, at, start}});
-  }
-  return acc;
-}
-
-// The first `count` loops of the reduction around `inside`.
-Block ReductionEmitter::wrap(const Reduce& reduce, size_t count, Block inside) {
-  for (size_t i = count; i-- > 0;) {
-    Block outer;
-    outer.push_back({For{reduce.vars[i], kernel_.pool->integer(0), reduce.extents[i], 1,
-                         LoopKind::serial, std::move(inside)}});
-    inside = std::move(outer);
-  }
-  return inside;
+Block ReductionEmitter::add_up(const Reduce& reduce, size_t count, const Accumulator& accumulator,
+                               int64_t body_chain, const AccumulateBody& body) {
+  std::vector<AccumulateLoop> loops;
+  for (size_t i = 0; i < count; ++i)
+    loops.push_back({reduce.vars[i], kernel_.pool->integer(0), reduce.extents[i], 1});
+  return accumulate(kernel_, accumulator, std::move(loops), body_chain, body);
 }
 
 Expr ReductionEmitter::emit_vectorized(const Reduce& reduce, DType dtype, Block& block) {
@@ -193,63 +174,71 @@ Expr ReductionEmitter::emit_vectorized(const Reduce& reduce, DType dtype, Block&
   const Var var = reduce.vars.back();
   const int64_t extent = loop::as_int(reduce.extents.back())->value;
   const int64_t count = extent / lanes_ >= 2 * kAccumulators ? kAccumulators : 1;
-  const loop::RegArray acc = accumulator(reduce.op, dtype, lanes_, count, block);
-  auto reg = [&](Expr i) { return count > 1 ? std::vector<Expr>{i} : std::vector<Expr>{}; };
-  auto read = [&](Expr i) { return pool.reg(acc, reg(i), dtype, lanes_); };
-  auto step = [&](Expr i, const loop::VectorAxis& axis, Expr body) -> Stmt {
-    Expr vector = loop::vectorize(body, axis);
-    Expr next = loop::combine(reduce.op, read(i), vector);
-    if (axis.mask) next = loop::select(axis.mask, next, read(i));
-    return {SetReg{acc, reg(i), next}};
-  };
-
-  Block inside;
+  const Accumulator acc = start_accumulator(kernel_, {reduce.op, dtype, lanes_, count}, block);
   const int64_t whole = extent / lanes_ * lanes_;
   const int64_t unrolled = count > 1 ? extent / (lanes_ * count) * (lanes_ * count) : 0;
-  Expr zero = pool.integer(0);
-  if (unrolled > 0) {
+  const Expr zero = pool.integer(0);
+
+  const auto emit_unrolled = [&](const Accumulator& into) -> Block {
     Var u = kernel_.add_var({"u", loop::VarKind::loop, DType::i64, 1, 0, count - 1});
     Expr moved = pool.var(var) + pool.var(u) * pool.integer(lanes_);
     // The lane variable is the loop's plus u vectors: substitute, then vectorise along the loop's.
-    Block body;
-    body.push_back(step(pool.var(u), {var, lanes_, {}}, loop::substitute(reduce.body, var, moved)));
+    Expr body = loop::vectorize(loop::substitute(reduce.body, var, moved), {var, lanes_, {}});
+    Block step;
+    step.push_back(combine_into(kernel_, into, pool.var(u), body));
     Block unroll;
-    unroll.push_back({For{u, zero, pool.integer(count), 1, LoopKind::unroll, std::move(body)}});
-    inside.push_back({For{var, zero, pool.integer(unrolled), lanes_ * count, LoopKind::serial,
-                          std::move(unroll)}});
-  }
-  if (whole > unrolled) {
-    Block body;
-    body.push_back(step(zero, {var, lanes_, {}}, reduce.body));
-    inside.push_back({For{var, pool.integer(unrolled), pool.integer(whole), lanes_,
-                          LoopKind::serial, std::move(body)}});
-  }
-  if (whole < extent) {
-    Var tail = kernel_.add_var(
-        {kernel_.vars[var.id].name + "_tail", loop::VarKind::let, DType::i64, 1, 0, extent - 1});
-    inside.push_back({Let{tail, pool.integer(whole)}});
-    Expr mask =
-        loop::lt(pool.ramp(zero, 1, lanes_), loop::splat(pool.integer(extent - whole), lanes_));
-    inside.push_back(
-        step(zero, {tail, lanes_, mask}, loop::substitute(reduce.body, var, pool.var(tail))));
-  }
-  for (Stmt& stmt : wrap(reduce, reduce.vars.size() - 1, std::move(inside)))
+    unroll.push_back({For{u, zero, pool.integer(count), 1, LoopKind::unroll, std::move(step)}});
+    return unroll;
+  };
+  const auto emit_whole = [&](const Accumulator& into) -> Block {
+    Block step;
+    step.push_back(
+        combine_into(kernel_, into, zero, loop::vectorize(reduce.body, {var, lanes_, {}})));
+    return step;
+  };
+  const auto emit_row = [&](const Accumulator& into) -> Block {
+    Block row;
+    if (unrolled > 0)
+      row = accumulate(kernel_, into, {{var, zero, pool.integer(unrolled), lanes_ * count}}, 1,
+                       emit_unrolled);
+    if (whole > unrolled) {
+      const AccumulateLoop rest{var, pool.integer(unrolled), pool.integer(whole), lanes_};
+      for (Stmt& stmt : accumulate(kernel_, into, {rest}, 1, emit_whole))
+        row.push_back(std::move(stmt));
+    }
+    if (whole < extent) {
+      Var tail = kernel_.add_var(
+          {kernel_.vars[var.id].name + "_tail", loop::VarKind::let, DType::i64, 1, 0, extent - 1});
+      row.push_back({Let{tail, pool.integer(whole)}});
+      Expr mask =
+          loop::lt(pool.ramp(zero, 1, lanes_), loop::splat(pool.integer(extent - whole), lanes_));
+      Expr body =
+          loop::vectorize(loop::substitute(reduce.body, var, pool.var(tail)), {tail, lanes_, mask});
+      row.push_back(combine_into(kernel_, into, zero, body, mask));
+    }
+    return row;
+  };
+  const int64_t row_chain = std::min(extent / (lanes_ * count) + 1, kLongestChain);
+  for (Stmt& stmt : add_up(reduce, reduce.vars.size() - 1, acc, row_chain, emit_row))
     block.push_back(std::move(stmt));
-  Expr total = read(zero);
+  Expr total = read(kernel_, acc, zero);
   for (int64_t i = 1; i < count; ++i)
-    total = loop::combine(reduce.op, total, read(pool.integer(i)));
+    total = loop::combine(reduce.op, total, read(kernel_, acc, pool.integer(i)));
   return loop::reduce_lanes(reduce.op, total);
 }
 
 Expr ReductionEmitter::emit_serial(const Reduce& reduce, DType dtype, Block& block) {
-  loop::Pool& pool = *kernel_.pool;
-  const loop::RegArray acc = accumulator(reduce.op, dtype, 1, 1, block);
-  Block inside;
-  Expr body = lower(reduce.body, inside);
-  inside.push_back({SetReg{acc, {}, loop::combine(reduce.op, pool.reg(acc, {}, dtype), body)}});
-  for (Stmt& stmt : wrap(reduce, reduce.vars.size(), std::move(inside)))
+  const Expr zero = kernel_.pool->integer(0);
+  const Accumulator acc = start_accumulator(kernel_, {reduce.op, dtype}, block);
+  const auto step = [&](const Accumulator& into) {
+    Block inside;
+    Expr body = lower(reduce.body, inside);
+    inside.push_back(combine_into(kernel_, into, zero, body));
+    return inside;
+  };
+  for (Stmt& stmt : add_up(reduce, reduce.vars.size(), acc, 1, step))
     block.push_back(std::move(stmt));
-  return pool.reg(acc, {}, dtype);
+  return read(kernel_, acc, zero);
 }
 
 // Position of the first best element; NaN is better than any number. Scalar, or one answer per
@@ -260,8 +249,9 @@ Expr ReductionEmitter::emit_position(const Reduce& reduce, Block& block,
   const int lanes = axis ? axis->lanes : 1;
   const DType dtype = reduce.body->dtype;
   const ReduceOp order = reduce.op == ReduceOp::argmax ? ReduceOp::max : ReduceOp::min;
-  const loop::RegArray best = accumulator(order, dtype, lanes, 1, block);
-  const loop::RegArray position = accumulator(ReduceOp::sum, DType::i64, lanes, 1, block);
+  const Accumulator best = start_accumulator(kernel_, {order, dtype, lanes}, block);
+  const Accumulator position =
+      start_accumulator(kernel_, {ReduceOp::sum, DType::i64, lanes}, block);
   Block inside;
   Expr body = reduce.body;
   if (axis) {
@@ -273,19 +263,20 @@ Expr ReductionEmitter::emit_position(const Reduce& reduce, Block& block,
   Expr at = pool.integer(0);
   for (size_t i = 0; i < reduce.vars.size(); ++i)
     at = at * reduce.extents[i] + pool.var(reduce.vars[i]);
-  Expr old = pool.reg(best, {}, dtype, lanes);
+  const Expr zero = pool.integer(0), old = read(kernel_, best, zero);
   Expr better = order == ReduceOp::max ? loop::lt(old, body) : loop::lt(body, old);
   if (is_float(dtype)) {
     better = loop::logical_or(better, loop::logical_and(loop::ne(body, body), loop::eq(old, old)));
   }
-  Expr old_position = pool.reg(position, {}, DType::i64, lanes);
+  const Expr old_position = read(kernel_, position, zero);
   // The position first: both updates read the old best.
   inside.push_back(
-      {SetReg{position, {}, loop::select(better, loop::splat(at, lanes), old_position)}});
-  inside.push_back({SetReg{best, {}, loop::select(better, body, old)}});
-  for (Stmt& stmt : wrap(reduce, reduce.vars.size(), std::move(inside)))
+      {SetReg{position.regs, {}, loop::select(better, loop::splat(at, lanes), old_position)}});
+  inside.push_back({SetReg{best.regs, {}, loop::select(better, body, old)}});
+  for (Stmt& stmt :
+       add_up(reduce, reduce.vars.size(), best, 1, [&](const auto&) { return inside; }))
     block.push_back(std::move(stmt));
-  return pool.reg(position, {}, DType::i64, lanes);
+  return read(kernel_, position, zero);
 }
 
 Expr ReductionEmitter::emit_lanes(Expr e, const loop::VectorAxis& axis, loop::Bindings& bound,
@@ -298,16 +289,19 @@ Expr ReductionEmitter::emit_lanes(Expr e, const loop::VectorAxis& axis, loop::Bi
   } else if (reduce.op == ReduceOp::argmax || reduce.op == ReduceOp::argmin) {
     result = emit_position(reduce, block, &axis);
   } else {
-    const loop::RegArray acc = accumulator(reduce.op, e->dtype, axis.lanes, 1, block);
-    Block inside;
-    loop::Bindings nested = bound;
-    for (Expr inner : outermost_reductions(reduce.body)) emit_lanes(inner, axis, nested, inside);
-    Expr vector = loop::vectorize(reduce.body, axis, nested);
-    Expr read = kernel_.pool->reg(acc, {}, e->dtype, axis.lanes);
-    inside.push_back({SetReg{acc, {}, loop::combine(reduce.op, read, vector)}});
-    for (Stmt& stmt : wrap(reduce, reduce.vars.size(), std::move(inside)))
+    const Expr zero = kernel_.pool->integer(0);
+    const Accumulator acc = start_accumulator(kernel_, {reduce.op, e->dtype, axis.lanes}, block);
+    const auto step = [&](const Accumulator& into) {
+      Block inside;
+      loop::Bindings nested = bound;
+      for (Expr inner : outermost_reductions(reduce.body)) emit_lanes(inner, axis, nested, inside);
+      Expr vector = loop::vectorize(reduce.body, axis, nested);
+      inside.push_back(combine_into(kernel_, into, zero, vector));
+      return inside;
+    };
+    for (Stmt& stmt : add_up(reduce, reduce.vars.size(), acc, 1, step))
       block.push_back(std::move(stmt));
-    result = read;
+    result = read(kernel_, acc, zero);
   }
   bound.emplace(e.node(), result);
   return result;

@@ -6,6 +6,7 @@
 #include "ir/loop/node.h"
 #include "ir/loop/pool.h"
 #include "ir/loop/vectorize.h"
+#include "ir/templates/accumulate.h"
 
 namespace lathe {
 
@@ -38,9 +39,9 @@ class ReductionEmitter {
                            const loop::VectorAxis* axis);
   loop::Expr emit_lanes(loop::Expr reduce, const loop::VectorAxis& axis, loop::Bindings& bound,
                         loop::Block& block);
-  loop::Block wrap(const loop::Reduce& reduce, size_t count, loop::Block inside);
-  loop::RegArray accumulator(loop::ReduceOp op, DType dtype, int lanes, int64_t count,
-                             loop::Block& block);
+  // The first `count` loops of the reduction around `body`, as accumulate() has them.
+  loop::Block add_up(const loop::Reduce& reduce, size_t count, const Accumulator& accumulator,
+                     int64_t body_chain, const AccumulateBody& body);
 
   loop::Kernel& kernel_;
   int lanes_;

@@ -133,6 +133,37 @@ TEST(LoopNest, SumsContiguousRows) {
   }
 }
 
+// `kept` sums over `rows` x `columns` elements of x, which lie `stride` apart; 0: as the rows of a
+// matrix whose columns are kept. In one chain so many times 0.1 is off by a thousandth and more.
+struct LongSum {
+  int64_t kept, rows, columns, stride;
+};
+class LongSums : public ::testing::TestWithParam<std::tuple<LongSum, const char*>> {};
+
+TEST_P(LongSums, KeepTheirDigits) {
+  const auto& [size, target] = GetParam();
+  const LongSum sum = size;
+  NestBuilder b({sum.kept});
+  const int64_t count = sum.rows * sum.columns;
+  const int64_t num_elements = sum.kept * count * std::max<int64_t>(sum.stride, 1);
+  loop::BufferRef x = b.input(num_elements);
+  loop::Var r = b.var(sum.rows), c = b.var(sum.columns);
+  const Expr at = b.pool().var(r) * b.constant(sum.columns) + b.pool().var(c);
+  const Expr index = sum.stride == 0 ? at * b.constant(sum.kept) + b.at[0]
+                                     : (b.at[0] * b.constant(count) + at) * b.constant(sum.stride);
+  b.nest.value = loop::reduce(loop::ReduceOp::sum, {r, c},
+                              {b.constant(sum.rows), b.constant(sum.columns)}, b.load(x, index));
+  Floats in(static_cast<size_t>(num_elements), 0.1f), out(static_cast<size_t>(sum.kept));
+  run_kernel(schedule(b.nest, *find_target(target)), {&out, &in});
+  for (const float value : out) EXPECT_NEAR(value / (0.1f * static_cast<float>(count)), 1, 1e-5);
+}
+INSTANTIATE_TEST_SUITE_P(
+    Sizes, LongSums,
+    ::testing::Combine(::testing::Values(LongSum{3, 1, 100003, 0}, LongSum{16, 30011, 2, 0},
+                                         LongSum{1, 1, 500000, 1}, LongSum{2, 300, 301, 1},
+                                         LongSum{2, 1, 70001, 3}, LongSum{1, 5, 20011, 2}),
+                       ::testing::Values("avx2", "avx512", "sm_90", "simd128")));
+
 // Statistics that inner loops share are hoisted out of all of them.
 TEST(LoopNest, HoistsStatisticsOverSeveralLoops) {
   const int64_t n = 3, rows = 4, columns = 18;

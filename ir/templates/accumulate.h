@@ -1,0 +1,50 @@
+// Loops that combine what they compute into accumulators.
+//
+// Sums of many floats are taken in blocks, each with accumulators of its own: one chain of n
+// additions is off by up to n roundings (a million times 0.1 gives 100958 in f32), chains of
+// kLongestChain over chains of kLongestChain by the sum of their lengths.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "ir/loop/node.h"
+#include "ir/loop/pool.h"
+
+namespace lathe {
+
+// Additions after each other into one accumulator.
+inline constexpr int64_t kLongestChain = 256;
+
+// `count` registers of `lanes` lanes.
+struct Accumulator {
+  loop::ReduceOp op;
+  DType dtype;
+  int lanes = 1;
+  int64_t count = 1;
+  loop::RegArray regs;
+};
+
+// Declares it in `block`, at the identity of its op.
+Accumulator start_accumulator(loop::Kernel& kernel, Accumulator shape, loop::Block& block);
+// Register `i`, and the statement that combines `value` into it in the lanes of `mask` (null: all).
+loop::Expr read(loop::Kernel& kernel, const Accumulator& accumulator, loop::Expr i);
+loop::Stmt combine_into(loop::Kernel& kernel, const Accumulator& accumulator, loop::Expr i,
+                        loop::Expr value, loop::Expr mask = {});
+
+// for (var = lo; var < hi; var += step)
+struct AccumulateLoop {
+  loop::Var var;
+  loop::Expr lo, hi;
+  int64_t step = 1;
+};
+
+// Statements that combine into the accumulator they are given.
+using AccumulateBody = std::function<loop::Block(const Accumulator&)>;
+
+// `loops`, outermost first, around `body`, which combines `body_chain` times into each register.
+loop::Block accumulate(loop::Kernel& kernel, const Accumulator& accumulator,
+                       std::vector<AccumulateLoop> loops, int64_t body_chain,
+                       const AccumulateBody& body);
+
+}  // namespace lathe
