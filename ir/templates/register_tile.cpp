@@ -1,6 +1,9 @@
 // The register tile: see register_tile.h.
 #include "ir/templates/register_tile.h"
 
+#include <algorithm>
+#include <functional>
+#include <numeric>
 #include <utility>
 
 namespace lathe {
@@ -12,6 +15,10 @@ using loop::For;
 using loop::LoopKind;
 using loop::SetReg;
 using loop::Var;
+
+// Products that one accumulator adds up: longer than any that a tuned model has, short enough for
+// the digits that their sum keeps.
+constexpr int64_t kLongestBlock = 8192;
 
 class Tile {
  public:
@@ -25,24 +32,65 @@ class Tile {
 
   void emit(Block& block) {
     for (loop::RegArray array : {acc_, b_, a_}) block.push_back({loop::DeclareRegs{array}});
-    unroll(block, "i", spec_.rows, [&](Block& rows, Expr i) {
-      unroll(rows, "j", spec_.vectors, [&](Block& inside, Expr j) {
-        inside.push_back(
-            {SetReg{acc_, {i, j}, loop::splat(pool_.number(0, spec_.dtype), spec_.lanes)}});
-      });
-    });
-    emit_reduction(block, 0, {});
+    const int64_t extent = spec_.k_extents.front(), step = step_of(0);
+    const int64_t inner = std::accumulate(spec_.k_extents.begin() + 1, spec_.k_extents.end(),
+                                          int64_t{1}, std::multiplies<>());
+    const int64_t steps = kLongestBlock / std::max<int64_t>(inner, 1) / step;
+    const int64_t in_block = std::max<int64_t>(steps, 1) * step;
+    if (extent <= in_block) {
+      emit_zeros(block, acc_);
+      emit_reduction(block, 0, {}, pool_.integer(0), pool_.integer(extent));
+    } else {
+      emit_blocks(block, extent, in_block);
+    }
     if (spec_.roll_epilogue) {
       emit_rolled_epilogue(block);
     } else {
-      unroll(block, "i", spec_.rows, [&](Block& rows, Expr i) {
-        unroll(rows, "j", spec_.vectors,
-               [&](Block& inside, Expr j) { spec_.epilogue(inside, i, j, sum(i, j)); });
-      });
+      for_each_sum(block,
+                   [&](Block& inside, Expr i, Expr j) { spec_.epilogue(inside, i, j, sum(i, j)); });
     }
   }
 
  private:
+  // The first reduction loop in blocks whose sums are added up: see accumulate.h.
+  void emit_blocks(Block& block, int64_t extent, int64_t in_block) {
+    const loop::RegArray sums =
+        kernel_.add_regs({"sum", spec_.dtype, spec_.lanes, {spec_.rows, spec_.vectors}});
+    block.push_back({loop::DeclareRegs{sums}});
+    emit_zeros(block, sums);
+    const Var var = kernel_.add_var({"block", loop::VarKind::loop, DType::i64, 1, 0, extent - 1});
+    const Expr begin = pool_.var(var), end = pool_.integer(extent);
+    Block inside;
+    emit_zeros(inside, acc_);
+    emit_reduction(inside, 0, {}, begin, loop::min(begin + pool_.integer(in_block), end));
+    for_each_sum(inside, [&](Block& each, Expr i, Expr j) {
+      const Expr total = pool_.reg(sums, {i, j}, spec_.dtype, spec_.lanes);
+      each.push_back({SetReg{sums, {i, j}, total + sum(i, j)}});
+    });
+    block.push_back(
+        {For{var, pool_.integer(0), end, in_block, LoopKind::serial, std::move(inside)}});
+    acc_ = sums;
+  }
+
+  void emit_zeros(Block& block, loop::RegArray array) {
+    for_each_sum(block, [&](Block& inside, Expr i, Expr j) {
+      inside.push_back(
+          {SetReg{array, {i, j}, loop::splat(pool_.number(0, spec_.dtype), spec_.lanes)}});
+    });
+  }
+
+  template <class F>
+  void for_each_sum(Block& block, F&& fill) {
+    unroll(block, "i", spec_.rows, [&](Block& rows, Expr i) {
+      unroll(rows, "j", spec_.vectors, [&](Block& inside, Expr j) { fill(inside, i, j); });
+    });
+  }
+
+  int64_t step_of(size_t level) const {
+    const bool is_innermost = level + 1 == spec_.k_vars.size();
+    return is_innermost ? reduction_unroll(spec_.k_extents[level]) : 1;
+  }
+
   Expr sum(Expr i, Expr j) { return pool_.reg(acc_, {i, j}, spec_.dtype, spec_.lanes); }
 
   template <class F>
@@ -55,15 +103,14 @@ class Tile {
         {For{var, pool_.integer(0), pool_.integer(extent), 1, kind, std::move(inside)}});
   }
 
-  void emit_reduction(Block& block, size_t level, std::vector<Expr> k) {
+  void emit_reduction(Block& block, size_t level, std::vector<Expr> k, Expr lo, Expr hi) {
     const Var var = spec_.k_vars[level];
-    const int64_t extent = spec_.k_extents[level];
+    const int64_t step = step_of(level);
     Block inside;
-    const bool is_innermost = level + 1 == spec_.k_vars.size();
-    const int64_t step = is_innermost ? reduction_unroll(extent) : 1;
-    if (!is_innermost) {
+    if (level + 1 < spec_.k_vars.size()) {
       k.push_back(pool_.var(var));
-      emit_reduction(inside, level + 1, std::move(k));
+      emit_reduction(inside, level + 1, std::move(k), pool_.integer(0),
+                     pool_.integer(spec_.k_extents[level + 1]));
     } else {
       k.push_back(pool_.var(var));
       if (spec_.prefetch) spec_.prefetch(inside, k);
@@ -72,8 +119,7 @@ class Tile {
         emit_step(body, k);
       });
     }
-    block.push_back({For{var, pool_.integer(0), pool_.integer(extent), step, LoopKind::serial,
-                         std::move(inside)}});
+    block.push_back({For{var, lo, hi, step, LoopKind::serial, std::move(inside)}});
   }
 
   void emit_step(Block& block, const std::vector<Expr>& k) {
