@@ -13,7 +13,6 @@
 namespace lathe::random_graphs {
 namespace {
 
-constexpr int kNoisyRuns = 3;
 constexpr double kSpread = 16;
 constexpr double kRoundings = 16;
 // Beyond this share of the RMS a tolerance says nothing.
@@ -64,7 +63,7 @@ Expected expect(const Value value, const EagerRun& exact, const std::vector<Eage
 
 }  // namespace
 
-Result<Oracle> ask_oracle(const Case& test, bool uses_tf32) {
+Result<Oracle> ask_oracle(const Case& test, bool uses_tf32, int num_noisy_runs) {
   const Graph& graph = test.module.main();
   EagerOptions options{.uses_tf32 = uses_tf32};
   options.has_writes = std::any_of(graph.nodes.begin(), graph.nodes.end(),
@@ -74,8 +73,8 @@ Result<Oracle> ask_oracle(const Case& test, bool uses_tf32) {
   LATHE_DO(exact.run(graph, inputs));
   options.exact_nodes = &exact.exact_nodes();
   std::vector<EagerRun> noisy;
-  for (uint64_t seed = 0; seed < kNoisyRuns; ++seed) {
-    options.noise = seed;
+  for (int run = 0; run < num_noisy_runs; ++run) {
+    options.noise = static_cast<uint64_t>(run);
     noisy.emplace_back(test.module, options);
     LATHE_DO(noisy.back().run(graph, inputs));
   }

@@ -8,6 +8,9 @@
 // leaves alone, as relu does below zero; tiny is the dtype's smallest subnormal, or normal where
 // units may flush. Exact tensors must be equal, integers always; NaN matches NaN, infinities their
 // own sign.
+//
+// A result that disagrees after kFewRuns is judged again after kManyRuns: a sum that is near zero
+// and times infinity is NaN only in the runs in which it is zero.
 #pragma once
 #include <string>
 #include <vector>
@@ -29,7 +32,8 @@ struct Oracle {
   std::vector<Expected> outputs;
   std::vector<Expected> params;  // every param after the run
 };
-Result<Oracle> ask_oracle(const Case& test, bool uses_tf32);
+inline constexpr int kFewRuns = 3, kManyRuns = 32;
+Result<Oracle> ask_oracle(const Case& test, bool uses_tf32, int num_noisy_runs = kFewRuns);
 
 // Empty when it agrees; else the first element that does not, as a sentence.
 std::string disagreement(const Tensor& result, const Expected& expected);

@@ -180,13 +180,18 @@ Status check_machine(const Machine& machine) {
 
 Verdict run_case(const Case& test, const Machine& machine, Coverage* coverage) {
   const Target* target = find_target(machine.isa);
-  const auto oracle = ask_oracle(test, target != nullptr && target->uses_tf32);
+  const bool uses_tf32 = target != nullptr && target->uses_tf32;
+  const auto oracle = ask_oracle(test, uses_tf32);
   if (!oracle.ok()) return {Verdict::Kind::untold, oracle.error().message};
   if (coverage != nullptr)
     for (const auto& node : test.module.main().nodes)
       ++(*coverage)["op " + node->op->name + (node->in_place ? "_" : "")];
   const auto ran = run_on(test, machine, Numerics::standard, coverage);
-  return ran.ok() ? judge(test, *ran, *oracle) : failed(ran.error());
+  if (!ran.ok()) return failed(ran.error());
+  const Verdict verdict = judge(test, *ran, *oracle);
+  if (verdict.kind != Verdict::Kind::wrong) return verdict;
+  const auto sure = ask_oracle(test, uses_tf32, kManyRuns);
+  return sure.ok() ? judge(test, *ran, *sure) : verdict;
 }
 
 Verdict compare_bits(const Case& test, const std::vector<Machine>& machines) {
