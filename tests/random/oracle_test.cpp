@@ -117,6 +117,18 @@ TEST(Oracle, KnowsWhereSoftplusJumps) {
   EXPECT_FALSE(judges("0.0"));
 }
 
+// What is nearly zero has either sign, and infinitely much of it too.
+TEST(Oracle, KnowsThatNothingIsToldOfInfinitelyMuchOfARounding) {
+  const std::string text =
+      "// passes: minimal\n// x: reals 1 2 seed 0\nfunc @main(%x: f32[9]) -> f32[9] {\n"
+      "  %three = constant() {value = [3], dtype = f32, shape = []} : f32[]\n"
+      "  %inf = constant() {value = [inf], dtype = f32, shape = []} : f32[]\n"
+      "  %third = div(%x, %three) : f32[9]\n  %whole = mul(%third, %three) : f32[9]\n"
+      "  %rounding = sub(%whole, %x) : f32[9]\n  %y = mul(%rounding, %inf) : f32[9]\n"
+      "  return %y\n}\n";
+  EXPECT_FALSE(first_output(text).is_telling);
+}
+
 // In eager a view shares its base's memory, whichever of both is written.
 TEST(Oracle, KnowsThatViewsShareMemory) {
   const std::string text =
