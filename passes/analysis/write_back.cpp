@@ -53,6 +53,11 @@ Result<Value> write_range(Builder& b, const Node& view, int index, Value base, V
   int count = static_cast<int>(parts.size());
   std::vector<Value> whole = b.call_all("cat", parts, {{"dim", dim}}, {count});
   if (b.failed()) return b.error();
+  if (whole.front().type().shape != type.shape)
+    return Diag{code::kUnsupported, view.loc,
+                fmt::format("an in-place op writes through '{}' at {}, which is not known to lie "
+                            "within the {} elements of its dim",
+                            view.op->name, start.str(), extent.str())};
   return whole.front();
 }
 
