@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "ir/loop/linear.h"
 #include "ir/loop/parse_expr.h"
@@ -14,6 +15,12 @@ namespace {
 
 constexpr int kMaxDepth = 150;
 
+// Launches name kernels: one that the printer spelled otherwise would be lost.
+bool is_printed_as_it_is(std::string_view name) {
+  const auto is_plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+  return std::all_of(name.begin(), name.end(), is_plain) && !std::isdigit(name.front());
+}
+
 class Parser {
  public:
   explicit Parser(Lexer& lexer) : lexer_(lexer), exprs_(lexer_, kernel_) {
@@ -25,6 +32,13 @@ class Parser {
     LATHE_DO(lexer_.expect("kernel"));
     LATHE_TRY(Token name, lexer_.expect(TokenKind::function, "a name such as @relu"));
     kernel_.name = std::string(name.text);
+    if (!is_printed_as_it_is(kernel_.name))
+      return lexer_.error(
+          name,
+          fmt::format("a kernel's name has letters, digits and '_' alone and begins "
+                      "with no digit, got '@{}'",
+                      kernel_.name),
+          code::kSyntax);
     LATHE_DO(buffers());
     if (lexer_.accept("grain")) {
       LATHE_TRY(kernel_.grain, lexer_.integer());
