@@ -1,11 +1,11 @@
 """Fuzz targets: one property over any bytes, seeded by valid inputs."""
 
 def fuzz_test(name, deps, seeds, seed_paths):
-    """LLVMFuzzerTestOneInput of <name>.cpp, over seeded mutations or under libFuzzer.
+    """The target of <name>.cpp, over seeded mutations or under libFuzzer.
 
-    `./lathe test --all` runs it for a while under sanitizers; for hours:
+    `./lathe test --all` runs it for its share of a minute under sanitizers; for hours:
     `./lathe test --fuzz-seconds 3600 //tests/fuzz:NAME`, or, guided by coverage,
-    `bazel run --config=libfuzzer //tests/fuzz:NAME -- FOLDER_OF_SEEDS`.
+    `bazel run --config=libfuzzer //tests/fuzz:NAME -- -timeout=10 FOLDER_OF_SEEDS`.
 
     Args:
       name: of the test and of its file.
@@ -24,7 +24,10 @@ def fuzz_test(name, deps, seeds, seed_paths):
             "//conditions:default": [],
         }),
         tags = ["fuzz"],
-        deps = deps + select({
+        deps = deps + [
+            "//tests/fuzz:fuzz_target",
+            "//tests/fuzz:harness",
+        ] + select({
             "//tests/fuzz:libfuzzer": [],
             "//conditions:default": ["//tests/fuzz:mutate_main"],
         }),

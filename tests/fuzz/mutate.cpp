@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <set>
 
 namespace lathe::fuzz {
 namespace {
@@ -30,7 +29,13 @@ constexpr std::string_view kNumbers[] = {
 constexpr uint64_t kFields[] = {0,          1,          0x7f,       0xff,
                                 0xffff,     0x7fffffff, 0xffffffff, 0x7fffffffffffffff,
                                 1ull << 32, 1ull << 63, ~0ull,      0x80};
+// Sizes that agree with others, divide them, or are at an end.
+constexpr std::string_view kSizes[] = {"0", "1", "2",  "3",  "4",  "5",   "6",
+                                       "7", "8", "16", "17", "64", "100", "4096"};
 constexpr std::string_view kMarks = "{}[]()<>,:;\"'\\%@=/*-+.# \n";
+
+constexpr size_t kFirstGentle = 12;
+constexpr size_t kNumKinds = 17;
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
@@ -59,6 +64,22 @@ void replace(std::string& text, Range range, std::string_view with) {
   text.replace(range.begin, range.end - range.begin, with);
 }
 
+// Each place where the word of `range` stands alone.
+void replace_everywhere(std::string& text, Range range, std::string_view with) {
+  const std::string word = text.substr(range.begin, range.end - range.begin);
+  if (word.empty()) return;
+  std::string replaced;
+  size_t at = 0;
+  while (at < text.size() && replaced.size() < 2 * Corpus::kMaxBytes) {
+    const Range next = run_near(text, at, is_word);
+    replaced.append(text, at, next.begin - at);
+    const std::string_view found(text.data() + next.begin, next.end - next.begin);
+    replaced += found == word ? with : found;
+    at = next.end;
+  }
+  text = std::move(replaced);
+}
+
 }  // namespace
 
 uint64_t Random::next() {
@@ -73,13 +94,12 @@ size_t Random::below(size_t bound) { return bound == 0 ? 0 : next() % bound; }
 void Corpus::add(std::string text) {
   if (text.empty()) return;
   if (text.size() > kMaxBytes) text.resize(kMaxBytes);
-  std::set<std::string> words(words_.begin(), words_.end());
-  for (size_t i = 0; i < text.size() && words.size() < 4096;) {
-    const Range word = run_near(text, i, is_word);
-    if (word.end - word.begin <= 40) words.insert(text.substr(word.begin, word.end - word.begin));
-    i = word.end + 1;
+  for (size_t i = 0; i < text.size() && words_.size() < 4096;) {
+    const Range range = run_near(text, i, is_word);
+    std::string word = text.substr(range.begin, range.end - range.begin);
+    if (word.size() <= 40 && known_words_.insert(word).second) words_.push_back(std::move(word));
+    i = range.end + 1;
   }
-  words_.assign(words.begin(), words.end());
   texts_.push_back(std::move(text));
 }
 
@@ -88,20 +108,24 @@ const std::string& Corpus::any(const std::vector<std::string>& from, Random& ran
 }
 
 std::string Corpus::input(uint64_t seed, uint64_t number) const {
-  if (number < texts_.size()) return texts_[number];
+  if (number % 2 == 0 && number / 2 < texts_.size()) return texts_[number / 2];
   Random random(seed * 0x2545f4914f6cdd1dull + number);
   std::string text = any(texts_, random);
-  for (size_t rounds = 1 + random.below(8); rounds > 0 && !text.empty(); --rounds) {
-    mutate(text, random);
+  // Half of them a little, with words and sizes that stood there before: many of those are read.
+  const bool is_gentle = random.below(2) == 0;
+  for (size_t rounds = 1 + random.below(is_gentle ? 3 : 8); rounds > 0 && !text.empty(); --rounds) {
+    mutate(text, random,
+           is_gentle ? kFirstGentle + random.below(kNumKinds - kFirstGentle)
+                     : random.below(kNumKinds));
   }
   if (text.size() > 2 * kMaxBytes) text.resize(2 * kMaxBytes);
   return text;
 }
 
-void Corpus::mutate(std::string& text, Random& random) const {
+void Corpus::mutate(std::string& text, Random& random, size_t kind) const {
   const size_t place = random.below(text.size());
   const auto is_digit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
-  switch (random.below(12)) {
+  switch (kind) {
     case 0:
       text[place] = static_cast<char>(text[place] ^ (1 << random.below(8)));
       break;
@@ -142,6 +166,21 @@ void Corpus::mutate(std::string& text, Random& random) const {
       }
       break;
     }
+    case kFirstGentle:
+      replace(text, run_near(text, place, is_digit), kSizes[random.below(std::size(kSizes))]);
+      break;
+    case kFirstGentle + 1:
+      if (!words_.empty()) replace(text, run_near(text, place, is_word), any(words_, random));
+      break;
+    case kFirstGentle + 2:  // everywhere, so that what agrees still does
+    case kFirstGentle + 3:
+      replace_everywhere(text, run_near(text, place, is_digit),
+                         kSizes[random.below(std::size(kSizes))]);
+      break;
+    case kFirstGentle + 4:
+      if (!words_.empty())
+        replace_everywhere(text, run_near(text, place, is_word), any(words_, random));
+      break;
     default: {  // a piece of another text
       const std::string& other = any(texts_, random);
       const Range range = any_range(other, random);

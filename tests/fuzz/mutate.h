@@ -1,6 +1,7 @@
 // Seeded mutation of inputs: the same seed and number give the same bytes on every machine.
 #pragma once
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,17 +27,18 @@ class Corpus {
   void add(std::string text);
   size_t size() const { return texts_.size(); }
 
-  // Input `number`: a text with one to eight mutations; input i < size() is text i as it is.
+  // Input `number`: a text with one to eight mutations; input 2 * i, for i < size(), is text i.
   std::string input(uint64_t seed, uint64_t number) const;
 
   static constexpr size_t kMaxBytes = 256 << 10;
 
  private:
-  void mutate(std::string& text, Random& random) const;
+  void mutate(std::string& text, Random& random, size_t kind) const;
   const std::string& any(const std::vector<std::string>& from, Random& random) const;
 
   std::vector<std::string> texts_;
   std::vector<std::string> words_;
+  std::set<std::string> known_words_;
 };
 
 }  // namespace lathe::fuzz

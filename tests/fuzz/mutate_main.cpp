@@ -2,11 +2,11 @@
 //   text_fuzz [--seconds N] [--runs N] [--seed S] [--only NUMBER [--save FILE]] FILE_OR_FOLDER ...
 //
 // The target is LLVMFuzzerTestOneInput, as for libFuzzer, which can be linked instead
-// (--config=libfuzzer). A crash, a sanitizer's complaint or an input that takes over 10 s ends the
-// run and prints the command that repeats it.
-#include <fcntl.h>
+// (--config=libfuzzer). A crash, a sanitizer's complaint, an input that takes over 10 s of the
+// processor, or more memory than it may (harness.cpp), ends the run and prints the command that
+// repeats it.
+#include <sys/time.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,18 +15,15 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/mutate.h"
+#include "tests/fuzz/seeds.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
-// What a sanitizer run tolerates: no allocation of gigabytes, whatever an input says.
-extern "C" const char* __asan_default_options() {
-  return "max_allocation_size_mb=1024:hard_rss_limit_mb=4096:allocator_may_return_null=0";
-}
 extern "C" void __sanitizer_set_death_callback(void (*)()) __attribute__((weak));
 
 namespace lathe::fuzz {
@@ -61,49 +58,11 @@ void print_reproducer() {
 }
 
 void on_signal(int signal) {
-  if (signal == SIGALRM) {
+  if (signal == SIGPROF || signal == SIGALRM) {
     std::fprintf(stderr, "\none input took more than %u s", kSecondsPerInput);
   }
   print_reproducer();
   std::_Exit(1);
-}
-
-std::string read_file(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(stream), {}};
-  return bytes;
-}
-
-// What a .gz file holds, at most Corpus::kMaxBytes; "" when it is none.
-std::string unzip(const fs::path& path) {
-  gzFile file = gzopen(path.c_str(), "rb");
-  if (file == nullptr) return "";
-  std::string text(Corpus::kMaxBytes + 1, '\0');
-  const int bytes = gzread(file, text.data(), static_cast<unsigned>(text.size()));
-  gzclose(file);
-  text.resize(bytes < 0 ? 0 : static_cast<size_t>(bytes));
-  return text.size() > Corpus::kMaxBytes ? "" : text;
-}
-
-Corpus read_corpus(const std::vector<fs::path>& paths) {
-  std::vector<fs::path> files;
-  for (const fs::path& path : paths) {
-    if (!fs::is_directory(path)) {
-      files.push_back(path);
-      continue;
-    }
-    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path)) {
-      if (!entry.is_directory()) files.push_back(entry.path());
-    }
-  }
-  std::sort(files.begin(), files.end());
-  Corpus corpus;
-  for (const fs::path& file : files) {
-    const std::string bytes = read_file(file);
-    if (bytes.size() <= Corpus::kMaxBytes) corpus.add(bytes);
-    if (file.extension() == ".gz") corpus.add(unzip(file));
-  }
-  return corpus;
 }
 
 bool parse(int argc, char** argv, Options& options) {
@@ -136,17 +95,26 @@ bool parse(int argc, char** argv, Options& options) {
   return true;
 }
 
+// Of the processor: another load on the machine is not the input's fault. What sleeps has longer.
+void limit_seconds(unsigned seconds) {
+  const itimerval left = {{}, {.tv_sec = static_cast<time_t>(seconds), .tv_usec = 0}};
+  setitimer(ITIMER_PROF, &left, nullptr);
+  alarm(10 * seconds);
+}
+
 void run_one(const Corpus& corpus, uint64_t number, const std::string& save) {
   current.number = number;
   const std::string input = corpus.input(current.seed, number);
   if (!save.empty()) std::ofstream(save, std::ios::binary) << input;
-  alarm(kSecondsPerInput);
+  limit_seconds(kSecondsPerInput);
   LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(input.data()), input.size());
-  alarm(0);
+  limit_seconds(0);
 }
 
 int run(const Options& options) {
-  const Corpus corpus = read_corpus(options.paths);
+  Corpus corpus = read_seeds(options.paths);
+  if (kProperty.seeds != nullptr)
+    for (std::string& seed : kProperty.seeds()) corpus.add(std::move(seed));
   if (corpus.size() == 0) {
     std::fprintf(stderr, "no input to start from\n");
     return 2;
@@ -161,11 +129,21 @@ int run(const Options& options) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   uint64_t number = 0;
-  for (; number < options.runs && seconds() < options.seconds; ++number) {
+  uint64_t slowest = 0;
+  double longest = 0, now = 0;
+  for (; number < options.runs && now < options.seconds; ++number) {
+    const double begin = now;
     run_one(corpus, number, "");
+    now = seconds();
+    if (now - begin <= longest) continue;
+    longest = now - begin;
+    slowest = number;
   }
-  std::printf("%llu inputs from %zu seeds in %.0f s, all survived\n",
-              static_cast<unsigned long long>(number), corpus.size(), seconds());
+  std::printf("%s inputs from %zu seeds in %.0f s, all survived; %s were taken\n",
+              std::to_string(number).c_str(), corpus.size(), now,
+              std::to_string(counts().taken).c_str());
+  std::printf("at most %zu MB; at most %.1f s, which number %s took\n", counts().peak_bytes >> 20,
+              longest, std::to_string(slowest).c_str());
   return 0;
 }
 
@@ -182,7 +160,7 @@ int main(int argc, char** argv) {
                  argv[0]);
     return 2;
   }
-  std::signal(SIGALRM, on_signal);
+  for (const int signal : {SIGPROF, SIGALRM}) std::signal(signal, on_signal);
   if (__sanitizer_set_death_callback != nullptr) {
     __sanitizer_set_death_callback(print_reproducer);
   } else {

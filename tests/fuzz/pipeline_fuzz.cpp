@@ -1,21 +1,21 @@
 // Any text is a pipeline or is refused; a pipeline prints as text that reads back.
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <string_view>
-
 #include "passes/pipeline/pipeline.h"
+#include "tests/fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace lathe;
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
+namespace lathe::fuzz {
+namespace {
+
+bool check(std::string_view text) {
   const Result<Pipeline> pipeline = parse_pipeline(text);
-  if (!pipeline) return 0;
+  if (!pipeline) return must_blame_the_input(pipeline.error(), LocTable());
   const std::string printed = print(*pipeline);
   const Result<Pipeline> again = parse_pipeline(printed);
-  if (!again || print(*again) != printed) {
-    std::fprintf(stderr, "does not read back: %s\n", printed.c_str());
-    std::abort();
-  }
-  return 0;
+  if (!again || print(*again) != printed) fail("does not read back", printed);
+  return true;
 }
+
+}  // namespace
+
+const Property kProperty = {check};
+
+}  // namespace lathe::fuzz
