@@ -276,10 +276,24 @@ Status EagerRun::check_partial_products(const Node& node) const {
   return Ok{};
 }
 
+// (x - mean) * factor is x * factor - mean * factor, as PyTorch computes it too, unless the factor
+// is infinite: what is NaN then depends on who asks.
+Status EagerRun::check_distribution(const Node& node) const {
+  if (node.op->name != "batch_norm") return Ok{};
+  for (Value operand : std::span(node.operands).subspan(1)) {
+    if (!operand) continue;
+    for (double x : values(operand).floats)
+      if (!std::isfinite(x))
+        return Diag{code::kUnsupported, node.loc, fmt::format("{} scales by {}", print(node), x)};
+  }
+  return Ok{};
+}
+
 Status EagerRun::check_fair(const Node& node) const {
   if (options_.is_formula) return Ok{};
   LATHE_DO(check_conversion(node));
   LATHE_DO(check_partial_products(node));
+  LATHE_DO(check_distribution(node));
   const bool is_question = std::any_of(node.types.begin(), node.types.end(),
                                        [](const TensorType& t) { return !is_float(t.dtype); });
   if (!is_question && !jumps(node)) return Ok{};

@@ -103,6 +103,20 @@ TEST(Oracle, RefusesToJudgeWhatTheOrderOfFactorsDecides) {
   EXPECT_FALSE(oracle.ok());
 }
 
+TEST(Oracle, KnowsThatInfiniteFactorsDoNotDistribute) {
+  const auto judges = [](const std::string& kind) {
+    return ask_oracle(
+               parsed("// passes: minimal\n// x: reals -2 2 seed 0\n// w: " + kind +
+                      " 1 2 seed 0\nfunc @main(%x: f32[2, 64], %w: f32[64]) -> f32[2, 64] {\n"
+                      "  %y = batch_norm(%x, %w, none, %w, %w) : f32[2, 64]\n"
+                      "  return %y\n}\n"),
+               false)
+        .ok();
+  };
+  EXPECT_TRUE(judges("reals"));
+  EXPECT_FALSE(judges("specials"));
+}
+
 // Beyond its threshold softplus is x: at a low one it jumps.
 TEST(Oracle, KnowsWhereSoftplusJumps) {
   const auto judges = [](const std::string& threshold) {
