@@ -26,6 +26,13 @@ int64_t trips(const AccumulateLoop& l) {
   return lo && hi ? (hi->value - lo->value + l.step - 1) / l.step : 0;
 }
 
+// No more than one above kLongestChain.
+int64_t num_additions(const std::vector<AccumulateLoop>& loops, int64_t chain) {
+  for (const AccumulateLoop& l : loops)
+    chain = std::min(chain * std::max<int64_t>(trips(l), 1), kLongestChain + 1);
+  return chain;
+}
+
 // Cuts `inner` into blocks of `count` iterations: what remains runs over one block, the result over
 // the blocks.
 AccumulateLoop split(loop::Kernel& kernel, AccumulateLoop& inner, int64_t count) {
@@ -45,11 +52,12 @@ AccumulateLoop split(loop::Kernel& kernel, AccumulateLoop& inner, int64_t count)
 using Groups = std::vector<std::vector<AccumulateLoop>>;
 
 Groups group(loop::Kernel& kernel, std::vector<AccumulateLoop> loops, int64_t chain) {
+  if (num_additions(loops, chain) <= kLongestChain) return {std::move(loops)};
   Groups groups(1);
   while (!loops.empty()) {
     AccumulateLoop next = loops.back();
     loops.pop_back();
-    const int64_t count = trips(next), room = kLongestChain / chain;
+    const int64_t count = trips(next), room = kSumBlock / chain;
     if (count > room) {
       if (room > 1) {
         const AccumulateLoop outer = split(kernel, next, room);

@@ -1,8 +1,8 @@
 // Loops that combine what they compute into accumulators.
 //
 // Sums of many floats are taken in blocks, each with accumulators of its own: one chain of n
-// additions is off by up to n roundings (a million times 0.1 gives 100958 in f32), chains of
-// kLongestChain over chains of kLongestChain by the sum of their lengths.
+// additions is off by up to n roundings (a million times 0.1 gives 100958 in f32), blocks of blocks
+// by the sum of their lengths.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -13,8 +13,9 @@
 
 namespace lathe {
 
-// Additions after each other into one accumulator.
+// So many additions into one accumulator are left as they are; of more, a block is so long.
 inline constexpr int64_t kLongestChain = 256;
+inline constexpr int64_t kSumBlock = 64;
 
 // `count` registers of `lanes` lanes.
 struct Accumulator {
