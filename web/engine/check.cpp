@@ -97,9 +97,9 @@ Result<std::vector<Tensor>> run_loops(const Program& program, const Model& model
   WeightStore weights = model.weights();
   CompileOptions options;
   options.weight = [&](const std::string& name) { return weights.get(name); };
-  LATHE_DO(call.run_with([&](std::span<const BufferView> in, std::span<const BufferView> out) {
-    return run_program_interpreted(program, options, in, out);
-  }));
+  LATHE_TRY(std::unique_ptr<Executable> executable,
+            interpret(program, options, {.max_bytes = kMaxBytes}));
+  LATHE_DO(call.run(*executable));
   return call.outputs();
 }
 
