@@ -11,8 +11,9 @@
 //     result of an in-place node has its first operand's type.
 //  6. A fused node has one body, without mutations, whose params have the operands' types and whose
 //     outputs have the result types.
-//  7. Outputs exist. Mutations of inputs name a param and have its dtype and shape.
-//  8. A constant has either values or a name; when the module has that weight, the types agree.
+//  7. Outputs exist. A mutation has the dtype and shape of the param or weight that it names, which
+//     no other one names.
+//  8. A constant has either values or a name; those of one weight, and the module's, have one type.
 //  9. Locations are rows of the module's table.
 // 10. The form: no in-place node from `functional` on; from `core` on no op that only has a
 //     decomposition (contractions excepted: they lower through templates).
@@ -23,7 +24,10 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <set>
 #include <unordered_set>
+#include <utility>
 
 #include "ir/graph/builder.h"
 #include "ir/graph/text.h"
@@ -43,8 +47,10 @@ Diag fault(const Node& node, const char* code, std::string message) {
 
 class Verifier {
  public:
-  Verifier(const Module& module, const Graph& graph, Form form)
-      : module_(module), graph_(graph), form_(form) {}
+  // `weights` collects the types of those that constants name, in bodies too.
+  using WeightTypes = std::map<std::string, TensorType>;
+  Verifier(const Module& module, const Graph& graph, Form form, WeightTypes& weights)
+      : module_(module), graph_(graph), form_(form), weights_(weights) {}
 
   Status run() {
     for (const auto& param : graph_.params) {
@@ -111,7 +117,7 @@ class Verifier {
     LATHE_DO(check_operands(node));
     LATHE_DO(check_attrs(node));
     LATHE_DO(check_form(node));
-    for (const auto& body : node.bodies) LATHE_DO(Verifier(module_, *body, form_).run());
+    for (const auto& body : node.bodies) LATHE_DO(Verifier(module_, *body, form_, weights_).run());
     if (node.op->name == kFusedOp) LATHE_DO(check_fused(node));
     if (node.op->name == kConstantOp) LATHE_DO(check_constant(node));
     return check_results(node);
@@ -205,14 +211,14 @@ class Verifier {
     if (node.is_none("name") == node.is_none("value"))
       return fault(node, code::kAttribute,
                    fmt::format("constant '{}' must have either 'name' or 'value'", node.name));
-    const auto weight = module_.weights.find(node.string_attr("name"));
-    if (node.is_none("name") || weight == module_.weights.end() || node.types.size() != 1)
-      return Ok{};
-    const TensorType& stored = weight->second.data.type;
-    if (is_same_but_layout(stored, node.types.front())) return Ok{};
+    if (node.is_none("name") || node.types.size() != 1) return Ok{};
+    const std::string name = node.string_attr("name");
+    const TensorType* known = weight_type(name);
+    if (known == nullptr) known = &weights_.emplace(name, node.types.front()).first->second;
+    if (is_same_but_layout(*known, node.types.front())) return Ok{};
     return fault(node, code::kTypeMismatch,
-                 fmt::format("weight '{}' is {}, but constant '{}' says {}", weight->first,
-                             to_string(stored), node.name, to_string(node.types.front())));
+                 fmt::format("weight '{}' is {}, but constant '{}' says {}", name,
+                             to_string(*known), node.name, to_string(node.types.front())));
   }
 
   Status check_results(const Node& node) const {
@@ -242,24 +248,43 @@ class Verifier {
     return diag;
   }
 
-  Status check_mutation(const Mutation& mutation) const {
+  // Null when neither the module has it nor a constant so far names it.
+  const TensorType* weight_type(const std::string& name) const {
+    if (const auto weight = module_.weights.find(name); weight != module_.weights.end())
+      return &weight->second.data.type;
+    const auto named = weights_.find(name);
+    return named == weights_.end() ? nullptr : &named->second;
+  }
+
+  const TensorType* param_type(const std::string& name) const {
+    for (const auto& param : graph_.params)
+      if (param->name == name) return &param->types.front();
+    return nullptr;
+  }
+
+  Status check_mutation(const Mutation& mutation) {
     const std::string what = fmt::format("the new contents of '{}'", mutation.target);
     if (!is_defined(mutation.value)) return undefined(what, mutation.value);
-    if (!mutation.is_input) return Ok{};
-    for (const auto& param : graph_.params) {
-      if (param->name != mutation.target) continue;
-      if (is_same_but_layout(param->types.front(), mutation.value.type())) return Ok{};
-      return fault(*param, code::kTypeMismatch,
-                   fmt::format("{} are {}, the input is {}", what, to_string(mutation.value.type()),
-                               to_string(param->types.front())));
-    }
-    return Diag{code::kUndefinedValue, Loc::unknown(),
-                fmt::format("no input is named '{}', which a mutation writes", mutation.target)};
+    const Loc loc = mutation.value.node->loc;
+    if (!written_.insert({mutation.is_input, mutation.target}).second)
+      return Diag{code::kRedefinedValue, loc,
+                  fmt::format("two mutations write '{}'", mutation.target)};
+    const TensorType* type =
+        mutation.is_input ? param_type(mutation.target) : weight_type(mutation.target);
+    if (type == nullptr && mutation.is_input)
+      return Diag{code::kUndefinedValue, loc,
+                  fmt::format("no input is named '{}', which a mutation writes", mutation.target)};
+    if (type == nullptr || is_same_but_layout(*type, mutation.value.type())) return Ok{};
+    return Diag{code::kTypeMismatch, loc,
+                fmt::format("{} are {}, the {} is {}", what, to_string(mutation.value.type()),
+                            mutation.is_input ? "input" : "weight", to_string(*type))};
   }
 
   const Module& module_;
   const Graph& graph_;
   Form form_;
+  WeightTypes& weights_;
+  std::set<std::pair<bool, std::string>> written_;  // by mutations
   std::unordered_set<std::string> names_;
   std::unordered_set<const Node*> defined_;
 };
@@ -285,7 +310,8 @@ std::string_view form_name(Form form) {
 }
 
 Status verify(const Module& module, const Graph& graph, Form form) {
-  return Verifier(module, graph, form).run();
+  std::map<std::string, TensorType> weights;
+  return Verifier(module, graph, form, weights).run();
 }
 
 }  // namespace lathe
