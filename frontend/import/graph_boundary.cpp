@@ -129,12 +129,22 @@ Status GraphImporter::import_mutation(const OutputSpec& spec) {
   const Value* value = std::get_if<Value>(&arg);
   if (!value) return scope_.broken(spec.offset, "a mutation's new contents must be a tensor");
   bool is_input = spec.tag == OutputSpec::Tag::user_input_mutation;
-  bool is_known = !is_input && model_.module.weights.count(spec.target) != 0;
+  const TensorType* type = nullptr;  // of what is mutated
+  if (auto weight = model_.module.weights.find(spec.target);
+      !is_input && weight != model_.module.weights.end())
+    type = &weight->second.data.type;
   for (const auto& param : builder_.graph().params)
-    is_known = is_known || (is_input && param->name == spec.target);
-  if (!is_known)
+    if (is_input && param->name == spec.target) type = &param->types.front();
+  if (type == nullptr)
     return scope_.broken(spec.offset, fmt::format("mutation of '{}', which is no {} of the model",
                                                   spec.target, is_input ? "input" : "weight"));
+  for (const Mutation& other : builder_.graph().mutations)
+    if (other.is_input == is_input && other.target == spec.target)
+      return scope_.broken(spec.offset, fmt::format("two mutations of '{}'", spec.target));
+  if (type->dtype != value->type().dtype || type->shape != value->type().shape)
+    return scope_.broken(spec.offset,
+                         fmt::format("mutation of '{}', which is {}, by {}", spec.target,
+                                     to_string(*type), to_string(value->type())));
   builder_.graph().mutations.push_back({spec.target, is_input, *value});
   return Ok{};
 }

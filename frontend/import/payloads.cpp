@@ -232,7 +232,9 @@ Status load_weights(const pt2::ModelFile& file, const pt2::GraphSignature& signa
     bool is_missing = options.leave_weights ? place.entry.empty() : !weight.data.bytes;
     if (is_missing && !options.allow_missing_weights) missing.push_back(spec.target);
     if (!place.entry.empty()) places[spec.target] = std::move(place);
-    module.weights.insert_or_assign(spec.target, std::move(weight));
+    if (!module.weights.emplace(spec.target, std::move(weight)).second)
+      return Diag{code::kBadModel, module.locs.text(file.program_name, 0, 0),
+                  fmt::format("two inputs are the weight '{}'", spec.target)};
   }
   if (!missing.empty()) return missing_weights(file, missing, module.locs);
   return Ok{};

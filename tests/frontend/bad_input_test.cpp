@@ -127,6 +127,25 @@ TEST(BadInput, TypesMustAgreeWithTheFile) {
   expect_error(replaced(kModel, R"("x":{"dtype":7)", R"("x":{"dtype":999)"), "dtype unknown (999)");
 }
 
+TEST(BadInput, AWeightIsOneInput) {
+  expect_error(
+      replaced(kModel, R"("parameter_name":"net.2.bias")", R"("parameter_name":"net.0.bias")"),
+      "error[bad-model]: two inputs are the weight 'net.0.bias'");
+}
+
+TEST(BadInput, MutationsKeepTheTypeAndComeOnce) {
+  const auto mutated = [](const std::string& specs) {
+    return replaced(kModel, R"("output_specs":[)", R"("output_specs":[)" + specs + ",");
+  };
+  const auto mutation = [](const std::string& value) {
+    return R"({"user_input_mutation":{"arg":{"name":")" + value + R"("},"user_input_name":"x"}})";
+  };
+  EXPECT_EQ(import_bytes(mutated(mutation("x"))).error, "");
+  expect_error(mutated(mutation("softmax")), "error[bad-model]: mutation of 'x', which is f32[3, ");
+  expect_error(mutated(mutation("x") + "," + mutation("x")),
+               "error[bad-model]: two mutations of 'x'");
+}
+
 TEST(BadInput, AbsurdSizes) {
   const std::string sizes = R"("x":{"dtype":7,"sizes":[{"as_int":3},{"as_int":24}])";
   expect_error(replaced(kModel, sizes,
