@@ -25,6 +25,7 @@ constexpr uint16_t kExtraZip64 = 1;
 constexpr uint16_t kExtraPadding = 0xd935;  // as zipalign writes it
 constexpr uint32_t kIn64 = 0xffffffff;      // the value stands in the zip64 field
 constexpr uint64_t kMostDeflated = 1032;    // bytes that one deflated byte can stand for (zlib)
+constexpr uint64_t kMaxInflated = uint64_t{16} << 30;  // of all entries of an archive together
 
 Diag bad(std::string message) { return {code::kBadArchive, Loc::unknown(), std::move(message)}; }
 
@@ -169,6 +170,20 @@ Status check_apart(const std::vector<ZipEntry>& entries, uint64_t directory_begi
   return Ok{};
 }
 
+// What inflates can all be asked for, and is then held at once.
+Status check_inflated(const std::vector<ZipEntry>& entries) {
+  uint64_t sum = 0;
+  for (const ZipEntry& entry : entries) {
+    if (!entry.is_deflated) continue;
+    if (entry.size > kMaxInflated - sum)
+      return Diag{code::kTooLarge, Loc::unknown(),
+                  fmt::format("the deflated entries up to '{}' hold more than {} bytes", entry.name,
+                              kMaxInflated)};
+    sum += entry.size;
+  }
+  return Ok{};
+}
+
 // Little-endian; bytes beyond the eighth are zero.
 void put(std::string& out, uint64_t value, int width) {
   for (int i = 0; i < width; ++i) {
@@ -192,6 +207,7 @@ Result<ZipReader> ZipReader::open(FileSource file) {
     reader.entries_.push_back(std::move(entry));
   }
   LATHE_DO(check_apart(reader.entries_, directory.begin));
+  LATHE_DO(check_inflated(reader.entries_));
   return reader;
 }
 

@@ -1,7 +1,7 @@
 // The directory of a zip file: where each entry lies, every offset and size checked. Of the file
 // only the directory and the entries that are asked for are read; stored entries are used in place.
 // Zip64 is read and written; encryption, several disks and methods other than stored and deflated
-// are refused.
+// are refused, and deflated entries of more than 16 GiB together.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -80,6 +80,26 @@ TEST(Zip, NothingInflatesToMoreThanItCan) {
   EXPECT_NE(error_of(bytes).find("cannot inflate to 1099511627776"), std::string::npos);
 }
 
+TEST(Zip, DeflatedEntriesAreBoundedTogether) {
+  std::string noise(9 << 20, '\0');
+  uint32_t state = 1;
+  for (char& c : noise) c = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+  ZipWriter zip;
+  ASSERT_TRUE(zip.add("one", noise, true).ok());
+  ASSERT_TRUE(zip.add("two", noise, true).ok());
+  std::string bytes = std::move(zip).finish();
+  const uint64_t half = uint64_t{8} << 30;  // which 9 MiB could stand for
+  set_field(bytes, 0, 0, half);
+  set_field(bytes, 1, 0, half + 1);
+  auto refused = ZipReader::open(own_bytes(bytes));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, "too-large");
+  EXPECT_EQ(refused.error().message,
+            "the deflated entries up to 'two' hold more than 17179869184 bytes");
+  set_field(bytes, 1, 0, half);
+  EXPECT_TRUE(ZipReader::open(own_bytes(bytes)).ok());
+}
+
 TEST(Zip, EveryTruncationIsAnError) {
   std::string bytes = sample();
   for (size_t size = 0; size < bytes.size(); ++size)
