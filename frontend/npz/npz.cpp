@@ -13,7 +13,6 @@ namespace lathe {
 namespace {
 
 constexpr std::string_view kSuffix = ".npy";
-constexpr uint64_t kMaxArrayBytes = uint64_t{16} << 30;  // of one compressed entry
 
 Diag at_file(Diag diag, const std::string& path) {
   diag.message = fmt::format("'{}': {}", path, diag.message);
@@ -22,7 +21,8 @@ Diag at_file(Diag diag, const std::string& path) {
 
 }  // namespace
 
-Result<std::vector<NamedArray>> parse_npz(FileBytes file, const std::string& path) {
+Result<std::vector<NamedArray>> parse_npz(FileBytes file, const std::string& path,
+                                          const std::set<std::string>* names) {
   auto zip = ZipReader::open(std::move(file));
   if (!zip.ok()) return at_file(std::move(zip).error(), path);
   std::vector<NamedArray> arrays;
@@ -31,7 +31,8 @@ Result<std::vector<NamedArray>> parse_npz(FileBytes file, const std::string& pat
     if (name.size() > kSuffix.size() &&
         std::string_view(name).substr(name.size() - kSuffix.size()) == kSuffix)
       name.resize(name.size() - kSuffix.size());
-    auto bytes = zip->read(entry, kMaxArrayBytes, true);
+    if (names != nullptr && names->count(name) == 0) continue;
+    auto bytes = zip->read(entry, UINT64_MAX, true);
     if (!bytes.ok()) return at_file(std::move(bytes).error(), path);
     auto array = parse_npy(*std::move(bytes), name);
     if (!array.ok()) return at_file(std::move(array).error(), path);
@@ -40,9 +41,10 @@ Result<std::vector<NamedArray>> parse_npz(FileBytes file, const std::string& pat
   return arrays;
 }
 
-Result<std::vector<NamedArray>> read_npz(const std::string& path) {
+Result<std::vector<NamedArray>> read_npz(const std::string& path,
+                                         const std::set<std::string>* names) {
   LATHE_TRY(FileBytes file, map_file(path));
-  return parse_npz(std::move(file), path);
+  return parse_npz(std::move(file), path, names);
 }
 
 Result<std::string> npz_bytes(std::span<const NamedArray> arrays, bool compress) {

@@ -84,6 +84,22 @@ TEST(Npz, BrokenArraysAreErrors) {
     }
 }
 
+TEST(Npz, ReadsNoArrayThatNobodyAskedFor) {
+  ZipWriter zip;
+  ASSERT_TRUE(zip.add("junk.npy", "no array", true).ok());
+  const NpyArray array = array_of(DType::u8, {1}, "a");
+  auto good = npy_bytes(array);
+  ASSERT_TRUE(good.ok());
+  ASSERT_TRUE(zip.add("0.npy", *good, true).ok());
+  const FileBytes bytes = own_bytes(std::move(zip).finish());
+  EXPECT_FALSE(parse_npz(bytes, "x.npz").ok());
+  const std::set<std::string> names = {"0", "1"};
+  auto read = parse_npz(bytes, "x.npz", &names);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  ASSERT_EQ(read->size(), 1u);
+  EXPECT_EQ((*read)[0].name, "0");
+}
+
 TEST(Npz, WritesWholeFilesOrNone) {
   const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "npz_test";
   std::filesystem::create_directory(folder);
