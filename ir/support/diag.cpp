@@ -7,6 +7,7 @@
 #include <set>
 
 #include "ir/support/diag_codes.h"
+#include "ir/support/printable.h"
 
 namespace lathe {
 namespace {
@@ -18,12 +19,11 @@ std::string paint(std::string_view text, const char* color, const RenderOptions&
   return options.color ? fmt::format("\x1b[{}m{}\x1b[0m", color, text) : std::string(text);
 }
 
-// A source line on one row of the terminal: control characters become spaces.
-std::string printable(std::string_view line) {
-  std::string out(line);
-  for (char& c : out)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  return out;
+// A source line on one row of the terminal, where tabs are spaces.
+std::string printable_code(std::string_view code) {
+  std::string out(code);
+  std::replace(out.begin(), out.end(), '\t', ' ');
+  return printable_line(out);
 }
 
 std::string_view trim(std::string_view text) {
@@ -37,7 +37,7 @@ bool is_continuation_byte(char c) { return (static_cast<unsigned char>(c) & 0xc0
 // to a window around the column.
 std::string render_text_line(const LocRow& row, std::string_view indent,
                              const RenderOptions& options) {
-  std::string line = printable(row.source_line);
+  std::string line = row.source_line;
   const int behind = std::max(row.column - 1 - row.source_begin, 0);
   size_t column = std::min(static_cast<size_t>(behind), line.size());
   if (line.size() > kMaxShownLine) {
@@ -50,10 +50,12 @@ std::string render_text_line(const LocRow& row, std::string_view indent,
     line = head + line.substr(start, end - start) + tail;
     column = column - start + head.size();
   }
-  std::string out = fmt::format("{}{}\n", indent, line);
+  const std::string before = printable_code(std::string_view(line).substr(0, column));
+  std::string out = fmt::format("{}{}{}\n", indent, before,
+                                printable_code(std::string_view(line).substr(column)));
   if (row.column <= 0) return out;
-  const auto width = std::count_if(line.begin(), line.begin() + static_cast<ptrdiff_t>(column),
-                                   [](char c) { return !is_continuation_byte(c); });
+  const auto width =
+      std::count_if(before.begin(), before.end(), [](char c) { return !is_continuation_byte(c); });
   return out + fmt::format("{}{:{}}{}\n", indent, "", width, paint("^", "32", options));
 }
 
@@ -61,10 +63,10 @@ std::string render_text_line(const LocRow& row, std::string_view indent,
 std::string place(const LocRow& row, const LocTable& locs) {
   if (row.kind == LocRow::Kind::python && row.frame >= 0) {
     const Frame& frame = locs.frame(locs.user_frame(row.frame));
-    return fmt::format("{}:{}", frame.file, frame.line);
+    return fmt::format("{}:{}", printable_line(frame.file), frame.line);
   }
   if (row.kind != LocRow::Kind::text) return "";
-  std::string text = row.file;
+  std::string text = printable_line(row.file);
   if (row.line > 0) text += fmt::format(":{}", row.line);
   if (row.line > 0 && row.column > 0) text += fmt::format(":{}", row.column);
   return text;
@@ -76,7 +78,7 @@ std::string source(const LocRow& row, const LocTable& locs, std::string_view ind
   if (row.kind == LocRow::Kind::text)
     return row.source_line.empty() ? "" : render_text_line(row, indent, options);
   if (row.kind != LocRow::Kind::python || row.frame < 0) return "";
-  const std::string code = printable(trim(locs.frame(locs.user_frame(row.frame)).code));
+  const std::string code = printable_code(trim(locs.frame(locs.user_frame(row.frame)).code));
   return code.empty() ? "" : fmt::format("{}{}\n", indent, code);
 }
 
@@ -95,13 +97,13 @@ std::string module_line(const LocRow& row) {
     line += fmt::format("({})", last_component(row.module_class));
   }
   if (!row.fx_node.empty()) line += (line.empty() ? "at node " : ", node ") + row.fx_node;
-  return line.empty() ? "" : fmt::format("  {}\n", printable(line));
+  return line.empty() ? "" : fmt::format("  {}\n", printable_line(line));
 }
 
 // What a location is called in a made-by note.
 std::string short_name(Loc loc, const LocTable& locs) {
   const LocRow& row = locs[locs.origin(loc)];
-  if (!row.fx_node.empty()) return row.fx_node;
+  if (!row.fx_node.empty()) return printable_line(row.fx_node);
   const std::string where = place(row, locs);
   return where.empty() ? "an unknown place" : where;
 }
@@ -117,7 +119,7 @@ std::string made_by(const LocRow& row, const LocTable& locs) {
   for (size_t i = 0; i < names.size() && i < kMaxNames; ++i)
     list += (i == 0 ? "" : ", ") + names[i];
   if (names.size() > kMaxNames) list += fmt::format(" and {} more", names.size() - kMaxNames);
-  return fmt::format("  note: made by {} from {}\n", row.by, list);
+  return fmt::format("  note: made by {} from {}\n", printable_line(row.by), list);
 }
 
 // The pass that made the location, or with full_chain every pass behind it, newest first.
@@ -144,9 +146,10 @@ std::string frames(const LocRow& row, const LocTable& locs) {
   for (int32_t i = row.frame; i >= 0; i = locs.frame_parent(i)) {
     if (i == shown) continue;
     const Frame& frame = locs.frame(i);
-    out += fmt::format("  {} {}:{} in {}\n", i > shown ? "through" : "called from", frame.file,
-                       frame.line, frame.function.empty() ? "?" : frame.function);
-    if (!frame.code.empty()) out += fmt::format("      {}\n", printable(trim(frame.code)));
+    out += fmt::format("  {} {}:{} in {}\n", i > shown ? "through" : "called from",
+                       printable_line(frame.file), frame.line,
+                       frame.function.empty() ? "?" : printable_line(frame.function));
+    if (!frame.code.empty()) out += fmt::format("      {}\n", printable_code(trim(frame.code)));
   }
   return out;
 }
@@ -154,7 +157,8 @@ std::string frames(const LocRow& row, const LocTable& locs) {
 std::string render_note(const Note& note, const LocTable& locs, const RenderOptions& options) {
   const LocRow& row = locs[locs.origin(note.loc)];
   const std::string where = place(row, locs);
-  std::string out = fmt::format("  {}: {}", paint("note", "36", options), note.message);
+  std::string out =
+      fmt::format("  {}: {}", paint("note", "36", options), printable_lines(note.message));
   if (!where.empty()) out += " at " + where;
   return out + "\n" + source(row, locs, "      ", options);
 }
@@ -183,11 +187,11 @@ std::string render(const Diag& diag, const LocTable& locs, const RenderOptions& 
   const std::string where = place(row, locs);
   std::string out = where.empty() ? "" : where + ": ";
   out += paint(fmt::format("error[{}]", diag.code), "1;31", options);
-  out += fmt::format(": {}\n", diag.message);
+  out += fmt::format(": {}\n", printable_lines(diag.message));
   out += source(row, locs, "    ", options);
   out += module_line(row);
   if (options.full_chain) out += frames(row, locs);
-  for (const std::string& line : diag.rows) out += fmt::format("  {}\n", line);
+  for (const std::string& line : diag.rows) out += fmt::format("  {}\n", printable_lines(line));
   for (const Note& note : diag.notes) out += render_note(note, locs, options);
   out += made_by_chain(diag.loc, locs, options);
   if (diag.is_internal) out += "  note: this is a mistake in Lathe, not in the input\n";

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/support/printable.h"
+
 namespace lathe {
 namespace {
 
@@ -137,6 +139,36 @@ TEST(Nearest, FindsTypos) {
   EXPECT_EQ(nearest("zelu", words), "relu");  // a tie goes to the first
   EXPECT_EQ(nearest("convolution", words), "");
   EXPECT_EQ(nearest(std::string(100000, 'a'), words), "");
+}
+
+// What a terminal would obey: escapes, C1 in one byte and in UTF-8, marks of direction.
+TEST(Printable, ShowsWhatATerminalWouldObey) {
+  EXPECT_EQ(printable_line("a\x1b[31mb\r\n"), "a\\x1b[31mb\\x0d\\x0a");
+  EXPECT_EQ(printable_lines("a\tb\n\x07"), "a\tb\n\\x07");
+  EXPECT_EQ(printable_line("\x7f\xc2\x9b"
+                           "2J\x9b"),
+            "\\x7f\\x9b2J\\x9b");
+  EXPECT_EQ(printable_line("\u202eevil\u2066\u2069\u200f"), "\\u202eevil\\u2066\\u2069\\u200f");
+}
+
+TEST(Printable, LeavesTextAlone) {
+  const std::string text = "caf\u00e9 \u4e16\u754c \U0001f600";
+  EXPECT_EQ(printable_line(text), text);
+}
+
+TEST(Printable, ShowsBytesThatAreNoUtf8) {
+  EXPECT_EQ(printable_line("\xff\xc0\xaf\xe2\x82"), "\\xff\\xc0\\xaf\\xe2\\x82");
+  EXPECT_EQ(printable_line("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // a surrogate
+}
+
+TEST(Render, NothingFromAFileIsObeyed) {
+  LocTable locs;
+  const Loc loc = locs.text("m\x1b[2J.lathe", 1, 3, "\x1b]0;x\x07 %\u202e");
+  Diag diag{"syntax", loc, "found '\x1b[8m'", {{loc, "note \x9b"}}, {"row \x1b[1A"}};
+  const std::string text = render(diag, locs);
+  EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
+  EXPECT_EQ(text, printable_lines(text));
+  EXPECT_NE(text.find("m\\x1b[2J.lathe:1:3"), std::string::npos) << text;
 }
 
 }  // namespace
