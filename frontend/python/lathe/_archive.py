@@ -1,13 +1,16 @@
-"""Copies a PT2 archive, changing the stack traces in its model JSON and nothing else."""
+"""Writes what an export leaves, whole or not at all: an archive with other traces, and arrays."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import struct
 import zipfile
 from pathlib import Path
+
+import numpy as np
 
 _ALIGNMENT = 64  # of stored entries, so that weights can be used where they lie in a mapped file
 _PADDING_ID = 0x4246  # "FB", the extra field that PyTorch pads with
@@ -17,9 +20,8 @@ _LARGE = zipfile.ZIP64_LIMIT - 1
 def rewrite(source, target, change_trace):
     """Writes `target` from `source`; `change_trace` maps every stack_trace to its new text."""
     target = Path(target)
-    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-    try:
-        with zipfile.ZipFile(source) as old, zipfile.ZipFile(temporary, "w") as new:
+    with _whole(target) as file, zipfile.ZipFile(source) as old:
+        with zipfile.ZipFile(file, "w") as new:
             for entry in old.infolist():
                 if "models/" in entry.filename and entry.filename.endswith(".json"):
                     document = json.loads(old.read(entry))
@@ -31,6 +33,23 @@ def rewrite(source, target, change_trace):
                     with old.open(entry) as data, _create(new, entry.filename,
                                                           entry.file_size) as sink:
                         shutil.copyfileobj(data, sink, 1 << 20)
+
+
+def save_arrays(path, arrays):
+    """An .npz of arrays by name."""
+    with _whole(Path(path)) as file:
+        np.savez(file, **arrays)
+
+
+@contextlib.contextmanager
+def _whole(target):
+    """A file for writing that becomes `target` when all of it is on the disk, and never before."""
+    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)

@@ -57,10 +57,10 @@ def export(model, args, kwargs=None, dynamic_shapes=None, *, path, core=False, p
     inputs, outputs, mutated = _run(model, args, kwargs)
     files = Exported(path, path.with_suffix(".inputs.npz"), path.with_suffix(".outputs.npz"),
                      path.with_suffix(".mutated.npz") if mutated else None)
-    np.savez(files.inputs, **{str(i): value for i, value in enumerate(inputs)})
-    np.savez(files.outputs, **{str(i): value for i, value in enumerate(outputs)})
+    _archive.save_arrays(files.inputs, {str(i): value for i, value in enumerate(inputs)})
+    _archive.save_arrays(files.outputs, {str(i): value for i, value in enumerate(outputs)})
     if files.mutated:
-        np.savez(files.mutated, **mutated)
+        _archive.save_arrays(files.mutated, mutated)
     return files
 
 
