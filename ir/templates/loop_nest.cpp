@@ -141,10 +141,13 @@ class Scheduler {
     return bytes;
   }
 
-  // Loops inside the last one that a reduction moves with run serially, so that the reduction is
-  // computed once before them (statistics of a group of channels, used at every pixel).
+  // Loops that no reduction moves with run serially inside the others, so that the reduction is
+  // computed once before them. Where lanes are columns with a reduction each, these may be any
+  // (softmax over rows); otherwise those inside the last one that a reduction moves with
+  // (statistics of a group of channels, used at every pixel).
   void split_serial(bool vectorize_inner) {
     if (!vectorize_inner || !contains_reduction(nest_.value)) return;
+    if (reductions_depend_on(nest_.value, inner_)) return split_shared();
     size_t parallel = nest_.vars.size();
     while (parallel > 0 && !reductions_depend_on(nest_.value, nest_.vars[parallel - 1])) --parallel;
     for (size_t i = parallel; i < nest_.vars.size(); ++i) {
@@ -154,6 +157,33 @@ class Scheduler {
     nest_.extents.resize(parallel);
   }
 
+  void split_shared() {
+    std::vector<Var> vars;
+    std::vector<int64_t> extents;
+    for (size_t i = 0; i < nest_.vars.size(); ++i) {
+      if (reductions_depend_on(nest_.value, nest_.vars[i])) {
+        vars.push_back(nest_.vars[i]);
+        extents.push_back(nest_.extents[i]);
+      } else {
+        shared_.push_back({nest_.vars[i], nest_.extents[i]});
+      }
+    }
+    nest_.vars = std::move(vars);
+    nest_.extents = std::move(extents);
+  }
+
+  using Loops = std::vector<std::pair<Var, int64_t>>;
+
+  Block wrap(const Loops& loops, Block inside) {
+    for (size_t i = loops.size(); i-- > 0;) {
+      Block outer;
+      outer.push_back({For{loops[i].first, pool().integer(0), pool().integer(loops[i].second), 1,
+                           LoopKind::serial, std::move(inside)}});
+      inside = std::move(outer);
+    }
+    return inside;
+  }
+
   void emit_serial_loops(Block& body) {
     ReductionEmitter reductions(nest_.kernel, lanes_);
     std::vector<Var> inside = {inner_};
@@ -161,31 +191,27 @@ class Scheduler {
     Expr value = reductions.hoist_invariant(nest_.value, inside, body);
     Block rows;
     emit_rows(rows, value);
-    for (size_t i = serial_.size(); i-- > 0;) {
-      Block outer;
-      outer.push_back({For{serial_[i].first, pool().integer(0), pool().integer(serial_[i].second),
-                           1, LoopKind::serial, std::move(rows)}});
-      rows = std::move(outer);
-    }
-    for (Stmt& stmt : rows) body.push_back(std::move(stmt));
+    for (Stmt& stmt : wrap(serial_, std::move(rows))) body.push_back(std::move(stmt));
   }
 
   // Declares the parallel variable and recovers the outer loop variables from it. Rows without
-  // reductions may be cut into blocks, so that few long rows still make enough tasks.
+  // reductions, and those whose columns share theirs, may be cut into blocks, so that few long rows
+  // still make enough tasks.
   void decode_outer(Block& body) {
     int64_t rows = 1;
     for (int64_t extent : nest_.extents) rows *= extent;
-    const bool has_reduction = contains_reduction(nest_.value);
+    const bool may_cut = !contains_reduction(nest_.value) || !shared_.empty();
     block_extent_ = inner_extent_;
-    if (target_.max_threads > 0 && inner_extent_ > 0 && !has_reduction) {
+    if (target_.max_threads > 0 && inner_extent_ > 0 && may_cut) {
       const int64_t vectors =
           std::clamp<int64_t>(rows * inner_extent_ / (lanes_ * kManyTasks), 1, kMostTaskVectors);
       block_extent_ = std::min(inner_extent_, vectors * lanes_);
-    } else if (inner_extent_ > 0 && !has_reduction &&
-               inner_extent_ >= 2 * kMinBlockVectors * lanes_) {
+    } else if (inner_extent_ > 0 && may_cut) {
+      const int64_t least = shared_.empty() ? kMinBlockVectors : 1;
       const int64_t work = std::max<int64_t>(1, count_operations(nest_.value));
-      const int64_t vectors = std::max(kMinBlockVectors, kTaskOperations / work);
-      block_extent_ = std::min(inner_extent_, vectors * lanes_);
+      const int64_t vectors = std::max(least, kTaskOperations / work);
+      if (inner_extent_ >= 2 * least * lanes_)
+        block_extent_ = std::min(inner_extent_, vectors * lanes_);
     }
     blocks_ = block_extent_ > 0 ? (inner_extent_ + block_extent_ - 1) / block_extent_ : 1;
     task_ =
@@ -257,7 +283,9 @@ class Scheduler {
     ReductionEmitter reductions(nest_.kernel, lanes_);
     loop::Bindings bound = reductions.lower_lanes(value, axis, body);
     Expr vector = loop::vectorize(value, axis, bound);
-    body.push_back({loop::Store{nest_.out, index, vector, axis.mask, false}});
+    Block store;
+    store.push_back({loop::Store{nest_.out, index, vector, axis.mask, false}});
+    for (Stmt& stmt : wrap(shared_, std::move(store))) body.push_back(std::move(stmt));
   }
 
   void finish(Block body) {
@@ -273,7 +301,8 @@ class Scheduler {
   const Target& target_;
   int lanes_ = 1;
   Var inner_, task_;
-  std::vector<std::pair<Var, int64_t>> serial_;
+  Loops serial_;  // around the vector loop
+  Loops shared_;  // inside it
   int64_t inner_extent_ = 0, block_extent_ = 0, blocks_ = 1, tasks_ = 1;
   Expr block_;
 };

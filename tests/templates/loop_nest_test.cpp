@@ -90,6 +90,42 @@ TEST_P(Softmax, ComputesRowStatisticsOnce) {
 }
 INSTANTIATE_TEST_SUITE_P(Sizes, Softmax, ::testing::Values(1, 10, 16, 33, 128, 200));
 
+// Softmax over rows: a lane for each column, whose statistics all of its rows share.
+class ColumnSoftmax : public ::testing::TestWithParam<std::tuple<int64_t, int64_t, const char*>> {};
+
+TEST_P(ColumnSoftmax, ComputesColumnStatisticsOnce) {
+  const auto& [rows, columns, target] = GetParam();
+  const int64_t n = rows, c = columns;
+  NestBuilder b({2, n, c});
+  loop::BufferRef x = b.input(2 * n * c);
+  auto at = [&](Expr row) {
+    return b.load(x, (b.at[0] * b.constant(n) + row) * b.constant(c) + b.at[2]);
+  };
+  loop::Var r = b.var(n), s = b.var(n);
+  Expr largest = loop::reduce(loop::ReduceOp::max, {r}, {b.constant(n)}, at(b.pool().var(r)));
+  Expr sum = loop::reduce(loop::ReduceOp::sum, {s}, {b.constant(n)},
+                          loop::exp(at(b.pool().var(s)) - largest));
+  b.nest.value = loop::exp(at(b.at[1]) - largest) / sum;
+  Floats in = numbers(2 * n * c, 3), out(in.size());
+  const loop::Kernel kernel = schedule(b.nest, *find_target(target));
+  loop::StepBudget steps;
+  steps.left = static_cast<uint64_t>(2 * n * ((c + 15) / 16 * 16) * 1000);
+  run_kernel(kernel, {&out, &in}, steps);
+  for (int64_t batch = 0; batch < 2; ++batch) {
+    for (int64_t j = 0; j < c; ++j) {
+      auto value = [&](int64_t i) { return size_t((batch * n + i) * c + j); };
+      double total = 0;
+      for (int64_t i = 0; i < n; ++i) total += std::exp(in[value(i)]);
+      for (int64_t i = 0; i < n; ++i)
+        EXPECT_NEAR(out[value(i)], std::exp(in[value(i)]) / total, 1e-6);
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Sizes, ColumnSoftmax,
+                         ::testing::Combine(::testing::Values(1, 2, 700),
+                                            ::testing::Values(1, 3, 16, 37),
+                                            ::testing::Values("avx2", "avx512", "simd128")));
+
 // out[h, w, c] = max over a 2x2 window of x[2h + i, 2w + j, c]: one accumulator lane for each
 // channel.
 TEST(LoopNest, PoolsOverLanesOfChannels) {

@@ -11,8 +11,9 @@ namespace lathe {
 
 using Floats = std::vector<float>;
 
-// Verifies and runs; `buffers` in the order of the kernel's global buffers.
-inline void run_kernel(const loop::Kernel& kernel, std::vector<Floats*> buffers) {
+// Verifies and runs within `steps`; `buffers` in the order of the kernel's global buffers.
+inline void run_kernel(const loop::Kernel& kernel, std::vector<Floats*> buffers,
+                       loop::StepBudget steps = {}) {
   Status verified = loop::verify(kernel, true);
   ASSERT_TRUE(verified.ok()) << verified.error().message << "\n" << loop::print(kernel);
   std::vector<loop::Memory> memory;
@@ -20,7 +21,7 @@ inline void run_kernel(const loop::Kernel& kernel, std::vector<Floats*> buffers)
     memory.push_back(
         {reinterpret_cast<std::byte*>(buffer->data()), buffer->size() * sizeof(float)});
   }
-  Status ran = loop::evaluate(kernel, memory);
+  Status ran = loop::evaluate(kernel, memory, steps);
   ASSERT_TRUE(ran.ok()) << ran.error().message << "\n" << loop::print(kernel);
 }
 
