@@ -20,6 +20,7 @@ bool read_json(std::string_view text) {
 }
 
 bool read_flags(std::string_view text) {
+  static const std::vector<FlagRow> rows = config_flags();
   std::vector<Flag> flags;
   std::string line = "lathe run";
   while (!text.empty() && flags.size() < 64) {
@@ -29,7 +30,7 @@ bool read_flags(std::string_view text) {
     const std::string key(flag.substr(0, equals));
     const std::string value(flag.substr(std::min(equals + 1, flag.size())));
     bool is_known = false;
-    for (const FlagRow& row : config_flags()) is_known = is_known || row.key == key;
+    for (const FlagRow& row : rows) is_known = is_known || row.key == key;
     if (!is_known) continue;  // which the parser of the command line refuses
     flags.push_back({key, value});
     line += " --" + key + "=" + value;
