@@ -19,13 +19,10 @@ LibraryPlans::LibraryPlans(const Program& program, const Device& device,
   add(program.steps);
   made_.assign(calls_.size(),
                Diag{code::kInternal, Loc::unknown(), "a library launch without a plan"});
-  const size_t machine = std::max(1u, std::thread::hardware_concurrency());
+  const auto machine = static_cast<size_t>(Threads::at_once());
   const size_t count = std::min({calls_.size(), machine, kMostThreads});
-  for (size_t i = 0; i < count; ++i) threads_.emplace_back([this] { work(); });
-}
-
-LibraryPlans::~LibraryPlans() {
-  for (std::thread& thread : threads_) thread.join();
+  for (size_t i = 0; i < count; ++i)
+    if (!threads_.start([this] { work(); })) break;
 }
 
 void LibraryPlans::add(const std::vector<Launch>& launches) {
@@ -48,8 +45,8 @@ void LibraryPlans::work() {
 }
 
 Status LibraryPlans::finish() {
-  for (std::thread& thread : threads_) thread.join();
-  threads_.clear();
+  threads_.join();
+  work();  // what no thread took
   for (const Result<LibraryRun>& plan : made_) LATHE_DO(plan);
   return Ok{};
 }

@@ -3,11 +3,11 @@
 #include <atomic>
 #include <memory>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
 #include "backends/cuda/device/libraries.h"
+#include "ir/threads/threads.h"
 
 namespace lathe::cuda {
 
@@ -17,7 +17,6 @@ namespace lathe::cuda {
 class LibraryPlans {
  public:
   LibraryPlans(const Program& program, const Device& device, std::shared_ptr<Workspace> workspace);
-  ~LibraryPlans();
   LibraryPlans(const LibraryPlans&) = delete;
 
   // Waits for all; the first launch's error when any cannot be planned.
@@ -37,7 +36,7 @@ class LibraryPlans {
   std::unordered_map<std::string, size_t> plans_;  // by what sets them apart
   std::vector<Result<LibraryRun>> made_;
   std::atomic<size_t> next_ = 0;
-  std::vector<std::thread> threads_;
+  Threads threads_;
 };
 
 }  // namespace lathe::cuda
