@@ -1,27 +1,13 @@
-// Machine code from kernels: modules, code generation (on several threads) and linking.
+// Machine code of a program's kernels: generated on several threads, kept, and linked.
 #pragma once
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "backends/cpu/emit.h"
-#include "ir/loop/node.h"
+#include "backends/cpu/codegen.h"
 #include "ir/support/result.h"
 
 namespace lathe::cpu {
-
-using KernelFunction = void (*)(void* const* buffers, int64_t lo, int64_t hi, void* scratch);
-
-struct KernelSource {
-  const loop::Kernel* kernel;
-  EmitOptions options;
-};
-
-enum class CodeForm : uint8_t { llvm_ir, assembly, object };
-
-// One module with all the kernels, under their own names (made unique), as text or bytes.
-Result<std::string> generate_code(const std::vector<KernelSource>& sources, CodeForm form);
 
 // Objects of kernels by structure, so that a kernel which several programs use is compiled once.
 // Bounded; safe to share between threads.
@@ -49,8 +35,7 @@ class Jit {
 
  private:
   Jit();
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<LinkedCode> code_;
   std::vector<KernelFunction> functions_;
 };
 
