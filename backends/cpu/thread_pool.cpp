@@ -4,10 +4,13 @@
 // one program follow each other within that time, and so do calls from Python.
 #include "backends/cpu/thread_pool.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <thread>
 
 namespace lathe::cpu {
 namespace {
@@ -24,31 +27,56 @@ void pause() {
 #endif
 }
 
+// How many forks lie between the process that loaded this code and this one. Cheaper to ask for
+// than the process's number, which takes a call of the system.
+std::atomic<int> num_forks{0};
+
+std::mutex pools_mutex;
+
+// False when there is no memory for it.
+bool watch_forks() {
+  // A child gets the mutex unlocked, whatever other threads of its parent were doing.
+  static const auto lock = [] { pools_mutex.lock(); };
+  static const auto unlock = [] { pools_mutex.unlock(); };
+  static const auto unlock_in_child = [] {
+    num_forks.fetch_add(1, std::memory_order_relaxed);
+    pools_mutex.unlock();
+  };
+  static const bool is_watching = pthread_atfork(lock, unlock, unlock_in_child) == 0;
+  return is_watching;
+}
+
 }  // namespace
 
 std::shared_ptr<ThreadPool> ThreadPool::shared(int threads) {
-  static std::mutex mutex;
   static std::map<int, std::weak_ptr<ThreadPool>> pools;
-  std::lock_guard lock(mutex);
-  std::shared_ptr<ThreadPool> pool = pools[threads].lock();
-  if (!pool) pools[threads] = pool = std::make_shared<ThreadPool>(threads);
+  std::lock_guard lock(pools_mutex);
+  std::weak_ptr<ThreadPool>& known = pools[threads];
+  std::shared_ptr<ThreadPool> pool = known.lock();
+  if (!pool || pool->is_of_parent()) known = pool = std::make_shared<ThreadPool>(threads);
   return pool;
 }
 
 ThreadPool::ThreadPool(int threads) : shares_(static_cast<size_t>(std::max(threads, 1))) {
+  num_forks_ = num_forks.load(std::memory_order_relaxed);
+  if (!watch_forks()) return;
   for (int worker = 1; worker < threads; ++worker)
-    workers_.emplace_back([this, worker] { worker_loop(worker); });
+    if (!workers_.start([this, worker] { worker_loop(worker); })) break;
 }
 
 ThreadPool::~ThreadPool() {
+  if (is_of_parent()) workers_.forget();
   is_quitting_.store(true);
   signal_.fetch_add(1);
   signal_.notify_all();
-  for (std::thread& worker : workers_) worker.join();
+}
+
+bool ThreadPool::is_of_parent() const {
+  return num_forks_ != num_forks.load(std::memory_order_relaxed);
 }
 
 void ThreadPool::run(int64_t num_chunks, const Work& work) {
-  if (num_chunks <= 1 || workers_.empty() || is_busy_.exchange(true)) {
+  if (num_chunks <= 1 || workers_.size() == 0 || is_of_parent() || is_busy_.exchange(true)) {
     for (int64_t chunk = 0; chunk < num_chunks; ++chunk) work(0, chunk);
     return;
   }

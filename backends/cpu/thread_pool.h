@@ -5,8 +5,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <thread>
 #include <vector>
+
+#include "ir/threads/threads.h"
 
 namespace lathe::cpu {
 
@@ -15,6 +16,7 @@ class ThreadPool {
   // The process's pool of this many threads, the caller's among them. One thread makes none.
   static std::shared_ptr<ThreadPool> shared(int threads);
 
+  // Of fewer threads when the system refuses some.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -25,7 +27,7 @@ class ThreadPool {
   // Each worker starts with an equal share of consecutive chunks, in order (what one prefetches, it
   // also uses). The calling thread is worker 0, others are 1 .. num_threads()-1. When another
   // caller uses the pool at this moment (or work calls run again), the caller does all chunks
-  // itself as worker 0.
+  // itself as worker 0; so it does in a child of fork, which has the pool but none of its workers.
   using Work = std::function<void(int worker, int64_t chunk)>;
   void run(int64_t num_chunks, const Work& work);
 
@@ -39,8 +41,8 @@ class ThreadPool {
   void worker_loop(int worker);
   void drain(int worker);
   bool enter(uint32_t& last_job);
+  bool is_of_parent() const;
 
-  std::vector<std::thread> workers_;
   std::atomic<bool> is_busy_{false};  // a caller is in run
   const Work* work_ = nullptr;
   std::vector<Share> shares_;
@@ -48,6 +50,8 @@ class ThreadPool {
   alignas(64) std::atomic<uint64_t> gate_{0};
   alignas(64) std::atomic<int> signal_{0};  // counts jobs; sleeping workers wait for it to change
   std::atomic<bool> is_quitting_{false};
+  int num_forks_ = 0;  // when the workers were started
+  Threads workers_;    // they read what stands above, which therefore goes after them
 };
 
 }  // namespace lathe::cpu
