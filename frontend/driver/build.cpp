@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -12,16 +13,6 @@
 namespace lathe {
 
 namespace {
-
-constexpr size_t kAlignment = 64;
-
-// Room for `num_bytes` from the first aligned byte on.
-BufferView allocate(std::vector<std::byte>& storage, size_t num_bytes) {
-  storage.resize(num_bytes + kAlignment);
-  auto address = reinterpret_cast<uintptr_t>(storage.data());
-  size_t skip = (kAlignment - address % kAlignment) % kAlignment;
-  return {storage.data() + skip, num_bytes};
-}
 
 int64_t row_major_bytes(const TensorType& type) {
   return type.static_elements().value_or(0) * dtype_bytes(type.dtype);
@@ -92,6 +83,7 @@ Result<Build> build(const Model& model, Backend& backend, const CompileRequest& 
     return std::move(executable).error();
   }
   result.executable = *std::move(executable);
+  weights.close();
   result.init_ms = result.executable->stats().init_ms;
   result.compile_ms = milliseconds_since(start) - result.init_ms;
   return result;
@@ -126,7 +118,11 @@ Result<CallBuffers> CallBuffers::create(const Program& program, const std::vecto
     return Diag{code::kOperandCount, Loc::unknown(),
                 fmt::format("the program takes {} inputs, got {}", expected, inputs.size())};
   CallBuffers call;
-  call.storage_.resize(program.inputs.size() + program.outputs.size());
+  const auto allocate = [&call](size_t num_bytes, const std::string& name) -> Result<BufferView> {
+    LATHE_TRY(std::shared_ptr<std::byte> bytes, new_bytes(num_bytes, fmt::format("'{}'", name)));
+    call.storage_.push_back(bytes);
+    return BufferView{bytes.get(), num_bytes};
+  };
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     BufferView view;
     std::vector<std::byte> bytes;
@@ -137,14 +133,17 @@ Result<CallBuffers> CallBuffers::create(const Program& program, const std::vecto
     } else {
       LATHE_TRY(view, weights.get(name_of(program, program.inputs[i])));
     }
-    call.inputs_.push_back(allocate(call.storage_[i], view.num_bytes));
-    if (view.num_bytes > 0) std::memcpy(call.inputs_.back().bytes, view.bytes, view.num_bytes);
+    LATHE_TRY(BufferView own, allocate(view.num_bytes, name_of(program, program.inputs[i])));
+    if (view.num_bytes > 0) std::memcpy(own.bytes, view.bytes, view.num_bytes);
+    call.inputs_.push_back(own);
   }
   for (size_t i = 0; i < program.outputs.size(); ++i) {
     const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(program.outputs[i])];
     call.output_types_.push_back(buffer.type);
-    call.outputs_.push_back(allocate(call.storage_[program.inputs.size() + i],
-                                     static_cast<size_t>(row_major_bytes(buffer.type))));
+    LATHE_TRY(BufferView own,
+              allocate(static_cast<size_t>(row_major_bytes(buffer.type)), buffer.name));
+    std::fill_n(own.bytes, own.num_bytes, std::byte{0});
+    call.outputs_.push_back(own);
   }
   return call;
 }

@@ -30,7 +30,7 @@ Result<Lowered> lower(const Model& model, const Target& target, const CompileReq
 
 struct Build {
   Lowered lowered;
-  std::unique_ptr<WeightStore> weights;  // what the executable reads in place
+  std::unique_ptr<WeightStore> weights;  // holds what the executable reads in place
   std::unique_ptr<Executable> executable;
   double compile_ms = 0;  // passes and code, without init
   double init_ms = 0;     // folding and packing of weights
@@ -61,7 +61,7 @@ class CallBuffers {
   Result<std::vector<Tensor>> outputs() const;
 
  private:
-  std::vector<std::vector<std::byte>> storage_;
+  std::vector<std::shared_ptr<std::byte>> storage_;
   std::vector<BufferView> inputs_;
   std::vector<BufferView> outputs_;
   std::vector<TensorType> output_types_;

@@ -7,7 +7,6 @@
 
 #include <ctime>
 #include <fstream>
-#include <sstream>
 
 namespace lathe {
 
@@ -59,22 +58,6 @@ std::string utc_now() {
 
 int64_t resident_bytes() { return status_bytes("VmRSS"); }
 int64_t peak_resident_bytes() { return status_bytes("VmHWM"); }
-
-bool is_file_mapping(const void* begin, size_t num_bytes) {
-  // "7f01-7f09 r--p 00000000 fe:01 1234   /path": an inode of 0 is anonymous memory.
-  auto first = reinterpret_cast<uintptr_t>(begin);
-  std::ifstream stream("/proc/self/maps");
-  for (std::string line; std::getline(stream, line);) {
-    std::istringstream fields(line);
-    uintptr_t low = 0, high = 0;
-    char dash = 0;
-    std::string access, offset, device;
-    uint64_t inode = 0;
-    fields >> std::hex >> low >> dash >> high >> access >> offset >> device >> std::dec >> inode;
-    if (first >= low && first + num_bytes <= high) return inode != 0;
-  }
-  return false;
-}
 
 bool reset_peak_memory() {
   std::ofstream file("/proc/self/clear_refs");

@@ -1,6 +1,5 @@
 // What results say of the machine and the moment they were measured in.
 #pragma once
-#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -23,8 +22,5 @@ std::string utc_now();
 int64_t resident_bytes();
 int64_t peak_resident_bytes();
 bool reset_peak_memory();
-
-// Whether the range lies in one mapping of a file, so that its pages can be dropped and come back.
-bool is_file_mapping(const void* begin, size_t num_bytes);
 
 }  // namespace lathe

@@ -2,15 +2,12 @@
 #include "frontend/driver/model.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 
 #include "frontend/driver/files.h"
-#include "frontend/driver/machine.h"
+#include "frontend/file/file_source.h"
 #include "frontend/npz/npz.h"
 #include "frontend/weights/random.h"
 #include "ir/graph/text.h"
@@ -23,11 +20,6 @@
 namespace lathe {
 
 namespace {
-
-bool is_row_major(const TensorData& data) {
-  std::vector<int64_t> shape = data.type.static_shape();
-  return data.strides == row_major_strides(shape);
-}
 
 // The table of FX targets, built once: it holds every schema of every row.
 Result<const ImportTable*> import_table() {
@@ -51,21 +43,6 @@ void declare_weights(Module& module) {
     weight.data.type = node.types[0];
     weight.data.strides = row_major_strides(node.types[0].static_shape());
   });
-}
-
-// Bytes of a storage, from the first that a weight's elements reach to one past the last.
-struct StoredRange {
-  int64_t begin = 0;
-  int64_t end = 0;
-  int64_t width = 1;  // of an element
-};
-
-StoredRange range_of(const TensorData& data, int64_t first_byte) {
-  const int64_t width = dtype_bytes(data.type.dtype);
-  int64_t reach = data.type.static_elements().value_or(0) > 0 ? 1 : 0;
-  const std::vector<int64_t> shape = data.type.static_shape();
-  for (size_t i = 0; i < shape.size() && reach > 0; ++i) reach += (shape[i] - 1) * data.strides[i];
-  return {first_byte, first_byte + reach * width, width};
 }
 
 // Every symbol's size: given, or the exporter's example; inside its range.
@@ -133,50 +110,11 @@ Model model_of(ImportedModel imported) {
 
 }  // namespace
 
-Result<BufferView> WeightStore::get(const std::string& name) {
-  auto weight = module_.weights.find(name);
-  if (weight == module_.weights.end())
-    return Diag{code::kMissingWeight, Loc::unknown(), fmt::format("no weight named '{}'", name)};
-  const TensorData& data = weight->second.data;
-  int64_t num_bytes = data.type.static_elements().value_or(0) * dtype_bytes(data.type.dtype);
-  if (!seed_ && data.bytes != nullptr && is_row_major(data))
-    return BufferView{const_cast<std::byte*>(data.bytes), static_cast<size_t>(num_bytes)};
-  auto made = made_.find(name);
-  if (made == made_.end()) {
-    FileBytes bytes;
-    if (seed_) {
-      LATHE_TRY(bytes, random_tensor(name, data.type, weight_rule(name, data.type), *seed_));
-    } else if (data.bytes != nullptr) {
-      LATHE_TRY(Tensor tensor, read_tensor(data));
-      auto dense = std::make_shared<std::vector<std::byte>>(to_bytes(tensor));
-      bytes = {dense->data(), dense->size(), dense};
-    } else {
-      return Diag{
-          code::kMissingWeight, Loc::unknown(),
-          fmt::format("weight '{}' is not in the file, expected --weights random:SEED", name)};
-    }
-    made = made_.emplace(name, std::move(bytes)).first;
-  }
-  return BufferView{const_cast<std::byte*>(made->second.data), made->second.size};
-}
-
-void WeightStore::release(const std::string& name) {
-  if (made_.erase(name) != 0) return;
-  auto weight = module_.weights.find(name);
-  if (weight == module_.weights.end() || weight->second.data.bytes == nullptr) return;
-  // Only whole pages, whose neighbours may still be read; and only a file's, which come back.
-  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  auto begin = reinterpret_cast<uintptr_t>(weight->second.data.bytes);
-  uintptr_t end = (begin + weight->second.data.num_bytes) / page * page;
-  begin = (begin + page - 1) / page * page;
-  // A refusal costs memory, nothing else.
-  if (begin < end && is_file_mapping(reinterpret_cast<void*>(begin), end - begin))
-    (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
-}
-
 bool Model::has_weights() const {
-  return std::all_of(module.weights.begin(), module.weights.end(),
-                     [](const auto& entry) { return entry.second.data.bytes != nullptr; });
+  return std::all_of(module.weights.begin(), module.weights.end(), [&](const auto& entry) {
+    return entry.second.data.bytes != nullptr ||
+           (weight_file != nullptr && weight_places.count(entry.first) != 0);
+  });
 }
 
 Model::WeightTotals Model::weight_totals() const {
@@ -252,10 +190,23 @@ Result<Model> load_model(const std::string& path, const ModelOptions& options,
     LATHE_TRY(std::string text, read_file(path));
     return load_text(text, path, options, locs_on_error);
   }
-  LATHE_TRY(const ImportTable* table, import_table());
-  LATHE_TRY(ImportedModel imported, import_model(path, *table, builtin_registry(),
-                                                 import_options(options), &locs_on_error));
-  return finish(model_of(std::move(imported)), path, options, locs_on_error);
+  LATHE_TRY(FileSource source, open_file(path));
+  Result<pt2::ModelFile> file = pt2::open_model(std::move(source), path);
+  if (!file.ok()) {
+    Diag diag = std::move(file).error();
+    if (diag.loc.is_unknown()) diag.loc = locs_on_error.text(path, 0, 0);
+    return diag;
+  }
+  ModelOptions left = options;
+  left.leave_weights = true;
+  LATHE_TRY(Model model, load_model(*file, left, locs_on_error));
+  if (!file->archive || options.leave_weights) return model;
+  file->program = {};  // its text may be as large as a weight
+  file->weights_config.reset();
+  file->constants_config.reset();
+  model.weight_file =
+      std::make_shared<const WeightFile>(WeightFile{*std::move(file), model.weight_places});
+  return model;
 }
 
 Result<std::vector<TensorType>> input_types(const Model& model) {
@@ -386,7 +337,8 @@ DType model_dtype(const Model& model) {
 Result<Module> reference_module(const Model& model) {
   Unit unit;
   unit.module = clone(model.module);
-  if (model.random_weights) LATHE_DO(random_weights(unit.module, *model.random_weights, false));
+  LATHE_DO(model.random_weights ? random_weights(unit.module, *model.random_weights, false)
+                                : model.weights().read_into(unit.module));
   // Nothing else: what a pass got wrong must not be in the reference too. Functionalising itself is
   // tested against PyTorch's results.
   LATHE_TRY(Pipeline pipeline, parse_pipeline("functionalize"));

@@ -8,9 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/backend.h"
 #include "frontend/driver/options.h"
-#include "frontend/file/file_bytes.h"
+#include "frontend/driver/weight_store.h"
 #include "frontend/import/import.h"
 #include "frontend/weights/random.h"
 #include "ir/graph/node.h"
@@ -19,33 +18,12 @@
 
 namespace lathe {
 
-// Bytes of weights by name, as backends ask for them. Those of a file stay in its mapping; those of
-// a seed are made when asked for and kept until they are released.
-class WeightStore {
- public:
-  // `module` must outlive the store. With a seed, every weight comes from it, file or not.
-  WeightStore(const Module& module, std::optional<uint64_t> seed) : module_(module), seed_(seed) {}
-
-  bool has(const std::string& name) const { return module_.weights.count(name) != 0; }
-  // The bytes as the module's type says, row-major. kMissingWeight when the file has none and there
-  // is no seed.
-  Result<BufferView> get(const std::string& name);
-  // Lets the bytes go: pages of a mapping are dropped, made ones freed. They come back when asked
-  // for again.
-  void release(const std::string& name);
-
- private:
-  const Module& module_;
-  std::optional<uint64_t> seed_;
-  std::map<std::string, FileBytes> made_;  // generated, or made contiguous
-};
-
 // A request's own part, its weights and dims, and how the caller wants the model.
 struct ModelOptions {
   std::optional<uint64_t> random_weights;  // a seed; null: the file's
   std::map<std::string, int64_t> dims;     // of symbols; their hints otherwise
   bool allow_no_weights = false;           // load a graph that has none; using one is an error
-  bool leave_weights = false;  // in the file: Model::weight_places says where, bytes are not read
+  bool leave_weights = false;  // to the caller: Model::weight_places says where they are
 };
 
 ModelOptions model_options(const CompileRequest& request);
@@ -56,11 +34,13 @@ struct Model {
   std::optional<Signature> signature;  // how args, kwargs and results flatten; not of text
   Module module;                       // as imported
   std::map<std::string, WeightPlace> weight_places = {};  // of a file's weights
-  std::map<std::string, int64_t> dims;                    // a value for every symbol
+  // The file, where it is open for weights that are read when they are asked for. Reset: closed.
+  std::shared_ptr<const WeightFile> weight_file = nullptr;
+  std::map<std::string, int64_t> dims;  // a value for every symbol
   std::optional<uint64_t> random_weights;
 
-  WeightStore weights() const { return {module, random_weights}; }
-  bool has_weights() const;  // every weight has bytes in the file
+  WeightStore weights() const { return {module, random_weights, weight_file}; }
+  bool has_weights() const;  // every weight has bytes here or in the file
   // Of the weights that the graph reads. What several names share in the file (a tied embedding, a
   // view of a buffer) counts once.
   struct WeightTotals {

@@ -1,4 +1,4 @@
-// Bytes of a file, mapped read-only, or of memory that somebody owns.
+// Bytes that somebody owns: of a file that was read, or of memory.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -12,18 +12,17 @@ namespace lathe {
 struct FileBytes {
   const std::byte* data = nullptr;
   size_t size = 0;
-  std::shared_ptr<const void> owner;  // the mapping or buffer; may outlive this struct
+  std::shared_ptr<const void> owner;  // the buffer; may outlive this struct
 
   std::string_view text() const { return {reinterpret_cast<const char*>(data), size}; }
   // Only when begin + length <= size.
   FileBytes slice(size_t begin, size_t length) const { return {data + begin, length, owner}; }
 };
 
-// Maps a regular file. A missing, unreadable or special file is a Diag without location that names
-// the path. The file must not shrink while it is mapped.
-Result<FileBytes> map_file(const std::string& path);
-
 // Takes over a buffer.
 FileBytes own_bytes(std::string bytes);
+
+// New memory, aligned so that kernels can read it in place; kTooLarge names `what` it was for.
+Result<std::shared_ptr<std::byte>> new_bytes(size_t size, std::string_view what);
 
 }  // namespace lathe

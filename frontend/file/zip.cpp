@@ -238,13 +238,25 @@ Result<FileBytes> ZipReader::read(const ZipEntry& entry, uint64_t max_size, bool
   auto bytes = entry.is_deflated ? file_.inflate(begin, entry.packed_size, entry.size)
                                  : file_.read(begin, entry.packed_size);
   if (!bytes.ok() && bytes.error().code == code::kUnavailable) return std::move(bytes).error();
-  if (!bytes.ok()) return bad(fmt::format("entry '{}': {}", entry.name, bytes.error().message));
+  if (!bytes.ok()) {
+    Diag diag = bad(fmt::format("entry '{}': {}", entry.name, bytes.error().message));
+    if (!entry.is_deflated) diag.code = bytes.error().code;
+    return diag;
+  }
   if (bytes->size != entry.size)
     return bad(
         fmt::format("entry '{}': inflates to fewer bytes than the directory says", entry.name));
   if (check_crc && crc32_of(bytes->text()) != entry.crc)
     return bad(fmt::format("entry '{}' does not match its checksum", entry.name));
   return *std::move(bytes);
+}
+
+Result<FileBytes> ZipReader::read_range(const ZipEntry& entry, uint64_t begin,
+                                        uint64_t length) const {
+  LATHE_CHECK(!entry.is_deflated && begin <= entry.size && length <= entry.size - begin,
+              "a range outside its entry");
+  LATHE_TRY(uint64_t data, data_begin(entry));
+  return file_.read(data + begin, length);
 }
 
 Status ZipWriter::add(std::string_view name, std::string_view bytes, bool deflate) {

@@ -35,9 +35,11 @@ class ZipReader {
   // Where the entry's data begin in the file: its header says.
   Result<uint64_t> data_begin(const ZipEntry& entry) const;
 
-  // The entry's bytes: in place when stored, a buffer when deflated. At most `max_size` bytes.
-  // `check_crc` reads them all; weights are not checked, to leave their pages untouched.
+  // The entry's bytes, at most `max_size`. `check_crc` goes over them all, which takes longer than
+  // to read them; weights are not checked.
   Result<FileBytes> read(const ZipEntry& entry, uint64_t max_size, bool check_crc) const;
+  // Some of a stored entry's bytes, unchecked. Only when begin + length <= entry.size.
+  Result<FileBytes> read_range(const ZipEntry& entry, uint64_t begin, uint64_t length) const;
 
  private:
   FileSource file_;

@@ -108,7 +108,7 @@ Result<ImportedModel> import_model(FileBytes bytes, const std::string& file,
 Result<ImportedModel> import_model(const std::string& path, const ImportTable& table,
                                    const Registry& ops, const ImportOptions& options,
                                    LocTable* locs_on_error) {
-  auto bytes = map_file(path);
+  auto bytes = read_bytes(path);
   if (bytes.ok()) return import_model(*std::move(bytes), path, table, ops, options, locs_on_error);
   // The message names the path already.
   if (locs_on_error) *locs_on_error = LocTable();

@@ -1,5 +1,5 @@
-// From a model file to a module: the graph as PyTorch wrote it, with the weights in place in the
-// mapped file, every location, and the signature.
+// From a model file to a module: the graph as PyTorch wrote it, with the weights or where they lie,
+// every location, and the signature.
 //
 // Knows no operator by name: the rows' imports say which node a call becomes (ir/op/import_call.h).
 #pragma once

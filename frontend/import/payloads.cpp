@@ -168,7 +168,8 @@ Result<WeightPlace> load_one(const pt2::ModelFile& file, const Payloads& payload
     status = payload.ok() ? place(data, *std::move(payload), offset, name)
                           : Status(std::move(payload).error());
   }
-  if (status.ok() && entry->size == 0) return WeightPlace{};
+  const bool is_empty = data.type.static_elements() == 0;
+  if (status.ok() && entry->size == 0 && !is_empty) return WeightPlace{};
   if (status.ok()) return WeightPlace{entry->name, offset * dtype_bytes(data.type.dtype)};
   Diag diag = std::move(status).error();
   return fail(diag.code.c_str(), std::move(diag.message));

@@ -19,10 +19,8 @@ Diag at_file(Diag diag, const std::string& path) {
   return diag;
 }
 
-}  // namespace
-
-Result<std::vector<NamedArray>> parse_npz(FileBytes file, const std::string& path,
-                                          const std::set<std::string>* names) {
+Result<std::vector<NamedArray>> read_arrays(FileSource file, const std::string& path,
+                                            const std::set<std::string>* names) {
   auto zip = ZipReader::open(std::move(file));
   if (!zip.ok()) return at_file(std::move(zip).error(), path);
   std::vector<NamedArray> arrays;
@@ -41,10 +39,17 @@ Result<std::vector<NamedArray>> parse_npz(FileBytes file, const std::string& pat
   return arrays;
 }
 
+}  // namespace
+
+Result<std::vector<NamedArray>> parse_npz(FileBytes file, const std::string& path,
+                                          const std::set<std::string>* names) {
+  return read_arrays(whole_file(std::move(file)), path, names);
+}
+
 Result<std::vector<NamedArray>> read_npz(const std::string& path,
                                          const std::set<std::string>* names) {
-  LATHE_TRY(FileBytes file, map_file(path));
-  return parse_npz(std::move(file), path, names);
+  LATHE_TRY(FileSource file, open_file(path));
+  return read_arrays(std::move(file), path, names);
 }
 
 Result<std::string> npz_bytes(std::span<const NamedArray> arrays, bool compress) {

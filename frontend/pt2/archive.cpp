@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "frontend/file/inflate.h"
@@ -12,6 +13,8 @@
 
 namespace lathe::pt2 {
 namespace {
+
+constexpr std::string_view kZipMagic = "PK";
 
 bool ends_with(std::string_view text, std::string_view tail) {
   return text.size() >= tail.size() && text.substr(text.size() - tail.size()) == tail;
@@ -112,11 +115,20 @@ Result<FileBytes> ModelFile::payload(std::string_view folder, std::string_view n
   return archive->read(*entry, limit, entry->is_deflated);
 }
 
+Result<FileBytes> ModelFile::read_range(const std::string& entry_name, uint64_t begin,
+                                        uint64_t end) const {
+  const ZipEntry* entry = archive ? archive->find(entry_name) : nullptr;
+  LATHE_CHECK(entry != nullptr && begin <= end && end <= entry->size, "no such range");
+  if (!entry->is_deflated) return archive->read_range(*entry, begin, end - begin);
+  LATHE_TRY(FileBytes bytes, archive->read(*entry, max_inflated_payload_bytes, true));
+  return bytes.slice(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+}
+
 Result<ModelFile> open_model(FileBytes bytes, std::string file, const OpenOptions& options) {
   ModelFile model;
   model.file = std::move(file);
   std::string_view text = bytes.text();
-  if (starts_with(text, "PK"))
+  if (starts_with(text, kZipMagic))
     return open_archive(whole_file(std::move(bytes)), std::move(model.file), options);
   model.program_name = model.file;
   if (starts_with(text, "\x1f\x8b")) {
@@ -131,6 +143,13 @@ Result<ModelFile> open_model(FileBytes bytes, std::string file, const OpenOption
                              : "neither a PT2 archive (.pt2) nor a model's JSON (.json, .json.gz)"};
   model.program = std::move(bytes);
   return model;
+}
+
+Result<ModelFile> open_model(FileSource source, std::string file, const OpenOptions& options) {
+  LATHE_TRY(FileBytes head, source.read(0, std::min<uint64_t>(source.size, 2)));
+  if (head.text() == kZipMagic) return open_archive(std::move(source), std::move(file), options);
+  LATHE_TRY(FileBytes bytes, read_all(source, options.max_json_bytes));
+  return open_model(std::move(bytes), std::move(file), options);
 }
 
 }  // namespace lathe::pt2

@@ -23,22 +23,25 @@ struct ModelFile {
 
   // The entry data/weights/NAME or data/constants/NAME; null when there is none.
   const ZipEntry* find_payload(std::string_view folder, std::string_view name) const;
-  // Bytes of data/weights/NAME or data/constants/NAME: in place when stored. A missing entry is a
-  // `missing-weight`.
+  // Bytes of data/weights/NAME or data/constants/NAME. A missing entry is a `missing-weight`.
   Result<FileBytes> payload(std::string_view folder, std::string_view name) const;
+  // Those of an entry from `begin` up to `end`, which must lie in it.
+  Result<FileBytes> read_range(const std::string& entry, uint64_t begin, uint64_t end) const;
 };
 
 struct OpenOptions {
   std::string model = {};  // which model of the archive; empty: the only one, or "model"
   size_t max_json_bytes = size_t{128} << 20;
-  // Compressed weights only; stored ones stay in the mapping.
+  // Compressed weights only; of stored ones the file has as many bytes.
   uint64_t max_inflated_payload_bytes = uint64_t{4} << 30;
 };
 
 // Tells the three forms apart by their first bytes. Diags have no location.
 Result<ModelFile> open_model(FileBytes bytes, std::string file, const OpenOptions& options = {});
 
-// A PT2 archive of which only the directory and the JSON records are read.
+// The same of a file that is read when needed: of an archive only the directory and the JSON
+// records.
+Result<ModelFile> open_model(FileSource source, std::string file, const OpenOptions& options = {});
 Result<ModelFile> open_archive(FileSource source, std::string file,
                                const OpenOptions& options = {});
 

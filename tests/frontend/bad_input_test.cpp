@@ -9,7 +9,7 @@ namespace lathe {
 namespace {
 
 std::string fixture(const std::string& name = "ffnn") {
-  auto bytes = map_file("tests/fixtures/" + name + ".pt2");
+  auto bytes = read_bytes("tests/fixtures/" + name + ".pt2");
   EXPECT_TRUE(bytes.ok());
   return std::string(bytes->text());
 }

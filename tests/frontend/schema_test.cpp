@@ -46,7 +46,7 @@ TEST(Schema, ReadsEveryGraphOfTheZoo) {
   size_t files = 0, nodes = 0;
   for (const auto& entry : std::filesystem::directory_iterator("tests/zoo")) {
     if (entry.path().extension() != ".gz") continue;
-    auto bytes = map_file(entry.path());
+    auto bytes = read_bytes(entry.path());
     ASSERT_TRUE(bytes.ok());
     auto file = open_model(*bytes, entry.path());
     ASSERT_TRUE(file.ok()) << file.error().message;

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "frontend/file/file_bytes.h"
+#include "frontend/file/file_source.h"
 #include "frontend/file/inflate.h"
 #include "web/engine/engine.h"
 
@@ -40,7 +40,7 @@ std::string error_of(const Json& object, std::string_view bytes = {}) {
 }
 
 std::string zoo(const std::string& name) {
-  auto file = map_file("tests/zoo/" + name + ".json.gz");
+  auto file = read_bytes("tests/zoo/" + name + ".json.gz");
   EXPECT_TRUE(file.ok());
   return *inflate_bytes(file->text(), DeflateFormat::gzip, size_t{1} << 30);
 }
