@@ -1,7 +1,12 @@
 // Writes a loaded model's description.
 #include "frontend/api/info.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 namespace lathe {
 
@@ -9,20 +14,47 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json tensor_json(const std::string& name, const TensorType& type) {
-  Json shape = Json::array();
-  for (const Dim& dim : type.shape)
-    shape.push_back(dim.is_const() ? Json(dim.value()) : Json(dim.str()));
-  return {{"name", name}, {"dtype", dtype_name(type.dtype)}, {"shape", shape}};
+// Arrays and objects are put together as text: to destroy one of Json's takes memory, which a
+// destructor cannot fail to get.
+std::string text(const Json& scalar) {
+  return scalar.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Json constant_json(const PyConstant& constant) {
+std::string array(const std::vector<std::string>& elements) {
+  return fmt::format("[{}]", fmt::join(elements, ","));
+}
+
+using Members = std::vector<std::pair<std::string, std::string>>;
+std::string object(const Members& members) {
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : members) parts.push_back(text(key) + ":" + value);
+  return fmt::format("{{{}}}", fmt::join(parts, ","));
+}
+
+// A function of each element, as an array.
+template <class List, class F>
+std::string array_of(const List& list, F&& element) {
+  std::vector<std::string> elements;
+  for (const auto& item : list) elements.push_back(element(item));
+  return array(elements);
+}
+
+std::string tensor_json(const std::string& name, const TensorType& type) {
+  const auto extent = [](const Dim& dim) {
+    return dim.is_const() ? text(dim.value()) : text(dim.str());
+  };
+  return object({{"name", text(name)},
+                 {"dtype", text(dtype_name(type.dtype))},
+                 {"shape", array_of(type.shape, extent)}});
+}
+
+std::string constant_json(const PyConstant& constant) {
   return std::visit(
-      [](const auto& value) -> Json {
+      [](const auto& value) -> std::string {
         if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::monostate>) {
-          return nullptr;
+          return "null";
         } else {
-          return value;
+          return text(value);
         }
       },
       constant);
@@ -30,32 +62,40 @@ Json constant_json(const PyConstant& constant) {
 
 // A leaf is {"tensor": i} (the i-th tensor of inputs or outputs), {"size": "2*s0"} or
 // {"constant": value}. Sizes of the results come with their value.
-Json leaf_json(const InputLeaf& leaf) {
-  Json json;
-  json["name"] = leaf.name;
-  if (leaf.kind == InputLeaf::Kind::tensor) json["tensor"] = leaf.param;
-  if (leaf.kind == InputLeaf::Kind::size) json["size"] = leaf.size.str();
-  if (leaf.kind == InputLeaf::Kind::constant) json["constant"] = constant_json(leaf.constant);
-  return json;
+std::string leaf_json(const InputLeaf& leaf) {
+  Members members = {{"name", text(leaf.name)}};
+  if (leaf.kind == InputLeaf::Kind::tensor) members.emplace_back("tensor", text(leaf.param));
+  if (leaf.kind == InputLeaf::Kind::size) members.emplace_back("size", text(leaf.size.str()));
+  if (leaf.kind == InputLeaf::Kind::constant)
+    members.emplace_back("constant", constant_json(leaf.constant));
+  return object(members);
 }
 
-Json leaf_json(const OutputLeaf& leaf, const std::map<std::string, int64_t>& dims) {
-  if (leaf.kind == OutputLeaf::Kind::tensor) return {{"tensor", leaf.output}};
-  if (leaf.kind == OutputLeaf::Kind::constant) return {{"constant", constant_json(leaf.constant)}};
+std::string leaf_json(const OutputLeaf& leaf, const std::map<std::string, int64_t>& dims) {
+  if (leaf.kind == OutputLeaf::Kind::tensor) return object({{"tensor", text(leaf.output)}});
+  if (leaf.kind == OutputLeaf::Kind::constant)
+    return object({{"constant", constant_json(leaf.constant)}});
   Result<int64_t> value = leaf.size.evaluate(dims);
-  return {{"size", leaf.size.str()}, {"value", value.ok() ? Json(*value) : Json(nullptr)}};
+  return object({{"size", text(leaf.size.str())}, {"value", value.ok() ? text(*value) : "null"}});
 }
 
-Json signature_json(const Signature& signature, const std::map<std::string, int64_t>& dims) {
-  Json json;
-  json["in_spec"] = Json::parse(signature.in_spec_json, nullptr, false);
-  json["out_spec"] = Json::parse(signature.out_spec_json, nullptr, false);
-  json["arg_names"] = signature.arg_names;
-  json["inputs"] = Json::array();
-  for (const InputLeaf& leaf : signature.inputs) json["inputs"].push_back(leaf_json(leaf));
-  json["outputs"] = Json::array();
-  for (const OutputLeaf& leaf : signature.outputs) json["outputs"].push_back(leaf_json(leaf, dims));
-  return json;
+// What came with the file, once more.
+std::string given_json(const std::string& given) { return Json::accept(given) ? given : "null"; }
+
+std::string signature_json(const Signature& signature, const std::map<std::string, int64_t>& dims) {
+  return object(
+      {{"in_spec", given_json(signature.in_spec_json)},
+       {"out_spec", given_json(signature.out_spec_json)},
+       {"arg_names", array_of(signature.arg_names, [](const auto& name) { return text(name); })},
+       {"inputs", array_of(signature.inputs, [](const auto& leaf) { return leaf_json(leaf); })},
+       {"outputs",
+        array_of(signature.outputs, [&](const auto& leaf) { return leaf_json(leaf, dims); })}});
+}
+
+std::string dims_json(const std::map<std::string, int64_t>& dims) {
+  Members members;
+  for (const auto& [symbol, size] : dims) members.emplace_back(symbol, text(size));
+  return object(members);
 }
 
 }  // namespace
@@ -63,31 +103,28 @@ Json signature_json(const Signature& signature, const std::map<std::string, int6
 std::string info_json(const Model& model, const Build& build, const Target& target, int threads) {
   const Graph& graph = model.module.main();
   const ExecutableStats& stats = build.executable->stats();
-  Json json;
-  json["name"] = model.path;
-  json["target"] = target.name;
-  json["isa"] = target.isa;
-  json["threads"] = threads;
-  json["kernels"] = build.program().num_kernels();
-  json["gflop"] = static_cast<double>(build.flops()) / 1e9;
-  json["compile_ms"] = build.compile_ms;
-  json["load_ms"] = build.init_ms;
-  json["arena_bytes"] = stats.arena_bytes;
-  json["persistent_bytes"] = stats.persistent_bytes;
-  json["dims"] = model.dims.empty() ? Json::object() : Json(model.dims);
-  json["inputs"] = Json::array();
-  for (const auto& param : graph.params)
-    json["inputs"].push_back(tensor_json(param->name, param->types[0]));
-  json["outputs"] = Json::array();
-  for (Value output : graph.outputs)
-    json["outputs"].push_back(output ? tensor_json(output.node->name, output.type())
-                                     : Json(nullptr));
-  json["mutations"] = Json::array();
-  for (const ProgramMutation& mutation : build.program().mutations)
-    json["mutations"].push_back(mutation.target);
-  json["signature"] =
-      model.signature ? signature_json(*model.signature, model.dims) : Json(nullptr);
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const auto param = [](const auto& node) { return tensor_json(node->name, node->types[0]); };
+  const auto output = [](Value value) -> std::string {
+    return value ? tensor_json(value.node->name, value.type()) : "null";
+  };
+  const auto mutation = [](const ProgramMutation& changed) { return text(changed.target); };
+  return object({
+      {"name", text(model.path)},
+      {"target", text(target.name)},
+      {"isa", text(target.isa)},
+      {"threads", text(threads)},
+      {"kernels", text(build.program().num_kernels())},
+      {"gflop", text(static_cast<double>(build.flops()) / 1e9)},
+      {"compile_ms", text(build.compile_ms)},
+      {"load_ms", text(build.init_ms)},
+      {"arena_bytes", text(stats.arena_bytes)},
+      {"persistent_bytes", text(stats.persistent_bytes)},
+      {"dims", dims_json(model.dims)},
+      {"inputs", array_of(graph.params, param)},
+      {"outputs", array_of(graph.outputs, output)},
+      {"mutations", array_of(build.program().mutations, mutation)},
+      {"signature", model.signature ? signature_json(*model.signature, model.dims) : "null"},
+  });
 }
 
 }  // namespace lathe

@@ -1,5 +1,5 @@
 // The C ABI over the driver. Every function keeps its promises for a null handle too, and no
-// exception crosses: the library has none.
+// exception crosses: the library throws none, but the standard library does when memory is out.
 #include "frontend/api/lathe.h"
 
 #include <fmt/format.h>
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <new>
 #include <string>
@@ -17,6 +18,7 @@
 #include "frontend/driver/build.h"
 #include "frontend/driver/files.h"
 #include "frontend/driver/options.h"
+#include "frontend/file/file_bytes.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -31,6 +33,19 @@ struct TensorInfo {
   std::string name;
   std::vector<int64_t> shape;
   lathe_tensor_info info;
+};
+
+// Memory of the handle.
+struct OwnBuffer {
+  std::shared_ptr<std::byte> bytes;
+  size_t num_bytes = 0;
+
+  static Result<OwnBuffer> create(int64_t num_bytes, const std::string& name) {
+    OwnBuffer buffer;
+    buffer.num_bytes = static_cast<size_t>(num_bytes);
+    LATHE_TRY(buffer.bytes, new_bytes(buffer.num_bytes, fmt::format("buffer '{}'", name)));
+    return buffer;
+  }
 };
 
 std::unique_ptr<TensorInfo> describe(std::string name, const TensorType& type) {
@@ -49,6 +64,7 @@ std::unique_ptr<TensorInfo> describe(std::string name, const TensorType& type) {
 
 struct lathe_model {
   std::string error;
+  const char* fixed_error = nullptr;  // stands for `error`: that of what needs no memory
   lathe_status status = LATHE_OK;
   lathe::Model model;
   std::unique_ptr<lathe::Backend> backend;
@@ -57,15 +73,38 @@ struct lathe_model {
   std::vector<std::unique_ptr<lathe::TensorInfo>> inputs;
   std::vector<std::unique_ptr<lathe::TensorInfo>> outputs;
   // Buffers that the model mutates, and what a run makes of them.
-  std::vector<std::vector<std::byte>> state;
-  std::vector<std::vector<std::byte>> results;
+  std::vector<lathe::OwnBuffer> state;
+  std::vector<lathe::OwnBuffer> results;
   std::string info;
   double last_run_ms = 0;
 
   lathe_status fail(const lathe::Diag& diag, const lathe::LocTable& locs) {
     error = lathe::render(diag, locs);
+    fixed_error = nullptr;
     status = diag.is_internal ? LATHE_INTERNAL : LATHE_WRONG_INPUT;
     return status;
+  }
+  lathe_status fail(const char* message, lathe_status why) {
+    fixed_error = message;
+    status = why;
+    return status;
+  }
+  // Runs a body that gives a status. What the standard library throws in there ends here.
+  template <class Body>
+  lathe_status guard(Body body) {
+    try {
+      return body();
+    } catch (const std::bad_alloc&) {
+      return fail("error[too-large]: memory is out\n", LATHE_OUT_OF_MEMORY);
+    } catch (const std::exception&) {
+      return fail("error[internal]: the standard library threw\n", LATHE_INTERNAL);
+    }
+  }
+  // Leaves nothing to ask for or to run.
+  void unload() {
+    build.executable.reset();
+    inputs.clear();
+    outputs.clear();
   }
   bool is_loaded() const { return build.executable != nullptr; }
 };
@@ -114,16 +153,20 @@ Status describe(lathe_model& handle) {
       continue;
     }
     LATHE_TRY(BufferView view, weights.get(buffer.name));
-    handle.state.emplace_back(view.bytes, view.bytes + view.num_bytes);
+    LATHE_TRY(OwnBuffer own, OwnBuffer::create(buffer.num_bytes, buffer.name));
+    std::copy_n(view.bytes, std::min(view.num_bytes, own.num_bytes), own.bytes.get());
+    handle.state.push_back(std::move(own));
   }
   for (size_t i = 0; i < program.outputs.size(); ++i) {
     const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(program.outputs[i])];
     if (i < graph.outputs.size()) {
       handle.outputs.push_back(describe(buffer.name, buffer.type));
     } else {
-      handle.results.emplace_back(static_cast<size_t>(buffer.num_bytes));
+      LATHE_TRY(OwnBuffer own, OwnBuffer::create(buffer.num_bytes, buffer.name));
+      handle.results.push_back(std::move(own));
     }
   }
+  handle.model.weight_file.reset();  // what runs need of it is in memory
   handle.info = info_json(handle.model, handle.build, handle.backend->target(), handle.threads);
   return Ok{};
 }
@@ -136,14 +179,13 @@ const lathe_tensor_info* tensor_at(const std::vector<std::unique_ptr<TensorInfo>
 
 // The caller's memory, then the handle's own.
 std::vector<BufferView> views(const std::vector<std::unique_ptr<TensorInfo>>& tensors,
-                              const void* const* pointers,
-                              std::vector<std::vector<std::byte>>& own) {
+                              const void* const* pointers, const std::vector<OwnBuffer>& own) {
   std::vector<BufferView> result;
   result.reserve(tensors.size() + own.size());
   for (size_t i = 0; i < tensors.size(); ++i)
     result.push_back({static_cast<std::byte*>(const_cast<void*>(pointers[i])),
                       static_cast<size_t>(tensors[i]->info.num_bytes)});
-  for (std::vector<std::byte>& bytes : own) result.push_back({bytes.data(), bytes.size()});
+  for (const OwnBuffer& buffer : own) result.push_back({buffer.bytes.get(), buffer.num_bytes});
   return result;
 }
 
@@ -163,12 +205,39 @@ void write_back(const Program& program, const std::vector<BufferView>& inputs,
   }
 }
 
+lathe_model* new_handle() {
+  try {
+    return new lathe_model;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
 bool has_null(const std::vector<std::unique_ptr<TensorInfo>>& tensors,
               const void* const* pointers) {
   if (pointers == nullptr) return !tensors.empty();
   for (size_t i = 0; i < tensors.size(); ++i)
     if (pointers[i] == nullptr && tensors[i]->info.num_bytes > 0) return true;
   return false;
+}
+
+lathe_status run(lathe_model& handle, const void* const* inputs, void* const* outputs) {
+  const auto refuse = [&](const char* why) {
+    return handle.fail({code::kBadValue, Loc::unknown(), why}, handle.model.module.locs);
+  };
+  if (!handle.is_loaded()) return refuse("the model is not loaded");
+  if (has_null(handle.inputs, inputs) || has_null(handle.outputs, outputs))
+    return refuse("a pointer is null, expected memory");
+  auto start = std::chrono::steady_clock::now();
+  auto input_views = views(handle.inputs, inputs, handle.state);
+  auto output_views = views(handle.outputs, outputs, handle.results);
+  Status status = handle.build.executable->run(input_views, output_views);
+  if (status.ok()) write_back(handle.build.program(), input_views, output_views);
+  std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
+  handle.last_run_ms = elapsed.count();
+  if (!status.ok()) return handle.fail(status.error(), handle.build.lowered.unit.module.locs);
+  handle.status = LATHE_OK;
+  return LATHE_OK;
 }
 
 }  // namespace
@@ -180,16 +249,18 @@ extern "C" {
 int32_t lathe_abi_version(void) { return LATHE_ABI_VERSION; }
 
 lathe_model* lathe_load(const char* path, const char* options) {
-  auto* handle = new (std::nothrow) lathe_model;
+  lathe_model* handle = lathe::new_handle();
   if (handle == nullptr) return nullptr;
-  lathe::LocTable locs;
-  if (path == nullptr) {
-    handle->fail({lathe::code::kMissingFile, lathe::Loc::unknown(), "no path given"}, locs);
-    return handle;
-  }
-  lathe::Status status = lathe::load(*handle, path, options, locs);
-  if (status.ok()) status = lathe::describe(*handle);
-  if (!status.ok()) handle->fail(status.error(), locs);
+  const lathe_status status = handle->guard([&] {
+    lathe::LocTable locs;
+    if (path == nullptr)
+      return handle->fail({lathe::code::kMissingFile, lathe::Loc::unknown(), "no path given"},
+                          locs);
+    lathe::Status loaded = lathe::load(*handle, path, options, locs);
+    if (loaded.ok()) loaded = lathe::describe(*handle);
+    return loaded.ok() ? LATHE_OK : handle->fail(loaded.error(), locs);
+  });
+  if (status != LATHE_OK) handle->unload();
   return handle;
 }
 
@@ -197,7 +268,8 @@ void lathe_free(lathe_model* model) { delete model; }
 
 const char* lathe_error(const lathe_model* model) {
   if (model == nullptr) return "no model";
-  return model->status == LATHE_OK ? nullptr : model->error.c_str();
+  if (model->status == LATHE_OK) return nullptr;
+  return model->fixed_error != nullptr ? model->fixed_error : model->error.c_str();
 }
 
 lathe_status lathe_last_status(const lathe_model* model) {
@@ -218,29 +290,16 @@ const lathe_tensor_info* lathe_output(const lathe_model* model, int32_t index) {
 }
 
 void lathe_set_stream(lathe_model* model, void* stream) {
-  if (model != nullptr && model->is_loaded()) model->build.executable->set_stream(stream);
+  if (model == nullptr || !model->is_loaded()) return;
+  model->guard([&] {
+    model->build.executable->set_stream(stream);
+    return LATHE_OK;
+  });
 }
 
 lathe_status lathe_run(lathe_model* model, const void* const* inputs, void* const* outputs) {
   if (model == nullptr) return LATHE_WRONG_INPUT;
-  const lathe::LocTable& locs = model->model.module.locs;
-  if (!model->is_loaded())
-    return model->fail({lathe::code::kBadValue, lathe::Loc::unknown(), "the model is not loaded"},
-                       locs);
-  if (lathe::has_null(model->inputs, inputs) || lathe::has_null(model->outputs, outputs))
-    return model->fail(
-        {lathe::code::kBadValue, lathe::Loc::unknown(), "a pointer is null, expected memory"},
-        locs);
-  auto start = std::chrono::steady_clock::now();
-  auto input_views = lathe::views(model->inputs, inputs, model->state);
-  auto output_views = lathe::views(model->outputs, outputs, model->results);
-  lathe::Status status = model->build.executable->run(input_views, output_views);
-  if (status.ok()) lathe::write_back(model->build.program(), input_views, output_views);
-  std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
-  model->last_run_ms = elapsed.count();
-  if (!status.ok()) return model->fail(status.error(), model->build.lowered.unit.module.locs);
-  model->status = LATHE_OK;
-  return LATHE_OK;
+  return model->guard([&] { return lathe::run(*model, inputs, outputs); });
 }
 
 double lathe_last_run_ms(const lathe_model* model) {

@@ -6,9 +6,13 @@
  *   else lathe_run(model, inputs, outputs);
  *   lathe_free(model);
  *
- * Nothing here throws, prints or exits. Strings and arrays that a function returns belong to the
+ * Nothing here throws, prints or exits, but for one case: where LLVM generates machine code ("cpu")
+ * it may end the process when memory is out. Threads that the system refuses are done without.
+ * Strings and arrays that a function returns belong to the
  * handle and live as long as it does, but lathe_error's until the next call on the handle. A handle
- * is used by one thread at a time; several handles at once are fine. Tensors are row-major and
+ * is used by one thread at a time; several handles at once are fine. After fork a child may use and
+ * free its parent's handles and load others, if no other thread was in a call when it was forked;
+ * older handles run on one thread there ("cuda" does not outlive a fork). Tensors are row-major and
  * contiguous, and are never copied, but for host memory that a GPU works on. */
 #ifndef LATHE_H
 #define LATHE_H
@@ -26,8 +30,9 @@ typedef struct lathe_model lathe_model;
 
 typedef enum lathe_status {
   LATHE_OK = 0,
-  LATHE_WRONG_INPUT = 2, /* the file, an option or an argument is wrong */
-  LATHE_INTERNAL = 3     /* Lathe is wrong */
+  LATHE_WRONG_INPUT = 2,  /* the file, an option or an argument is wrong */
+  LATHE_INTERNAL = 3,     /* Lathe is wrong */
+  LATHE_OUT_OF_MEMORY = 4 /* the machine is at its end; the handle stays usable, or can be freed */
 } lathe_status;
 
 typedef enum lathe_dtype {
@@ -65,8 +70,11 @@ LATHE_EXPORT int32_t lathe_abi_version(void);
  *   "isa":     "avx512", "avx2", "sm_90", "relaxed", "simd128" (default: the best of this machine)
  *   "passes":  pipeline text (default: "default")
  *   "dims":    {"s0": 8}: sizes of symbolic dims (default: the exporter's example)
- * Never null but when memory is out; ask lathe_error whether it worked. Weights are read from the
- * mapped file and let go of once they are packed. */
+ * Never null but when memory is out; ask lathe_error whether it worked.
+ *
+ * The file is read, never mapped, and closed before this returns: it may then be changed, truncated
+ * or removed, and runs give what they gave. A file that shrinks meanwhile is an error; one that is
+ * written to meanwhile may be loaded half old, half new. */
 LATHE_EXPORT lathe_model* lathe_load(const char* path, const char* options);
 LATHE_EXPORT void lathe_free(lathe_model* model); /* null is fine */
 

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <system_error>
 
 #include "frontend/cli/command.h"
@@ -87,6 +88,9 @@ int run_main(int argc, char** argv) {
     return usage_error(app, error, argc, argv);
   } catch (const std::system_error& error) {  // fmt's
     return output_error(std::strerror(error.code().value()));
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "lathe: error[too-large]: memory is out\n");
+    return kWrongInput;
   } catch (const std::exception& error) {
     fmt::print(stderr, "lathe: error[internal]: {}\n", error.what());
     return kInternal;

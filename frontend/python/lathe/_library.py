@@ -6,6 +6,7 @@ import os
 import pathlib
 
 ABI_VERSION = 1
+OUT_OF_MEMORY = 4  # of lathe_status
 
 # The numbers of lathe_dtype, as NumPy and PyTorch spell them. NumPy has no bf16: its bits are u16.
 _INTEGERS = ("bool", "uint8", "int8", "int16", "int32", "int64")

@@ -13,7 +13,7 @@ import sys
 import numpy as np
 
 from lathe import _pytree as pytree
-from lathe._library import NUMPY_DTYPES, TORCH_DTYPES, library
+from lathe._library import NUMPY_DTYPES, OUT_OF_MEMORY, TORCH_DTYPES, library
 
 MAX_SIZES = 8  # compiled sizes of a dynamic model that are kept
 LINEAR_DIM = re.compile(r"(?:(\d+)\*)?([A-Za-z_]\w*)(?: ([+-]) (\d+))?")
@@ -69,8 +69,11 @@ class Compiled:
 
     def raise_error(self):
         error = self.library.lathe_error(self.handle)
-        if error is not None:
-            raise LatheError(error.decode().rstrip("\n"))
+        if error is None:
+            return
+        if self.library.lathe_last_status(self.handle) == OUT_OF_MEMORY:
+            raise MemoryError(error.decode().rstrip("\n"))
+        raise LatheError(error.decode().rstrip("\n"))
 
     def run(self, inputs, torch):
         """Runs on checked tensors; returns new outputs of the same kind as the inputs."""
