@@ -276,13 +276,15 @@ Status EagerRun::check_partial_products(const Node& node) const {
   return Ok{};
 }
 
-// (x - mean) * factor is x * factor - mean * factor, as PyTorch computes it too, unless the factor
-// is infinite: what is NaN then depends on who asks.
-Status EagerRun::check_distribution(const Node& node) const {
-  if (node.op->name != "batch_norm") return Ok{};
-  for (Value operand : std::span(node.operands).subspan(1)) {
-    if (!operand) continue;
-    for (double x : values(operand).floats)
+// What infinity and NaN give depends on who asks where the formula says neither whether they meet
+// a zero nor in which order: (x - mean) * factor is x * factor - mean * factor in PyTorch too; a
+// convolution's padding may be multiplied or left out; the weight of a neighbour may round to zero.
+Status EagerRun::check_infinities(const Node& node) const {
+  const std::string& op = node.op->name;
+  if (op != "batch_norm" && op != "convolution" && op != "upsample_bilinear2d") return Ok{};
+  for (size_t i = op == "upsample_bilinear2d" ? 0 : 1; i < node.operands.size(); ++i) {
+    if (!node.operands[i]) continue;
+    for (double x : values(node.operands[i]).floats)
       if (!std::isfinite(x))
         return Diag{code::kUnsupported, node.loc, fmt::format("{} scales by {}", print(node), x)};
   }
@@ -293,7 +295,7 @@ Status EagerRun::check_fair(const Node& node) const {
   if (options_.is_formula) return Ok{};
   LATHE_DO(check_conversion(node));
   LATHE_DO(check_partial_products(node));
-  LATHE_DO(check_distribution(node));
+  LATHE_DO(check_infinities(node));
   const bool is_question = std::any_of(node.types.begin(), node.types.end(),
                                        [](const TensorType& t) { return !is_float(t.dtype); });
   if (!is_question && !jumps(node)) return Ok{};

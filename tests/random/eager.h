@@ -70,7 +70,7 @@ class EagerRun {
   Status check_fair(const Node& node) const;
   Status check_conversion(const Node& node) const;
   Status check_partial_products(const Node& node) const;
-  Status check_distribution(const Node& node) const;
+  Status check_infinities(const Node& node) const;
   bool is_exact_step(const Node& node, const std::vector<Tensor>& operands,
                      const std::vector<Tensor>& results) const;
   void disturb(Tensor& tensor, double amplitude);

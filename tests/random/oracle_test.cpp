@@ -103,18 +103,23 @@ TEST(Oracle, RefusesToJudgeWhatTheOrderOfFactorsDecides) {
   EXPECT_FALSE(oracle.ok());
 }
 
-TEST(Oracle, KnowsThatInfiniteFactorsDoNotDistribute) {
-  const auto judges = [](const std::string& kind) {
-    return ask_oracle(
-               parsed("// passes: minimal\n// x: reals -2 2 seed 0\n// w: " + kind +
-                      " 1 2 seed 0\nfunc @main(%x: f32[2, 64], %w: f32[64]) -> f32[2, 64] {\n"
-                      "  %y = batch_norm(%x, %w, none, %w, %w) : f32[2, 64]\n"
-                      "  return %y\n}\n"),
-               false)
+TEST(Oracle, KnowsWhereInfinitiesDependOnTheOrder) {
+  const auto judges = [](const std::string& kind, const std::string& calls) {
+    return ask_oracle(parsed("// passes: minimal\n// x: reals -2 2 seed 0\n// w: " + kind +
+                             " 1 2 seed 0\nfunc @main(%x: f32[2, 64], %w: f32[64]) {\n" + calls +
+                             "  return %y\n}\n"),
+                      false)
         .ok();
   };
-  EXPECT_TRUE(judges("reals"));
-  EXPECT_FALSE(judges("specials"));
+  for (const std::string calls :
+       {"  %y = batch_norm(%x, %w, none, %w, %w)\n",
+        "  %a = reshape(%x) {shape = [2, 1, 64]}\n  %b = reshape(%w) {shape = [1, 1, 64]}\n"
+        "  %y = convolution(%a, %b) {padding = [3]}\n",
+        "  %a = reshape(%w) {shape = [1, 1, 8, 8]}\n"
+        "  %y = upsample_bilinear2d(%a) {output_size = [5, 5]}\n"}) {
+    EXPECT_TRUE(judges("reals", calls)) << calls;
+    EXPECT_FALSE(judges("specials", calls)) << calls;
+  }
 }
 
 // Beyond its threshold softplus is x: at a low one it jumps.
