@@ -76,7 +76,7 @@ Groups group(loop::Kernel& kernel, std::vector<AccumulateLoop> loops, int64_t ch
   return groups;
 }
 
-Block wrap(loop::Kernel& kernel, const std::vector<AccumulateLoop>& loops, Block inside) {
+Block wrap(const std::vector<AccumulateLoop>& loops, Block inside) {
   for (size_t i = loops.size(); i-- > 0;) {
     const AccumulateLoop& l = loops[i];
     Block outer;
@@ -121,7 +121,7 @@ Block accumulate(loop::Kernel& kernel, const Accumulator& accumulator,
   const bool rounds = accumulator.op == loop::ReduceOp::sum && is_float(accumulator.dtype);
   const Groups groups = rounds ? group(kernel, std::move(loops), body_chain) : Groups{loops};
   const auto emit = [&](auto&& self, size_t g, const Accumulator& into) -> Block {
-    if (g + 1 == groups.size()) return wrap(kernel, groups[g], body(into));
+    if (g + 1 == groups.size()) return wrap(groups[g], body(into));
     Block block;
     const Accumulator own = start_accumulator(kernel, into, block);
     for (Stmt& stmt : self(self, g + 1, own)) block.push_back(std::move(stmt));
@@ -129,7 +129,7 @@ Block accumulate(loop::Kernel& kernel, const Accumulator& accumulator,
       const Expr at = kernel.pool->integer(i);
       block.push_back(combine_into(kernel, into, at, read(kernel, own, at)));
     }
-    return wrap(kernel, groups[g], std::move(block));
+    return wrap(groups[g], std::move(block));
   };
   return emit(emit, 0, accumulator);
 }
