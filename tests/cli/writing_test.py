@@ -43,7 +43,8 @@ def commands():
                                        "out"]
     yield "compile --emit llvm -o", [LATHE, "compile", "graph.lathe", "--emit", "llvm", "-o", "out"]
     if importlib.util.find_spec("numpy"):
-        yield "export", [sys.executable, "-c", SAVE_ARRAYS, PACKAGE / "lathe", "out"]
+        # -B: it is not Python's own writing of bytecode that is tested.
+        yield "export", [sys.executable, "-B", "-c", SAVE_ARRAYS, PACKAGE / "lathe", "out"]
 
 
 class WritingTest(unittest.TestCase):
