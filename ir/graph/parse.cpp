@@ -85,15 +85,9 @@ class Parser {
   }
 
   Result<std::optional<int64_t>> parse_bound() {
+    const bool is_negative = lexer_.accept("-");
     if (lexer_.accept("inf")) return std::optional<int64_t>();
-    const Token sign = lexer_.peek();
-    if (sign.is("-")) {
-      lexer_.take();
-      if (lexer_.accept("inf")) return std::optional<int64_t>();
-      LATHE_TRY(const int64_t magnitude, lexer_.integer());
-      return std::optional<int64_t>(-magnitude);
-    }
-    LATHE_TRY(const int64_t bound, lexer_.integer());
+    LATHE_TRY(const int64_t bound, lexer_.integer_of_sign(is_negative));
     return std::optional<int64_t>(bound);
   }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "ir/support/diag_codes.h"
+#include "ir/support/printable.h"
 
 namespace lathe {
 namespace {
@@ -67,9 +68,10 @@ Result<Token> Lexer::expect(TokenKind kind, std::string_view what) {
   return take();
 }
 
-Result<int64_t> Lexer::integer() {
+Result<int64_t> Lexer::integer() { return integer_of_sign(accept("-")); }
+
+Result<int64_t> Lexer::integer_of_sign(bool is_negative) {
   Token start = token_;
-  const bool is_negative = accept("-");
   if (token_.kind != TokenKind::integer) return expected("an integer");
   const uint64_t limit = uint64_t{1} << 63;
   const uint64_t magnitude = token_.magnitude;
@@ -264,20 +266,22 @@ void Lexer::bad(std::string message) {
   token_.string = std::move(message);
 }
 
+// What printable_line would escape, and what it would not know from an escape, byte by byte.
 std::string quote(std::string_view text) {
   std::string out = "\"";
-  for (char c : text) {
-    const unsigned char byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\')
+  while (!text.empty()) {
+    const std::string_view c = text.substr(0, std::max<size_t>(utf8_size(text), 1));
+    text.remove_prefix(c.size());
+    if (c == "\"" || c == "\\")
       out += fmt::format("\\{}", c);
-    else if (c == '\n')
+    else if (c == "\n")
       out += "\\n";
-    else if (c == '\t')
+    else if (c == "\t")
       out += "\\t";
-    else if (byte < 0x20 || byte == 0x7f)
-      out += fmt::format("\\x{:02x}", byte);
-    else
+    else if (printable_line(c) == c)
       out += c;
+    else
+      for (char byte : c) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
   }
   return out + '"';
 }

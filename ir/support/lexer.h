@@ -69,7 +69,8 @@ class Lexer {
   Status expect(std::string_view spelling);
   // The next token, of this kind, or a syntax error; `what` names what is expected ("a value").
   Result<Token> expect(TokenKind kind, std::string_view what);
-  Result<int64_t> integer();     // with an optional sign; in range
+  Result<int64_t> integer();                          // with an optional sign; in range
+  Result<int64_t> integer_of_sign(bool is_negative);  // whose sign has been read
   Result<double> number();       // integer or real, with an optional sign, inf and nan
   Result<std::string> string();  // unescaped
 

@@ -49,6 +49,12 @@ TEST(Lexer, StringsReadBack) {
   const std::string quoted = quote(text);
   Lexer lexer(quoted, "t", nullptr);
   EXPECT_EQ(*lexer.string(), text);
+  // What a terminal would obey or hide, and what is no UTF-8, does not stand there as it is.
+  const std::string evil = "\x1b[2J \xc2\x9b \xe2\x80\xae \xff \xc3";
+  const std::string tamed = quote(evil);
+  EXPECT_EQ(tamed, R"("\x1b[2J \xc2\x9b \xe2\x80\xae \xff \xc3")");
+  Lexer again(tamed, "t", nullptr);
+  EXPECT_EQ(*again.string(), evil);
   Lexer single("'a\\'b'", "t", nullptr);
   EXPECT_EQ(*single.string(), "a'b");
 }

@@ -40,7 +40,7 @@ std::string error_in(const std::string& statement) {
 
 constexpr std::string_view kEverything = R"(dim s0 in [1, 4096] hint 8
 dim s1 in [2, inf]
-dim s2 hint -3
+dim s2 in [-9223372036854775808, 9223372036854775807] hint -3
 
 func @main(%x: f32[s0, 128], %y: f32[2*s0 + 1, s1//2]) -> f32[s0, 128], bf16[], f32[2*s0, 128] {
   %w = constant() {name = "a \"quoted\" name", dtype = f32, shape = [1, 128]} : f32[1, 128]
@@ -204,6 +204,10 @@ TEST(ParseErrors, Sizes) {
   EXPECT_EQ(error_in("%a = view(%x) {shape = [" + std::string(100, '(') + "]}"),
             "t:2:89: error[too-large]: this size expression is nested too deeply");
   EXPECT_EQ(headline("dim s0 in [4, 3]\n"), "t:1:5: error[dim-range]: the range of 's0' is empty");
+  EXPECT_EQ(headline("dim s0 in [--4, 3]\n"),
+            "t:1:13: error[syntax]: expected an integer, got '-'");
+  EXPECT_EQ(headline("dim s0 in [-9223372036854775809, 3]\n"),
+            "t:1:13: error[too-large]: this integer does not fit in 64 bits");
   EXPECT_EQ(headline("func @f(%x: f33[4]) { return }")
                 .find("t:1:13: error[syntax]: no dtype named 'f33'; there are bool, u8,"),
             0u);
