@@ -2,16 +2,19 @@
 // the command line.
 #include "frontend/driver/flags.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
+
+#include "ir/support/diag_codes.h"
+#include "ir/support/printable.h"
 
 namespace lathe {
 
 namespace {
 
-std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
 
 bool is_number(const std::string& text) {
   return !text.empty() && text.size() < 19 &&
@@ -135,6 +138,9 @@ Status apply_flags(const std::vector<Flag>& flags, const std::vector<FlagRow>& r
   Writer writer(command_line);
   std::vector<Flag> pipelines;
   for (const Flag& flag : flags) {
+    if (!is_utf8(flag.value))
+      return Diag{code::kBadValue, Loc::unknown(),
+                  fmt::format("the value of --{}, '{}', is not UTF-8", flag.key, flag.value)};
     auto row =
         std::find_if(rows.begin(), rows.end(), [&](const FlagRow& r) { return r.key == flag.key; });
     FlagForm form = row == rows.end() ? FlagForm::text : row->form;

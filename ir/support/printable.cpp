@@ -79,4 +79,9 @@ std::string printable_lines(std::string_view text) { return printable(text, true
 
 size_t utf8_size(std::string_view text) { return text.empty() ? 0 : first_character(text).size; }
 
+bool is_utf8(std::string_view text) {
+  while (const size_t size = utf8_size(text)) text.remove_prefix(size);
+  return text.empty();
+}
+
 }  // namespace lathe

@@ -14,5 +14,6 @@ std::string printable_lines(std::string_view text);
 
 // Bytes of the UTF-8 character at the start of the text; 0 when there is none.
 size_t utf8_size(std::string_view text);
+bool is_utf8(std::string_view text);  // all of it
 
 }  // namespace lathe
