@@ -59,7 +59,7 @@ std::string to_json(const Study& study) {
   json["config"] = Json::parse(print_config(study.config), nullptr, false);
   json["rows"] = Json::array();
   for (const StudyRow& row : study.rows) json["rows"].push_back(row_json(row));
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(1, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace lathe

@@ -8,6 +8,7 @@
 #include "frontend/cli/format.h"
 #include "frontend/cli/model_flags.h"
 #include "frontend/cli/program.h"
+#include "frontend/cli/terminal.h"
 #include "frontend/driver/files.h"
 #include "ir/graph/text.h"
 #include "ir/support/diag_codes.h"
@@ -63,15 +64,14 @@ int summarize(const Loaded& loaded) {
   Result<Build> made = build(loaded.model, *loaded.backend, loaded.request, failure);
   if (!made.ok()) return report(made.error(), failure.locs, failure.reproducer);
   const ExecutableStats& stats = made->executable->stats();
-  fmt::print("{}: {} compiled in {} for {} ({})\n", loaded.model.path,
-             plural(made->program().num_kernels(), "kernel"), format_ms(made->compile_ms),
-             loaded.backend->target().name, loaded.backend->target().isa);
-  fmt::print("  passes {}, code {}, packing of weights {}\n",
-             format_ms(made->lowered.report.milliseconds), format_ms(stats.codegen_ms),
-             format_ms(stats.init_ms));
-  fmt::print("  {} of packed weights, {} of temporaries\n", format_bytes(stats.persistent_bytes),
-             format_bytes(stats.arena_bytes));
-  fmt::print("Next: --emit=graph, loops, {}\n", fmt::join(loaded.backend->emits(), ", "));
+  say("{}: {} compiled in {} for {} ({})\n", loaded.model.path,
+      plural(made->program().num_kernels(), "kernel"), format_ms(made->compile_ms),
+      loaded.backend->target().name, loaded.backend->target().isa);
+  say("  passes {}, code {}, packing of weights {}\n", format_ms(made->lowered.report.milliseconds),
+      format_ms(stats.codegen_ms), format_ms(stats.init_ms));
+  say("  {} of packed weights, {} of temporaries\n", format_bytes(stats.persistent_bytes),
+      format_bytes(stats.arena_bytes));
+  say("Next: --emit=graph, loops, {}\n", fmt::join(loaded.backend->emits(), ", "));
   return kHeld;
 }
 
@@ -84,12 +84,12 @@ int write(const CompileArguments& arguments, const std::string& bytes) {
         {code::kBadValue, Loc::unknown(), "machine code is not for a terminal; give -o FILE"},
         locs);
   if (arguments.output.empty()) {
-    fmt::print("{}", bytes);
+    write_out(bytes);
     return kHeld;
   }
   Status written = write_output(arguments.output, bytes);
   if (!written.ok()) return report(written.error(), locs);
-  fmt::print("{}  {}\n", arguments.output, format_bytes(static_cast<int64_t>(bytes.size())));
+  say("{}  {}\n", arguments.output, format_bytes(static_cast<int64_t>(bytes.size())));
   return kHeld;
 }
 

@@ -30,8 +30,8 @@ int run() {
   bool color = color_on_stdout();
   Machine machine = this_machine();
   Result<std::unique_ptr<Backend>> best = make_backend("cpu", "");
-  fmt::print("{}\n", best.ok() ? fmt::format("Lathe runs here: cpu ({})", (*best)->target().isa)
-                               : "Lathe cannot run models here: " + best.error().message);
+  say("{}\n", best.ok() ? fmt::format("Lathe runs here: cpu ({})", (*best)->target().isa)
+                        : "Lathe cannot run models here: " + best.error().message);
   Table table({Align::left, Align::left});
   table.add({"processor", fmt::format("{}, {}", machine.cpu, plural(machine.cores, "core"))});
   table.add({"memory", format_bytes(machine.memory_bytes)});
@@ -50,7 +50,7 @@ int run() {
   std::string root = tree_root();
   table.add({"graphs", root.empty() ? "none; run inside Lathe's tree, or set LATHE_ROOT"
                                     : format_count(static_cast<int64_t>(graph_names().size()))});
-  fmt::print("{}", table.str(2));
+  say(table.str(2));
   return best.ok() ? kHeld : kWrongInput;
 }
 

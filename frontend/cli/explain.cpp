@@ -144,9 +144,9 @@ void show(const Model& model, const Build& made, const std::vector<double>& seco
   double total = 0;
   for (double s : seconds) total += s;
   const Model::WeightTotals weights = model.weight_totals();
-  fmt::print("{}   {}, {}, {} weights ({})\n", styled(model.path, Style::bold, color),
-             model.producer, plural(model.num_nodes(), "node"),
-             format_large(static_cast<double>(weights.elements)), format_bytes(weights.bytes));
+  say("{}   {}, {}, {} weights ({})\n", styled(model.path, Style::bold, color), model.producer,
+      plural(model.num_nodes(), "node"), format_large(static_cast<double>(weights.elements)),
+      format_bytes(weights.bytes));
   Table facts({Align::left, Align::left});
   facts.add(
       {"captured",
@@ -161,7 +161,7 @@ void show(const Model& model, const Build& made, const std::vector<double>& seco
                                     format_bytes(made.executable->stats().persistent_bytes))});
   facts.add({"time", fmt::format("{}, compiled in {}", format_ms(total * 1000),
                                  format_ms(made.compile_ms))});
-  fmt::print("{}\n{}", facts.str(2), kernels_table(group_launches(made, seconds), all));
+  say("{}\n{}", facts.str(2), kernels_table(group_launches(made, seconds), all));
 }
 
 int run(const ExplainArguments& arguments, const std::string& command_line) {
@@ -174,8 +174,8 @@ int run(const ExplainArguments& arguments, const std::string& command_line) {
   Result<std::vector<double>> seconds = time_steps(loaded->model, *made);
   if (!seconds.ok()) return report(seconds.error(), made->lowered.unit.module.locs);
   show(loaded->model, *made, *seconds, arguments.all);
-  fmt::print("Next: ./lathe opt {} --passes=graph --diff     what each pass changed\n",
-             loaded->request.model);
+  say("Next: ./lathe opt {} --passes=graph --diff     what each pass changed\n",
+      loaded->request.model);
   return kHeld;
 }
 

@@ -22,14 +22,14 @@ int list_passes() {
     for (const PassOption& option : pass.options)
       passes.add({"", fmt::format("  {}={}  {}", option.name, option.default_value, option.doc)});
   }
-  fmt::print("{}\nPipelines:\n", passes.str());
+  say("{}\nPipelines:\n", passes.str());
   for (const NamedPipeline& pipeline : pipelines()) {
-    fmt::print("{}: {}\n", styled(pipeline.name, Style::accent, color), pipeline.summary);
+    say("{}: {}\n", styled(pipeline.name, Style::accent, color), pipeline.summary);
     Table steps({Align::left, Align::left});
     for (const StepReason& step : pipeline.steps) steps.add({step.step, step.why});
-    fmt::print("{}", steps.str(2));
+    say(steps.str(2));
   }
-  fmt::print("Write pipelines as text: --passes=\"default,-fuse_pointwise\"\n");
+  say("Write pipelines as text: --passes=\"default,-fuse_pointwise\"\n");
   return kHeld;
 }
 
@@ -37,20 +37,19 @@ int list_ops() {
   Table ops({Align::left, Align::left});
   for (const OpDef& op : builtin_registry().rows())
     ops.add({styled(op.name, Style::accent, color_on_stdout()), op.summary});
-  fmt::print("{}{}\n", ops.str(),
-             plural(static_cast<int64_t>(builtin_registry().rows().size()), "op"));
+  say("{}{}\n", ops.str(), plural(static_cast<int64_t>(builtin_registry().rows().size()), "op"));
   return kHeld;
 }
 
 int list_zoo() {
   std::vector<std::string> names = graph_names();
   if (names.empty()) {
-    fmt::print(stderr, "no graphs found; run inside Lathe's tree, or set LATHE_ROOT\n");
+    complain("no graphs found; run inside Lathe's tree, or set LATHE_ROOT\n");
     return kWrongInput;
   }
-  for (const std::string& name : names) fmt::print("{}\n", name);
-  fmt::print("{}; none has weights: lathe run --model {} --weights random:0\n",
-             plural(static_cast<int64_t>(names.size()), "graph"), names.front());
+  for (const std::string& name : names) say("{}\n", name);
+  say("{}; none has weights: lathe run --model {} --weights random:0\n",
+      plural(static_cast<int64_t>(names.size()), "graph"), names.front());
   return kHeld;
 }
 

@@ -41,9 +41,9 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, cha
       break;
     }
   }
-  fmt::print(stderr, "lathe: error[unknown-key]: {}{}\n", message, hint);
-  fmt::print(stderr, "  lathe {}--help shows what there is\n",
-             command == &app ? "" : command->get_name() + " ");
+  complain("lathe: error[unknown-key]: {}{}\n", message, hint);
+  complain("  lathe {}--help shows what there is\n",
+           command == &app ? "" : command->get_name() + " ");
   return kWrongInput;
 }
 
@@ -52,7 +52,7 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, cha
 constexpr int kMappedBlockBytes = 1 << 20;
 
 int output_error(const char* why) {
-  fmt::print(stderr, "lathe: error[missing-file]: cannot write the output: {}\n", why);
+  complain("lathe: error[missing-file]: cannot write the output: {}\n", why);
   return kWrongInput;
 }
 
@@ -89,10 +89,10 @@ int run_main(int argc, char** argv) {
   } catch (const std::system_error& error) {  // fmt's
     return output_error(std::strerror(error.code().value()));
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "lathe: error[too-large]: memory is out\n");
+    complain("lathe: error[too-large]: memory is out\n");
     return kWrongInput;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "lathe: error[internal]: {}\n", error.what());
+    complain("lathe: error[internal]: {}\n", error.what());
     return kInternal;
   }
 }

@@ -48,13 +48,12 @@ void show_changes(const std::vector<NodeChange>& changes, char sign, const LocTa
     std::string line = fmt::format("  {} {}", sign, changes[i].text);
     line = styled(line, sign == '-' ? Style::bad : Style::good, color);
     if (place.empty()) {
-      fmt::print("{}\n", line);
+      say("{}\n", line);
     } else {
-      fmt::print("{}", spread(line, styled(place, Style::dim, color), output_width()));
+      say(spread(line, styled(place, Style::dim, color), output_width()));
     }
   }
-  if (changes.size() > kMaxChanges)
-    fmt::print("  {} and {} more\n", sign, changes.size() - kMaxChanges);
+  if (changes.size() > kMaxChanges) say("  {} and {} more\n", sign, changes.size() - kMaxChanges);
 }
 
 void show_refusals(const std::vector<Refusal>& refusals, const LocTable& locs) {
@@ -65,8 +64,8 @@ void show_refusals(const std::vector<Refusal>& refusals, const LocTable& locs) {
   }
   for (const auto& [message, count] : counted) {
     std::string place = describe_place(locs, count.second);
-    fmt::print("  left alone: {}{}{}\n", message, place.empty() ? "" : "  " + place,
-               count.first > 1 ? fmt::format("  ({} times)", count.first) : "");
+    say("  left alone: {}{}{}\n", message, place.empty() ? "" : "  " + place,
+        count.first > 1 ? fmt::format("  ({} times)", count.first) : "");
   }
 }
 
@@ -77,7 +76,7 @@ void show_report(const Lowered& lowered, bool with_diff) {
     PipelineReport one;
     one.passes.push_back(record);
     std::string line = to_table(one);
-    fmt::print("{}", record.changed == Changed::yes ? line : styled(line, Style::dim, color));
+    say(record.changed == Changed::yes ? line : styled(line, Style::dim, color));
     if (!with_diff) continue;
     show_changes(record.diff.removed, '-', locs, color);
     show_changes(record.diff.added, '+', locs, color);
@@ -180,12 +179,11 @@ int run_bisect(const OptArguments& arguments, Loaded& loaded, const RunOptions& 
   Result<BisectResult> result = bisect(module, *pipeline, run, context, is_good);
   if (!result.ok()) return report(result.error(), module.locs);
   if (result->culprit.empty()) {
-    fmt::print("no step is to blame: the whole pipeline is good ({} runs)\n", result->runs);
+    say("no step is to blame: the whole pipeline is good ({} runs)\n", result->runs);
     return kHeld;
   }
-  fmt::print("{} is to blame ({} runs)\nNext: lathe opt {} --passes={} --stop-after={} --diff\n",
-             result->culprit, result->runs, loaded.request.model, loaded.request.passes,
-             result->culprit);
+  say("{} is to blame ({} runs)\nNext: lathe opt {} --passes={} --stop-after={} --diff\n",
+      result->culprit, result->runs, loaded.request.model, loaded.request.passes, result->culprit);
   return kCheckFailed;
 }
 
@@ -200,11 +198,11 @@ RunOptions run_options(const OptArguments& arguments) {
 }
 
 int show(const OptArguments& arguments, const Lowered& lowered) {
-  if (arguments.json) fmt::print("{}\n", to_json(lowered.report));
+  if (arguments.json) write_out(to_json(lowered.report) + "\n");
   if (arguments.print_after)
     for (const PassRecord& record : lowered.report.passes)
       if (record.changed == Changed::yes)
-        fmt::print("// after {}#{}\n{}\n", record.pass, record.occurrence, record.after);
+        say("// after {}#{}\n{}\n", record.pass, record.occurrence, record.after);
   if (arguments.diff || arguments.table) show_report(lowered, arguments.diff);
   bool shows_else = arguments.json || arguments.print_after || arguments.diff || arguments.table;
   std::string text = result_text(lowered, arguments.locs);
@@ -212,7 +210,7 @@ int show(const OptArguments& arguments, const Lowered& lowered) {
     Status written = write_output(arguments.output, text);
     if (!written.ok()) return report(written.error(), lowered.unit.module.locs);
   } else if (!shows_else) {
-    fmt::print("{}", text);
+    write_out(text);
   }
   return kHeld;
 }

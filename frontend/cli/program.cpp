@@ -7,6 +7,7 @@
 
 #include "frontend/cli/command.h"
 #include "frontend/cli/format.h"
+#include "frontend/cli/terminal.h"
 #include "frontend/driver/files.h"
 #include "frontend/driver/model.h"
 #include "ir/program/buffer_kind.h"
@@ -78,10 +79,10 @@ int run_program(const ProgramText& text, const ProgramTextOptions& options,
                 const std::string& save_outputs) {
   const Result<std::vector<Tensor>> outputs = run_program_text(text.program, options);
   if (!outputs.ok()) return report(outputs.error(), text.locs);
-  fmt::print("{}: {}, interpreted; every access was within its buffer\n", text.path,
-             size_text(text.program));
+  say("{}: {}, interpreted; every access was within its buffer\n", text.path,
+      size_text(text.program));
   for (size_t i = 0; i < outputs->size(); ++i)
-    fmt::print("  {}\n", show_output(text.program, i, (*outputs)[i], kShownElements));
+    say("  {}\n", show_output(text.program, i, (*outputs)[i], kShownElements));
   if (save_outputs.empty()) return kHeld;
   const Status written = save_tensors(save_outputs, *outputs);
   return written.ok() ? kHeld : report(written.error(), text.locs);

@@ -9,17 +9,17 @@
 namespace lathe {
 
 int report(const Diag& diag, const LocTable& locs, const std::string& reproducer) {
-  fmt::print(stderr, "{}", render(diag, locs, {.color = color_on_stderr()}));
+  fmt::print(stderr, "{}", render(diag, locs, {.color = color_on_stderr()}));  // printable
   if (!diag.is_internal) return kWrongInput;
   if (reproducer.empty()) {
-    fmt::print(stderr, "this is a fault of Lathe, not of the input\n");
+    complain("this is a fault of Lathe, not of the input\n");
     return kInternal;
   }
   std::string path =
       fmt::format("results/reproducer-{:016x}.lathe", Hasher().add(reproducer).value());
   Status written = write_output(path, reproducer);
-  fmt::print(stderr, "this is a fault of Lathe, not of the input; {}\n",
-             written.ok() ? "it comes back with: lathe opt " + path : written.error().message);
+  complain("this is a fault of Lathe, not of the input; {}\n",
+           written.ok() ? "it comes back with: lathe opt " + path : written.error().message);
   return kInternal;
 }
 

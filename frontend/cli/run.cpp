@@ -183,15 +183,15 @@ void show(const Study& study, const std::string& results_path) {
   std::string isa = study.rows.empty() ? "" : study.rows.front().isa;
   std::string machine = fmt::format("{}{}{}, {}", study.machine.cpu, isa.empty() ? "" : ", ", isa,
                                     study.rows.empty() ? "" : study.rows.front().dtype);
-  fmt::print("{}", spread(styled(title, Style::bold, color), machine, width));
+  say(spread(styled(title, Style::bold, color), machine, width));
   // What is wrong comes before what is fast.
   std::string first = study.passed() ? answer(study) : verdict(study);
-  fmt::print("{}\n{}\n", styled(first, study.passed() ? Style::bold : Style::bad, color),
-             rows_table(study, color));
-  if (study.passed()) fmt::print("{}", verdict(study));
-  fmt::print("{}", reasons(study));
-  if (!config.about.empty()) fmt::print("{}", wrap(config.about, width, 0));
-  fmt::print("\nResults: {}\n{}", results_path, next_steps(config, width));
+  say("{}\n{}\n", styled(first, study.passed() ? Style::bold : Style::bad, color),
+      rows_table(study, color));
+  if (study.passed()) say(verdict(study));
+  say(reasons(study));
+  if (!config.about.empty()) say(wrap(config.about, width, 0));
+  say("\nResults: {}\n{}", results_path, next_steps(config, width));
 }
 
 Result<ExperimentConfig> make_config(const RunArguments& arguments, LocTable& locs) {

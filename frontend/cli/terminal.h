@@ -1,7 +1,10 @@
 // What the commands know of the terminal: colour, width, and a progress line that leaves no trace.
 #pragma once
+#include <fmt/format.h>
+
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace lathe {
 
@@ -15,6 +18,22 @@ int output_width();
 enum class Style { bold, dim, good, bad, accent };
 // Wrapped in the style's escape codes when `on`.
 std::string styled(std::string_view text, Style style, bool on);
+
+// Prints what a person reads, on standard output and on standard error. Names and messages come
+// from files: what a terminal would obey in them appears as escapes, but for the styles above.
+void say(std::string_view text);
+void complain(std::string_view text);
+template <typename... Parts>
+void say(fmt::format_string<Parts...> format, Parts&&... parts) {
+  say(std::string_view(fmt::format(format, std::forward<Parts>(parts)...)));
+}
+template <typename... Parts>
+void complain(fmt::format_string<Parts...> format, Parts&&... parts) {
+  complain(std::string_view(fmt::format(format, std::forward<Parts>(parts)...)));
+}
+
+// Standard output byte for byte: IR, machine code and JSON, for other programs.
+void write_out(std::string_view bytes);
 
 // One line on standard error, redrawn at most ten times a second:
 //   [#########---------------]  73/192   bert_base   compiling

@@ -84,7 +84,7 @@ std::string to_json(const PipelineReport& report) {
   json["milliseconds"] = report.milliseconds;
   json["passes"] = Json::array();
   for (const PassRecord& record : report.passes) json["passes"].push_back(to_json(record));
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
 std::string size_change(const UnitSize& before, const UnitSize& after) {
