@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "frontend/import/import.h"
@@ -16,6 +18,7 @@ namespace {
 
 constexpr size_t kMaxListedNames = 20;
 constexpr int64_t kMaxExpandedBytes = int64_t{1} << 30;
+constexpr uintptr_t kAlignment = 8;  // of the widest dtype
 
 struct Source {
   const pt2::PayloadMeta* meta = nullptr;
@@ -37,6 +40,17 @@ class Payloads {
       if (found != part.config.config.end()) return {&found->second, part.folder};
     }
     return {};
+  }
+  // The bytes of a payload, read and inflated once for all weights that share them.
+  Result<FileBytes> read(const pt2::ModelFile& file, const Source& source) {
+    const ZipEntry* entry = file.find_payload(source.folder, source.meta->path_name);
+    if (auto found = read_.find(entry); found != read_.end()) return found->second;
+    LATHE_TRY(FileBytes bytes, file.payload(source.folder, source.meta->path_name));
+    // Archives align payloads; one that does not is copied so that typed reads are allowed.
+    if (reinterpret_cast<uintptr_t>(bytes.data) % kAlignment != 0)
+      bytes = own_bytes(std::string(bytes.text()));
+    read_[entry] = bytes;
+    return bytes;
   }
   Diag fail(const Source& source, LocTable& locs, const char* code, std::string message) const {
     for (const Part& part : parts_)
@@ -63,6 +77,33 @@ class Payloads {
     return Ok{};
   }
   std::vector<Part> parts_;
+  std::map<const ZipEntry*, FileBytes> read_;
+};
+
+// What the weights of a file take that cannot be used as they lie there, which are copied densely.
+// Small files must not stand for much memory: by strides of 0, or by many names for one payload.
+class DenseCopies {
+ public:
+  void add(const TensorData& data, const ZipEntry& entry) {
+    if (entries_.insert(&entry).second) stored_bytes_ += static_cast<double>(entry.size);
+    const std::vector<int64_t> shape = data.type.static_shape();
+    if (data.strides == row_major_strides(shape)) return;
+    double bytes = static_cast<double>(dtype_bytes(data.type.dtype));
+    for (int64_t extent : shape) bytes *= static_cast<double>(extent);
+    copied_bytes_ += bytes;
+  }
+  Status check(const pt2::ModelFile& file, LocTable& locs) const {
+    constexpr double kMaxCopies = 2;  // of all that is stored, beside kMaxExpandedBytes
+    if (copied_bytes_ <= kMaxCopies * stored_bytes_ + static_cast<double>(kMaxExpandedBytes))
+      return Ok{};
+    return Diag{code::kTooLarge, locs.text(file.file, 0, 0),
+                fmt::format("payloads of {:.0f} bytes expand to weights of {:.0f}", stored_bytes_,
+                            copied_bytes_)};
+  }
+
+ private:
+  std::set<const ZipEntry*> entries_;
+  double stored_bytes_ = 0, copied_bytes_ = 0;
 };
 
 // One past the last element that strides reach from the offset; nullopt: negative or overflowing.
@@ -129,9 +170,6 @@ Status place(TensorData& data, FileBytes payload, int64_t offset, const std::str
     return Ok{};
   }
   if (is_empty) offset = 0;
-  // Archives align payloads; one that does not is copied so that typed reads are allowed.
-  if (reinterpret_cast<uintptr_t>(payload.data) % static_cast<uintptr_t>(width) != 0)
-    payload = own_bytes(std::string(payload.text()));
   size_t begin = static_cast<size_t>(offset * width);
   data.bytes = payload.data + begin;
   data.num_bytes = payload.size - begin;
@@ -140,9 +178,9 @@ Status place(TensorData& data, FileBytes payload, int64_t offset, const std::str
 }
 
 // `data` gets its strides, and its bytes unless they are to stay where they are.
-Result<WeightPlace> load_one(const pt2::ModelFile& file, const Payloads& payloads,
-                             const Source& source, const std::string& name, Symbols& symbols,
-                             bool leave_bytes, Module& module, TensorData& data) {
+Result<WeightPlace> load_one(const pt2::ModelFile& file, Payloads& payloads, const Source& source,
+                             const std::string& name, Symbols& symbols, bool leave_bytes,
+                             Module& module, TensorData& data) {
   const pt2::PayloadMeta& meta = *source.meta;
   auto fail = [&](const char* code, std::string message) {
     return payloads.fail(source, module.locs, code, std::move(message));
@@ -164,13 +202,15 @@ Result<WeightPlace> load_one(const pt2::ModelFile& file, const Payloads& payload
   if (status.ok() && leave_bytes && entry != nullptr) {
     status = check_extent(data, offset, entry->size, name);
   } else if (status.ok()) {
-    auto payload = file.payload(source.folder, meta.path_name);
+    auto payload = payloads.read(file, source);
     status = payload.ok() ? place(data, *std::move(payload), offset, name)
                           : Status(std::move(payload).error());
   }
   const bool is_empty = data.type.static_elements() == 0;
   if (status.ok() && entry->size == 0 && !is_empty) return WeightPlace{};
-  if (status.ok()) return WeightPlace{entry->name, offset * dtype_bytes(data.type.dtype)};
+  // An empty weight may say any offset.
+  if (status.ok())
+    return WeightPlace{entry->name, is_empty ? 0 : offset * dtype_bytes(data.type.dtype)};
   Diag diag = std::move(status).error();
   return fail(diag.code.c_str(), std::move(diag.message));
 }
@@ -208,6 +248,7 @@ Status load_weights(const pt2::ModelFile& file, const pt2::GraphSignature& signa
                     Module& module, std::map<std::string, WeightPlace>& places) {
   LATHE_TRY(Payloads payloads, Payloads::read(file, module.locs));
   std::vector<std::string> missing;
+  DenseCopies copies;
   for (const pt2::InputSpec& spec : signature.input_specs) {
     std::optional<WeightKind> kind = weight_kind(spec.tag);
     if (!kind) continue;
@@ -232,13 +273,15 @@ Status load_weights(const pt2::ModelFile& file, const pt2::GraphSignature& signa
     }
     bool is_missing = options.leave_weights ? place.entry.empty() : !weight.data.bytes;
     if (is_missing && !options.allow_missing_weights) missing.push_back(spec.target);
+    if (const ZipEntry* entry = file.archive ? file.archive->find(place.entry) : nullptr)
+      copies.add(weight.data, *entry);
     if (!place.entry.empty()) places[spec.target] = std::move(place);
     if (!module.weights.emplace(spec.target, std::move(weight)).second)
       return Diag{code::kBadModel, module.locs.text(file.program_name, 0, 0),
                   fmt::format("two inputs are the weight '{}'", spec.target)};
   }
   if (!missing.empty()) return missing_weights(file, missing, module.locs);
-  return Ok{};
+  return copies.check(file, module.locs);
 }
 
 }  // namespace lathe

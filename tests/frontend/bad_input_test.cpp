@@ -179,12 +179,13 @@ TEST(BadInput, WeightsMustBeThereAndWhole) {
                "in the graph");
 }
 
+void change(std::string& text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  ASSERT_NE(at, text.npos) << from;
+  text.replace(at, from.size(), to);
+}
+
 TEST(BadInput, WeightsThatExpandWithoutBound) {
-  const auto change = [](std::string& text, const std::string& from, const std::string& to) {
-    const size_t at = text.find(from);
-    ASSERT_NE(at, text.npos) << from;
-    text.replace(at, from.size(), to);
-  };
   const std::string size = "1099511627776";
   std::string bytes = with_entry(kWeights, [&](std::string& text) {
     change(text, R"("as_int": 32}, {"as_int": 24)", "\"as_int\": " + size + R"(}, {"as_int": 24)");
@@ -198,6 +199,49 @@ TEST(BadInput, WeightsThatExpandWithoutBound) {
       },
       false, bytes);
   expect_error(bytes, "error[too-large]: weight 'net.0.weight' (f32[1099511627776, 24]) expands");
+}
+
+TEST(BadInput, WeightsThatExpandTogether) {
+  // Each stays below what one may take.
+  const std::string size = R"({"as_int": 150000000})";
+  std::string bytes = with_entry(kWeights, [&](std::string& text) {
+    for (const char* width : {"32", "10"}) {
+      const size_t bias =
+          text.find(width == std::string("32") ? "\"net.2.bias\"" : "\"net.4.bias\"");
+      std::string rest = text.substr(bias);
+      change(rest, std::string(R"("sizes": [{"as_int": )") + width + "}", "\"sizes\": [" + size);
+      change(rest, R"("strides": [{"as_int": 1})", R"("strides": [{"as_int": 0})");
+      text = text.substr(0, bias) + rest;
+    }
+  });
+  bytes = with_entry(
+      kModel,
+      [&](std::string& text) {
+        change(text, R"("p_net_2_bias":{"dtype":7,"sizes":[{"as_int":32})",
+               R"("p_net_2_bias":{"dtype":7,"sizes":[)" + size);
+        change(text, R"("p_net_4_bias":{"dtype":7,"sizes":[{"as_int":10})",
+               R"("p_net_4_bias":{"dtype":7,"sizes":[)" + size);
+      },
+      false, bytes);
+  expect_error(bytes, "expand to weights of 1200000000");
+}
+
+TEST(BadInput, AnEmptyWeightMaySayAnyOffset) {
+  std::string bytes = with_entry(kWeights, [&](std::string& text) {
+    std::string rest = text.substr(text.find("\"net.4.bias\""));
+    change(rest, R"("sizes": [{"as_int": 10}])", R"("sizes": [{"as_int": 0}])");
+    change(rest, R"("storage_offset": {"as_int": 0})",
+           R"("storage_offset": {"as_int": 9223372036854775807})");
+    text = text.substr(0, text.find("\"net.4.bias\"")) + rest;
+  });
+  bytes = with_entry(
+      kModel,
+      [&](std::string& text) {
+        change(text, R"("p_net_4_bias":{"dtype":7,"sizes":[{"as_int":10})",
+               R"("p_net_4_bias":{"dtype":7,"sizes":[{"as_int":0})");
+      },
+      false, bytes);
+  expect_error(bytes, "error[shape-mismatch]");  // of the op that reads it, and nothing before
 }
 
 TEST(BadInput, EveryTruncationIsAnError) {
