@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "ir/support/diag_codes.h"
 
@@ -25,7 +26,10 @@ Result<Block> Block::allocate(size_t size, const char* what) {
   Diag too_large{.code = code::kTooLarge,
                  .loc = Loc::unknown(),
                  .message = fmt::format("cannot allocate {} bytes for {}", size, what)};
-  if (size > SIZE_MAX / 2) return too_large;
+  // The kernel grants more than there is, and ends the process when it is used.
+  const auto memory =
+      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  if (size > memory) return too_large;
   size = (size + granule - 1) / granule * granule;
   // Huge pages need an address that is a multiple of their size: map more and give back the ends.
   size_t slack = is_large ? kHugePage : 0;

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "frontend/driver/machine.h"
 #include "ir/op/all_ops.h"
 #include "ir/support/diag_codes.h"
 
@@ -117,6 +118,11 @@ Result<CallBuffers> CallBuffers::create(const Program& program, const std::vecto
   if (inputs.size() != expected)
     return Diag{code::kOperandCount, Loc::unknown(),
                 fmt::format("the program takes {} inputs, got {}", expected, inputs.size())};
+  double total = 0;
+  for (const auto* ids : {&program.inputs, &program.outputs})
+    for (BufferId id : *ids)
+      total += static_cast<double>(program.buffers[static_cast<size_t>(id)].num_bytes);
+  LATHE_DO(check_fits(total, "inputs and results"));
   CallBuffers call;
   const auto allocate = [&call](size_t num_bytes, const std::string& name) -> Result<BufferView> {
     LATHE_TRY(std::shared_ptr<std::byte> bytes, new_bytes(num_bytes, fmt::format("'{}'", name)));

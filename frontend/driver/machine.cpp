@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include <ctime>
 #include <fstream>
@@ -42,8 +41,7 @@ Machine this_machine() {
   if (utsname name{}; uname(&name) == 0)
     machine.system = fmt::format("{} {} {}", name.sysname, name.release, name.machine);
   machine.cores = usable_cores();
-  machine.memory_bytes =
-      static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<int64_t>(sysconf(_SC_PAGESIZE));
+  machine.memory_bytes = usable_memory();
   return machine;
 }
 

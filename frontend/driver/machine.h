@@ -2,6 +2,9 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
+
+#include "ir/support/result.h"
 
 namespace lathe {
 
@@ -12,7 +15,11 @@ struct Machine {
   int64_t memory_bytes = 0;
 };
 Machine this_machine();
-int usable_cores();  // Machine::cores alone, at least 1
+int usable_cores();       // Machine::cores alone, at least 1
+int64_t usable_memory();  // Machine::memory_bytes alone
+// kTooLarge when `what` takes more than that. To be asked before memory is: what the system gives
+// it does not always have.
+Status check_fits(double num_bytes, std::string_view what);
 
 // "2026-11-21T01:20:12Z".
 std::string utc_now();

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "frontend/driver/files.h"
+#include "frontend/driver/machine.h"
 #include "frontend/file/file_source.h"
 #include "frontend/npz/npz.h"
 #include "frontend/weights/random.h"
@@ -257,6 +258,11 @@ Result<Tensor> random_input(const InputType& input, const FillRule& rule, uint64
 
 Result<std::vector<Tensor>> random_inputs(const Model& model, uint64_t seed) {
   LATHE_TRY(std::vector<TensorType> types, input_types(model));
+  double num_bytes = 0;
+  for (const TensorType& type : types)
+    num_bytes += static_cast<double>(type.static_elements().value_or(INT64_MAX)) *
+                 static_cast<double>(sizeof(double));  // as tensors hold them
+  LATHE_DO(check_fits(num_bytes, "the inputs"));
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < types.size(); ++i) {
     const InputType type = {model.module.main().params[i]->name, types[i]};
@@ -269,7 +275,9 @@ Result<std::vector<Tensor>> random_inputs(const Model& model, uint64_t seed) {
 
 Result<std::vector<Tensor>> read_inputs(const std::vector<InputType>& types,
                                         const std::string& npz_path) {
-  LATHE_TRY(std::vector<NamedArray> arrays, read_npz(npz_path));
+  std::set<std::string> names;
+  for (size_t i = 0; i < types.size(); ++i) names.insert(fmt::format("{}", i));
+  LATHE_TRY(std::vector<NamedArray> arrays, read_npz(npz_path, &names));
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < types.size(); ++i) {
     std::string name = fmt::format("{}", i);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "frontend/driver/machine.h"
 #include "frontend/weights/random.h"
 #include "ir/graph/tensor.h"
 #include "ir/support/diag_codes.h"
@@ -36,6 +37,9 @@ StoredRange range_of(const TensorData& data, int64_t first_byte) {
 WeightStore::WeightStore(const Module& module, std::optional<uint64_t> seed,
                          std::shared_ptr<const WeightFile> file)
     : module_(module), seed_(seed), file_(std::move(file)) {
+  if (seed_)
+    for (const auto& [name, weight] : module.weights)
+      made_bytes_ += static_cast<double>(dense_bytes(weight.data.type));
   if (file_ == nullptr) return;
   constexpr uint64_t kAlignment = 64;  // elements are as aligned as they are in the entry
   for (const auto& [name, place] : file_->places) {
@@ -76,6 +80,7 @@ Status WeightStore::read(const std::string& name, TensorData& data) {
 }
 
 Result<FileBytes> WeightStore::make(const std::string& name, const TensorData& data) {
+  if (seed_) LATHE_DO(check_fits(made_bytes_, "the model's weights"));
   if (seed_) return random_tensor(name, data.type, weight_rule(name, data.type), *seed_);
   TensorData stored = data;
   if (stored.bytes == nullptr && file_ != nullptr) LATHE_DO(read(name, stored));

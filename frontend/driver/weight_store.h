@@ -61,6 +61,7 @@ class WeightStore {
 
   const Module& module_;
   std::optional<uint64_t> seed_;
+  double made_bytes_ = 0;  // of all weights, when a seed makes them
   std::shared_ptr<const WeightFile> file_;
   std::map<std::string, Entry> entries_;
   std::map<std::string, FileBytes> held_;  // by name; not those that the module has
