@@ -39,23 +39,25 @@ bool is_copied_view(const Node& node) { return node.op->name == "cat" || node.op
 
 int64_t elements(const TensorType& type) { return type.static_elements().value_or(0); }
 
+double count(const TensorType& type) { return static_cast<double>(elements(type)); }
+
 // Multiplies and adds of a contraction; its operands' inner extents say how deep each sum is.
-int64_t contraction_flops(const Node& node) {
-  const int64_t results = elements(node.types[0]);
-  if (node.op->name == "matmul") return 2 * results * node.operand(0).type().shape.back().value();
+double contraction_flops(const Node& node) {
+  const double results = count(node.types[0]);
+  const auto extent = [](const Dim& dim) { return static_cast<double>(dim.value()); };
+  if (node.op->name == "matmul") return 2 * results * extent(node.operand(0).type().shape.back());
   if (node.op->name == "convolution") {
     const TensorType& weight = node.operand(1).type();
-    const int64_t outputs = std::max<int64_t>(1, weight.shape[0].value());
-    return 2 * results * (elements(weight) / outputs);
+    return 2 * results * count(weight) / std::max(1.0, extent(weight.shape[0]));
   }
   const TensorType& key = node.operand(1).type();
-  return 4 * results * key.shape[key.shape.size() - 2].value();
+  return 4 * results * extent(key.shape[key.shape.size() - 2]);
 }
 
 // Of one launch; elementwise ops count one for each element.
-int64_t count_flops(const Node& node) {
+double count_flops(const Node& node) {
   if (!node.bodies.empty()) {
-    int64_t flops = 0;
+    double flops = 0;
     for (const auto& member : node.bodies[0]->nodes) flops += count_flops(*member);
     return flops;
   }
@@ -63,11 +65,11 @@ int64_t count_flops(const Node& node) {
     case OpClass::contraction:
       return contraction_flops(node);
     case OpClass::elementwise:
-      return node.types.empty() ? 0 : elements(node.types[0]);
+      return node.types.empty() ? 0 : count(node.types[0]);
     case OpClass::reduction:
     case OpClass::normalize: {
       const Value input = node.operand(0);
-      return input ? elements(input.type()) : 0;
+      return input ? count(input.type()) : 0;
     }
     default:
       return 0;
@@ -76,7 +78,10 @@ int64_t count_flops(const Node& node) {
 
 }  // namespace
 
-LaunchInfo describe(const Node& node) { return {label_of(node), node.loc, count_flops(node)}; }
+LaunchInfo describe(const Node& node) {
+  constexpr double kMostFlops = int64_t{1} << 52;  // absurd sizes still add up in 64 bits
+  return {label_of(node), node.loc, static_cast<int64_t>(std::min(count_flops(node), kMostFlops))};
+}
 
 Lowering::Lowering(Module& module, PassContext& context)
     : graph_(module.main()), context_(context), target_(context.target), constants_(graph_) {

@@ -79,16 +79,21 @@ class BorrowedWeights {
 };
 
 Status check_size(const Model& model, const Program& program) {
-  int64_t flops = 0, elements = model.weight_totals().elements;
-  for (const Launch& launch : program.steps) flops += launch.flops;
+  // Doubles: no number of absurd sizes overflows.
+  double flops = 0, elements = static_cast<double>(model.weight_totals().elements);
+  for (const Launch& launch : program.steps) flops += static_cast<double>(launch.flops);
   for (const auto& ports : {program.inputs, program.outputs})
     for (BufferId id : ports)
-      elements += program.buffers[static_cast<size_t>(id)].type.static_elements().value_or(0);
+      elements += static_cast<double>(
+          program.buffers[static_cast<size_t>(id)].type.static_elements().value_or(0));
   if (elements <= kMaxElements && flops <= kMaxFlops) return Ok{};
+  constexpr double kMillion = 1 << 20;
   return Diag{code::kTooLarge, Loc::unknown(),
-              fmt::format("{} million weights, inputs and outputs and {} million operations, at "
-                          "most {} and {} are checked here; the command line checks all",
-                          elements >> 20, flops >> 20, kMaxElements >> 20, kMaxFlops >> 20)};
+              fmt::format("{:.0f} million weights, inputs and outputs and {:.0f} million "
+                          "operations, at most {:.0f} and {:.0f} are checked here; the command "
+                          "line checks all",
+                          elements / kMillion, flops / kMillion, kMaxElements / kMillion,
+                          kMaxFlops / kMillion)};
 }
 
 Result<std::vector<Tensor>> run_loops(const Program& program, const Model& model,
