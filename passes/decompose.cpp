@@ -3,7 +3,7 @@
 // After recognize_structured, so that what has a kernel of its own is found before its parts are
 // taken apart, and before everything that reasons about few ops. Ops that a kernel or a template
 // can run whole (softmax, norms, gelu, attention, convolution) stay; `all=true` takes those apart
-// as well, which shows what keeping them buys.
+// as well, which shows what keeping them buys. A `cat` of very many tensors becomes several.
 //
 // Does not choose between decompositions: a row has one.
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "fmt/format.h"
 #include "ir/support/diag_codes.h"
 #include "passes/analysis/rewrite.h"
+#include "passes/analysis/wide_cat.h"
 #include "passes/pass.h"
 
 namespace lathe {
@@ -85,8 +86,11 @@ Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context
            std::find(keep.begin(), keep.end(), &op) == keep.end();
   };
   auto visit = [&](Builder& b, Node& node) -> Result<Replacement> {
-    if (!is_taken(*node.op)) return Replacement();
+    const bool is_wide =
+        is_wide_cat(node) && std::find(keep.begin(), keep.end(), node.op) == keep.end();
+    if (!is_wide && !is_taken(*node.op)) return Replacement();
     context.counters["replaced"] += 1;
+    if (is_wide) return Replacement({narrow_cat(b, node)});
     return Replacement(node.op->decompose.function(b, node));
   };
   Changed changed = Changed::no;

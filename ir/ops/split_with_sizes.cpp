@@ -48,9 +48,11 @@ Types infer_split(const Node& node) {
   return types;
 }
 
+// The sizes are those of the results: the attribute itself would be copied for each of many parts.
 int64_t split_start(const Node& node, int part) {
+  const auto dim = static_cast<size_t>(dim_of(node));
   int64_t start = 0;
-  for (int i = 0; i < part; ++i) start += node.ints_attr("split_sizes")[static_cast<size_t>(i)];
+  for (int i = 0; i < part; ++i) start += node.types[static_cast<size_t>(i)].shape[dim].value();
   return start;
 }
 
