@@ -11,7 +11,7 @@ is_new_enough() { # version, as node prints it
 }
 
 # Puts a Node that is new enough first on PATH and sets `npm`, the command: the machine's, or those
-# that pip installs here.
+# that pip installs here. Tests run in it too: Debian's knows no relaxed SIMD.
 need_node() {
   local start=$SECONDS venv=$state/venv home
   npm=(npm)
