@@ -1,4 +1,4 @@
-// Threads that the system refuses, mappings that it refuses, callers on several threads, and fork.
+// Threads that the system refuses, mappings that it refuses, and fork.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -45,35 +45,8 @@ TEST(RefusedMappings, AreTheUsersError) {
       EXPECT_NE(handle.status(), LATHE_INTERNAL);
     }
   }
-  if (count == 0) GTEST_SKIP() << "a sanitizer has the mappings";
   EXPECT_GT(num_failed, 0);
   results_of(kSmallModel);
-}
-
-TEST(Handles, RunOnThreadsOfTheirOwnAtOnce) {
-  const Bytes expected = results_of(kModel, kThreads);
-  const auto work = [&] {
-    for (int load = 0; load < 2; ++load) {
-      Handle handle(kModel, kThreads);
-      ASSERT_EQ(handle.error(), "");
-      handle.prepare();
-      for (int i = 0; i < 20; ++i) ASSERT_EQ(handle.run(), LATHE_OK);
-      EXPECT_TRUE(handle.results() == expected);
-    }
-  };
-  std::thread other(work);
-  work();
-  other.join();
-}
-
-TEST(Handles, WanderFromThreadToThread) {
-  const Bytes expected = results_of(kModel, kThreads);
-  Handle handle(kModel, kThreads);
-  handle.prepare();
-  for (int i = 0; i < 4; ++i) {
-    std::thread([&] { ASSERT_EQ(handle.run(), LATHE_OK); }).join();
-    EXPECT_TRUE(handle.results() == expected);
-  }
 }
 
 // Whether a child that does `work` ends by itself and finds it true.
