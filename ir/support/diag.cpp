@@ -19,6 +19,18 @@ std::string paint(std::string_view text, const char* color, const RenderOptions&
   return options.color ? fmt::format("\x1b[{}m{}\x1b[0m", color, text) : std::string(text);
 }
 
+// What is quoted from files may be as long as they are.
+std::string cut(std::string_view text) {
+  constexpr size_t kMostBytes = 2000;
+  if (text.size() <= kMostBytes) return std::string(text);
+  size_t end = kMostBytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // whole UTF-8
+  return fmt::format("{} ... and {} bytes more", text.substr(0, end), text.size() - end);
+}
+
+std::string shown_line(std::string_view text) { return printable_line(cut(text)); }
+std::string shown_lines(std::string_view text) { return printable_lines(cut(text)); }
+
 // A source line on one row of the terminal, where tabs are spaces.
 std::string printable_code(std::string_view code) {
   std::string out(code);
@@ -63,10 +75,10 @@ std::string render_text_line(const LocRow& row, std::string_view indent,
 std::string place(const LocRow& row, const LocTable& locs) {
   if (row.kind == LocRow::Kind::python && row.frame >= 0) {
     const Frame& frame = locs.frame(locs.user_frame(row.frame));
-    return fmt::format("{}:{}", printable_line(frame.file), frame.line);
+    return fmt::format("{}:{}", shown_line(frame.file), frame.line);
   }
   if (row.kind != LocRow::Kind::text) return "";
-  std::string text = printable_line(row.file);
+  std::string text = shown_line(row.file);
   if (row.line > 0) text += fmt::format(":{}", row.line);
   if (row.line > 0 && row.column > 0) text += fmt::format(":{}", row.column);
   return text;
@@ -97,13 +109,13 @@ std::string module_line(const LocRow& row) {
     line += fmt::format("({})", last_component(row.module_class));
   }
   if (!row.fx_node.empty()) line += (line.empty() ? "at node " : ", node ") + row.fx_node;
-  return line.empty() ? "" : fmt::format("  {}\n", printable_line(line));
+  return line.empty() ? "" : fmt::format("  {}\n", shown_line(line));
 }
 
 // What a location is called in a made-by note.
 std::string short_name(Loc loc, const LocTable& locs) {
   const LocRow& row = locs[locs.origin(loc)];
-  if (!row.fx_node.empty()) return printable_line(row.fx_node);
+  if (!row.fx_node.empty()) return shown_line(row.fx_node);
   const std::string where = place(row, locs);
   return where.empty() ? "an unknown place" : where;
 }
@@ -119,7 +131,7 @@ std::string made_by(const LocRow& row, const LocTable& locs) {
   for (size_t i = 0; i < names.size() && i < kMaxNames; ++i)
     list += (i == 0 ? "" : ", ") + names[i];
   if (names.size() > kMaxNames) list += fmt::format(" and {} more", names.size() - kMaxNames);
-  return fmt::format("  note: made by {} from {}\n", printable_line(row.by), list);
+  return fmt::format("  note: made by {} from {}\n", shown_line(row.by), list);
 }
 
 // The pass that made the location, or with full_chain every pass behind it, newest first.
@@ -147,8 +159,8 @@ std::string frames(const LocRow& row, const LocTable& locs) {
     if (i == shown) continue;
     const Frame& frame = locs.frame(i);
     out += fmt::format("  {} {}:{} in {}\n", i > shown ? "through" : "called from",
-                       printable_line(frame.file), frame.line,
-                       frame.function.empty() ? "?" : printable_line(frame.function));
+                       shown_line(frame.file), frame.line,
+                       frame.function.empty() ? "?" : shown_line(frame.function));
     if (!frame.code.empty()) out += fmt::format("      {}\n", printable_code(trim(frame.code)));
   }
   return out;
@@ -158,7 +170,7 @@ std::string render_note(const Note& note, const LocTable& locs, const RenderOpti
   const LocRow& row = locs[locs.origin(note.loc)];
   const std::string where = place(row, locs);
   std::string out =
-      fmt::format("  {}: {}", paint("note", "36", options), printable_lines(note.message));
+      fmt::format("  {}: {}", paint("note", "36", options), shown_lines(note.message));
   if (!where.empty()) out += " at " + where;
   return out + "\n" + source(row, locs, "      ", options);
 }
@@ -187,11 +199,11 @@ std::string render(const Diag& diag, const LocTable& locs, const RenderOptions& 
   const std::string where = place(row, locs);
   std::string out = where.empty() ? "" : where + ": ";
   out += paint(fmt::format("error[{}]", diag.code), "1;31", options);
-  out += fmt::format(": {}\n", printable_lines(diag.message));
+  out += fmt::format(": {}\n", shown_lines(diag.message));
   out += source(row, locs, "    ", options);
   out += module_line(row);
   if (options.full_chain) out += frames(row, locs);
-  for (const std::string& line : diag.rows) out += fmt::format("  {}\n", printable_lines(line));
+  for (const std::string& line : diag.rows) out += fmt::format("  {}\n", shown_lines(line));
   for (const Note& note : diag.notes) out += render_note(note, locs, options);
   out += made_by_chain(diag.loc, locs, options);
   if (diag.is_internal) out += "  note: this is a mistake in Lathe, not in the input\n";

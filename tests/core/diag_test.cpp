@@ -86,6 +86,17 @@ TEST_F(DiagTest, CutsLongLines) {
   EXPECT_EQ(text[second + (text.find('^') - third)], 'X');
 }
 
+TEST_F(DiagTest, CutsLongMessages) {
+  const std::string word(5'000'000, 'a');
+  const Diag diag{"bad-value", Loc::unknown(), "no pass named '" + word + "\u00e9'", {}, {word}};
+  const std::string text = render(diag, locs_);
+  EXPECT_LT(text.size(), 5000);
+  EXPECT_NE(text.find("aaa ... and 49980"), text.npos) << text;
+  EXPECT_EQ(
+      render({"bad-value", Loc::unknown(), std::string(1999, 'a') + "\u00e9"}, locs_).find("\\x"),
+      std::string::npos);
+}
+
 TEST_F(DiagTest, ShowsWhatIsKnown) {
   EXPECT_EQ(render({"bad-value", Loc::unknown(), "m"}, locs_), "error[bad-value]: m\n");
   EXPECT_EQ(render({"bad-archive", locs_.text("m.pt2", 0, 0), "m"}, locs_),
