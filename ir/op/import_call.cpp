@@ -247,6 +247,37 @@ Status check_args(const ImportCall& call) {
   return Ok{};
 }
 
+// Tensors where the schema has them, so that no row's own `build` meets a null one: a number in the
+// place of a tensor becomes a constant.
+Status complete_tensors(Builder& builder, ImportCall& call) {
+  std::vector<std::pair<std::string, CallArg>> made;
+  for (const SchemaArg& arg : call.schema->args) {
+    if (arg.type != SchemaType::tensor) continue;
+    const CallArg* given = call.find(arg.name);
+    if (arg.is_list) {
+      for (Value element : call.values(arg.name)) {
+        if (element || arg.has_optional_elements) continue;
+        return Diag{
+            code::kBadModel, call.loc,
+            fmt::format("the list '{}' of '{}' lacks one of its tensors", arg.name, call.target)};
+      }
+      continue;
+    }
+    LATHE_TRY(const Value value, import_tensor(builder, call, arg.name));
+    if (!value && !arg.is_optional) {
+      return Diag{code::kBadModel, call.loc,
+                  fmt::format("'{}' lacks its tensor argument '{}'", call.target, arg.name)};
+    }
+    if (value && std::holds_alternative<Attr>(*given)) made.emplace_back(arg.name, value);
+  }
+  for (auto& [name, value] : call.args) {
+    for (auto& [made_name, constant] : made) {
+      if (name == made_name) value = constant;
+    }
+  }
+  return Ok{};
+}
+
 Status check_results(const ImportCall& call, const std::vector<Value>& results) {
   for (size_t i = 0; i < std::min(call.expected.size(), results.size()); ++i) {
     if (!results[i] || results[i].type().dtype == call.expected[i].dtype) continue;
@@ -437,6 +468,7 @@ Result<std::vector<Value>> import_call(Builder& builder, const ImportTable& tabl
   const Import& import = *match.entry->import;
   std::vector<Value> results;
   if (import.build != nullptr) {
+    LATHE_DO(complete_tensors(builder, call));
     LATHE_TRY(results, import.build(builder, call));
     if (builder.failed()) return builder.error();
   } else {

@@ -88,6 +88,56 @@ TEST_F(ImportTest, FillsDefaultsAndRepeatsSingleSizes) {
             "f32[1, 2, 4, 4]");
 }
 
+// Whatever a file gives in a tensor's place, each op imports or says what is wrong.
+TEST_F(ImportTest, EveryOpSurvivesWhatIsNoTensor) {
+  const Value x = tensor(DType::f32, {2, 3}), scalar = tensor(DType::f32, {});
+  const CallArg choices[] = {Value{},
+                             Attr{},
+                             Attr{2.0},
+                             Attr{int64_t{-1}},
+                             Attr{true},
+                             Attr{std::string("x")},
+                             Attr{std::vector<int64_t>{}},
+                             Attr{std::vector<int64_t>{1, -2}},
+                             std::vector<Value>{},
+                             std::vector<Value>{x, Value{}},
+                             x,
+                             scalar};
+  size_t num_tried = 0;
+  for (const std::string& target : table->targets()) {
+    const Schema& schema = table->find(target).entry->schema;
+    // For each argument every choice, beside tensors or what stands for one of another kind.
+    for (const SchemaArg& changed : schema.args) {
+      for (const CallArg& choice : choices) {
+        std::vector<std::pair<std::string, CallArg>> args;
+        for (const SchemaArg& arg : schema.args) {
+          const CallArg list = arg.is_list ? CallArg(std::vector<Value>{x, x}) : CallArg(x);
+          const CallArg usual = arg.type == SchemaType::tensor ? list
+                                : arg.is_list ? CallArg(Attr{std::vector<int64_t>{1, 1}})
+                                              : CallArg(Attr{int64_t{1}});
+          if (&arg == &changed)
+            args.emplace_back(arg.name, choice);
+          else if (!arg.default_value)
+            args.emplace_back(arg.name, usual);
+        }
+        Graph own;
+        Builder into(own, builtin_registry(), Loc::unknown());
+        const auto results = import_call(into, *table, {.target = target, .args = args});
+        if (!results.ok()) {
+          EXPECT_FALSE(results.error().is_internal)
+              << target << " " << changed.name << ": " << results.error().message;
+        }
+        ++num_tried;
+      }
+    }
+  }
+  EXPECT_GT(num_tried, 5000);
+  EXPECT_EQ(import("aten.mm.default", {{"self", x}}),
+            "bad-model: 'aten.mm.default' lacks its tensor argument 'other'");
+  EXPECT_EQ(import("aten.matmul.default", {{"self", x}, {"other", Value{}}}),
+            "bad-model: 'aten.matmul.default' lacks its tensor argument 'other'");
+}
+
 TEST_F(ImportTest, InPlaceTargetsAreTheFunctionalRow) {
   const Value x = tensor(DType::f16, {3});
   EXPECT_EQ(import("aten.add_.Tensor", {{"self", x}, {"other", Attr{1.5}}}),
