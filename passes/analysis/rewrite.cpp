@@ -17,6 +17,10 @@ class Sweep {
       : module_(module), graph_(graph), pass_(pass), builder_(graph, ops, Loc::unknown()) {}
 
   Result<bool> run(const RewriteFn& visit) {
+    // New nodes take names apart from all of these, also from those that come back later: two of
+    // one name would have the builder look through the whole graph for each name that it gives.
+    for (const auto& node : graph_.nodes) graph_.name_index.try_emplace(node->name, 1);
+    for (const auto& param : graph_.params) graph_.name_index.try_emplace(param->name, 1);
     std::vector<std::unique_ptr<Node>> old = std::move(graph_.nodes);
     graph_.nodes.clear();
     Status status = sweep(old, visit);
