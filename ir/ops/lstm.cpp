@@ -1,6 +1,7 @@
 // lstm: stacked, optionally bidirectional layers; decomposes into its steps.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -12,7 +13,7 @@
 namespace lathe {
 namespace {
 
-constexpr int64_t kMaxSteps = 4096;  // unrolled: more would make a graph that nothing can handle
+constexpr int64_t kMaxSteps = 4096;  // unrolled, of all layers and directions: graphs grow by each
 
 // Operands: input [T, B, in] ([B, T, in] when batch_first), hx = {h, c} of [layers * directions, B,
 // hidden], and for each layer and direction its weights on the input and on h, and their biases.
@@ -170,9 +171,11 @@ Term stack(Builder& b, const std::vector<Term>& parts, int64_t dim) {
 
 std::vector<Value> decompose_lstm(Builder& b, const Node& node) {
   const Sizes s = sizes(node);
-  if (!s.steps.is_const() || s.steps.value() < 1 || s.steps.value() > kMaxSteps) {
+  const int64_t most_steps = kMaxSteps / std::max<int64_t>(s.layers * s.directions, 1);
+  if (!s.steps.is_const() || s.steps.value() < 1 || s.steps.value() > most_steps) {
     b.fail({code::kUnsupported, node.loc,
-            fmt::format("'lstm' unrolls over 1 to {} steps, got {}", kMaxSteps, s.steps.str())});
+            fmt::format("'lstm' of {} layers and directions unrolls over 1 to {} steps, got {}",
+                        s.layers * s.directions, most_steps, s.steps.str())});
     return {};
   }
   const int64_t steps = s.steps.value(), time = node.bool_attr("batch_first") ? 1 : 0;

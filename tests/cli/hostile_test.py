@@ -126,6 +126,26 @@ class HostileTest(unittest.TestCase):
                     _, err = self.lathe("run", graph, QUICK, "--targets", target, expect=2)
                     self.assertRegex(err, "too-large|more than 32 bits")
 
+    def test_an_lstm_unrolls_over_a_bounded_number_of_steps(self):
+        def lstm(directions, steps):
+            weights = ["%a: f32[8, 4]", "%b: f32[8, 2]", "%c: f32[8, 4]", "%d: f32[8, 2]"]
+            weights = weights[:2 * directions]
+            names = ", ".join(weight.split(":")[0] for weight in weights)
+            width, cells = 2 * directions, f"f32[{directions}, 2, 2]"
+            return self.write("lstm.lathe", f"""
+func @main(%x: f32[{steps}, 2, 4], %h: {cells}, %i: {cells}, {", ".join(weights)})
+    -> f32[{steps}, 2, {width}] {{
+  %y = lstm(%x, [%h, %i], [{names}]) {{bidirectional = {str(directions == 2).lower()}}}
+  return %y
+}}
+""")
+
+        self.lathe("opt", lstm(1, 4096), expect=0)
+        self.lathe("opt", lstm(2, 2048), expect=0)
+        _, err = self.lathe("opt", lstm(2, 2049), expect=2)
+        self.assertIn("'lstm' of 2 layers and directions unrolls over 1 to 2048 steps, got 2049",
+                      err)
+
     def test_what_no_machine_holds_is_refused_before_it_is_made(self):
         size = MEMORY * 7 // 10 // 4
         weights = self.write("weights.lathe", f"""func @main(%x: f32[1]) -> f32[] {{
