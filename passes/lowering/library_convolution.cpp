@@ -29,7 +29,8 @@ class ConvolutionLowering {
   Result<bool> run(BufferId out) {
     const Value input = kernel_.resolve(root_.operands[0]);
     const Value filter = kernel_.resolve(root_.operands[1]);
-    if (!fits(input, filter) || lowering_.buffer(out).num_bytes == 0) return false;
+    const Value bias = root_.operands.size() > 2 ? kernel_.resolve(root_.operands[2]) : Value{};
+    if (!fits(input, filter, bias) || lowering_.buffer(out).num_bytes == 0) return false;
     if (filter.type().static_elements() == 0) return false;  // sums of nothing
     const std::vector<int64_t> y = root_.types[0].static_shape();
     step_ = kChannelBytes / dtype_bytes(dtype_);
@@ -44,8 +45,8 @@ class ConvolutionLowering {
     LATHE_TRY(const Place w, place_channels_last(filter, filter_phase(filter)));
     LibraryEpilogue start;
     start.has_gelu = false;
-    if (root_.operands.size() > 2 && root_.operands[2]) {
-      LATHE_TRY(start.bias, place_bias(kernel_.resolve(root_.operands[2])));
+    if (bias) {
+      LATHE_TRY(start.bias, place_bias(bias));
     }
     const LibraryEpilogue epilogue =
         claim_epilogue(kernel_, node_, index_, vars_, index_[1], y[1], start);
@@ -70,11 +71,12 @@ class ConvolutionLowering {
     std::vector<int64_t> strides;  // in that order
   };
 
-  bool fits(Value input, Value filter) const {
+  bool fits(Value input, Value filter, Value bias) const {
     const int rank = input.type().rank();
     return (rank == 3 || rank == 4) && filter.type().rank() == rank &&
            root_.int_attr("groups", 1) == 1 && !root_.bool_attr("transposed") && is_float(dtype_) &&
-           dtype_ != DType::f64 && input.type().dtype == dtype_ && filter.type().dtype == dtype_;
+           dtype_ != DType::f64 && input.type().dtype == dtype_ && filter.type().dtype == dtype_ &&
+           (!bias || bias.type().dtype == dtype_);
   }
 
   Phase filter_phase(Value filter) const {
