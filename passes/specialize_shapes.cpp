@@ -116,16 +116,22 @@ Result<Bindings> parse_bindings(const std::string& text, const std::set<std::str
 
 // Sizes that only had to agree while they were symbols may differ as numbers: the caller's mistake.
 Status check_sizes(const Graph& graph, const Bindings& bindings) {
-  for (const auto& node : graph.nodes) {
-    for (const auto& body : node->bodies) LATHE_DO(check_sizes(*body, bindings));
-    if (!node->op->infer) continue;
-    const auto types = node->op->infer.function(*node);
-    if (types.ok()) continue;
+  const auto fail = [&](const Node& node, const Diag& why) {
     std::string given;
     for (const auto& [name, value] : bindings)
       given += fmt::format("{}{} = {}", given.empty() ? "" : ", ", name, value.str());
-    return Diag{types.error().code, node->loc,
-                fmt::format("with {}: {}", given, types.error().message)};
+    return Diag{why.code, node.loc, fmt::format("with {}: {}", given, why.message)};
+  };
+  for (const auto& param : graph.params)
+    for (const TensorType& type : param->types)
+      if (Status status = check_type(type); !status.ok()) return fail(*param, status.error());
+  for (const auto& node : graph.nodes) {
+    for (const auto& body : node->bodies) LATHE_DO(check_sizes(*body, bindings));
+    for (const TensorType& type : node->types)
+      if (Status status = check_type(type); !status.ok()) return fail(*node, status.error());
+    if (!node->op->infer) continue;
+    const auto types = node->op->infer.function(*node);
+    if (!types.ok()) return fail(*node, types.error());
   }
   return Ok{};
 }
