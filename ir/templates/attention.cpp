@@ -22,6 +22,7 @@ using loop::Var;
 
 constexpr int64_t kPanelVectors = 2;
 constexpr int64_t kMinTasks = 8;
+constexpr int64_t kMostUnrolledPanels = 32;  // of values
 
 class Attention {
  public:
@@ -243,46 +244,63 @@ class Attention {
 
   void emit_values(Block& block, int64_t height, Expr row0) {
     const int64_t vectors = (spec_.width + lanes_ - 1) / lanes_;
-    for (int64_t first = 0; first < vectors; first += kPanelVectors) {
-      const int64_t count = std::min(kPanelVectors, vectors - first);
-      Var e = kernel_.add_var({"e", loop::VarKind::let, DType::i64, 1, 0, spec_.width - 1});
-      Var row = loop_var("i", height);
-      Var sum_var =
-          kernel_.add_var({"sum", loop::VarKind::let, spec_.dtype, 1, INT64_MIN, INT64_MAX});
-      Expr sum_read = pool_.var(sum_var, spec_.dtype);
-      const ResultElement result =
-          spec_.result(batch_, row0 + pool_.var(row), pool_.var(e), sum_read);
-      loop::VectorAxis axis{e, lanes_, {}};
-      if ((first + count) * lanes_ > spec_.width) {
-        axis.mask = loop::lt(pool_.ramp(pool_.var(e), 1, lanes_),
-                             loop::splat(pool_.integer(spec_.width), lanes_));
-      }
-      auto column = [&](Expr j) { return (j + pool_.integer(first)) * pool_.integer(lanes_); };
-      RegisterTileSpec tile;
-      tile.rows = height;
-      tile.vectors = count;
-      tile.lanes = lanes_;
-      tile.dtype = spec_.dtype;
-      tile.k_vars = {loop_var("t", spec_.keys)};
-      tile.k_extents = {spec_.keys};
-      tile.a = [&](Expr i, std::span<const Expr> k) {
-        return pool_.load(scores_, i * pool_.integer(row_stride_) + k[0], spec_.dtype);
-      };
-      tile.b = [&](Expr j, std::span<const Expr> k) {
-        Expr vector = loop::vectorize(spec_.value(batch_, k[0], pool_.var(e)), axis);
-        return loop::substitute(vector, e, column(j));
-      };
-      tile.epilogue = [&](Block& inside, Expr i, Expr j, Expr sum) {
-        Expr scaled = sum * loop::splat(pool_.load(inverse_, i, spec_.dtype), lanes_);
-        auto place = [&](Expr x) {
-          return loop::substitute(loop::substitute(x, e, column(j)), row, i);
-        };
-        Expr value = place(loop::vectorize(result.value, axis, {{sum_read.node(), scaled}}));
-        inside.push_back({loop::Store{result.buffer, place(result.index), value,
-                                      axis.mask ? place(axis.mask) : Expr{}, false}});
-      };
-      emit_register_tile(kernel_, tile, block);
+    const int64_t whole = spec_.width / (kPanelVectors * lanes_);
+    int64_t first = 0;
+    if (whole > kMostUnrolledPanels) {
+      const Var panel = loop_var("panel", whole);
+      Block inside;
+      emit_value_panel(inside, height, row0, pool_.var(panel) * pool_.integer(kPanelVectors),
+                       kPanelVectors, false);
+      append(block, loop(panel, whole, 1, LoopKind::serial, std::move(inside)));
+      first = whole * kPanelVectors;
     }
+    for (; first < vectors; first += kPanelVectors) {
+      const int64_t count = std::min(kPanelVectors, vectors - first);
+      emit_value_panel(block, height, row0, pool_.integer(first), count,
+                       (first + count) * lanes_ > spec_.width);
+    }
+  }
+
+  // `count` vectors of the result's columns, from vector `first` on.
+  void emit_value_panel(Block& block, int64_t height, Expr row0, Expr first, int64_t count,
+                        bool is_masked) {
+    Var e = kernel_.add_var({"e", loop::VarKind::let, DType::i64, 1, 0, spec_.width - 1});
+    Var row = loop_var("i", height);
+    Var sum_var =
+        kernel_.add_var({"sum", loop::VarKind::let, spec_.dtype, 1, INT64_MIN, INT64_MAX});
+    Expr sum_read = pool_.var(sum_var, spec_.dtype);
+    const ResultElement result =
+        spec_.result(batch_, row0 + pool_.var(row), pool_.var(e), sum_read);
+    loop::VectorAxis axis{e, lanes_, {}};
+    if (is_masked) {
+      axis.mask = loop::lt(pool_.ramp(pool_.var(e), 1, lanes_),
+                           loop::splat(pool_.integer(spec_.width), lanes_));
+    }
+    auto column = [&](Expr j) { return (j + first) * pool_.integer(lanes_); };
+    RegisterTileSpec tile;
+    tile.rows = height;
+    tile.vectors = count;
+    tile.lanes = lanes_;
+    tile.dtype = spec_.dtype;
+    tile.k_vars = {loop_var("t", spec_.keys)};
+    tile.k_extents = {spec_.keys};
+    tile.a = [&](Expr i, std::span<const Expr> k) {
+      return pool_.load(scores_, i * pool_.integer(row_stride_) + k[0], spec_.dtype);
+    };
+    tile.b = [&](Expr j, std::span<const Expr> k) {
+      Expr vector = loop::vectorize(spec_.value(batch_, k[0], pool_.var(e)), axis);
+      return loop::substitute(vector, e, column(j));
+    };
+    tile.epilogue = [&](Block& inside, Expr i, Expr j, Expr sum) {
+      Expr scaled = sum * loop::splat(pool_.load(inverse_, i, spec_.dtype), lanes_);
+      auto place = [&](Expr x) {
+        return loop::substitute(loop::substitute(x, e, column(j)), row, i);
+      };
+      Expr value = place(loop::vectorize(result.value, axis, {{sum_read.node(), scaled}}));
+      inside.push_back({loop::Store{result.buffer, place(result.index), value,
+                                    axis.mask ? place(axis.mask) : Expr{}, false}});
+    };
+    emit_register_tile(kernel_, tile, block);
   }
 
   loop::Kernel& kernel_;

@@ -2,11 +2,14 @@
 #include "ir/templates/loop_nest.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <span>
 #include <utility>
 
 #include "ir/loop/linear.h"
 #include "ir/loop/vectorize.h"
 #include "ir/templates/collapse.h"
+#include "ir/templates/pieces.h"
 #include "ir/templates/reduction.h"
 
 namespace lathe {
@@ -20,8 +23,13 @@ using loop::LoopKind;
 using loop::Stmt;
 using loop::Var;
 
-constexpr int64_t kTaskOperations = 20000;  // about 10 us of scalar-equivalent work
-constexpr int64_t kMinBlockVectors = 64;    // vectors of the innermost loop in one parallel task
+constexpr int64_t kTaskOperations = 20000;             // about 10 us of scalar-equivalent work
+constexpr int64_t kMostOperations = int64_t{1} << 31;  // counts beyond it stay at it
+constexpr int64_t kMinBlockVectors = 64;  // vectors of the innermost loop in one parallel task
+constexpr int64_t kColumnVectors = 4;     // of columns that are summed side by side
+constexpr int64_t kTile = 16;             // elements of a line of memory
+constexpr size_t kMostPieces = 64;        // parts of an index set with code of their own
+constexpr int64_t kMostPieceOperations = 4096;  // in all of them
 // Where vectors are spread over threads (Target::max_threads):
 constexpr int64_t kWarp = 32;            // threads that reduce without waiting for others
 constexpr int64_t kWarpVectors = 16;     // a row of so many vectors of a warp is one warp's
@@ -47,6 +55,15 @@ bool prefers_reduction_axis(Expr value, Var inner) {
   return along_reduction > along_inner;
 }
 
+// No more than kMostOperations.
+int64_t iterations(const loop::Reduce& reduce) {
+  int64_t count = 1;
+  for (Expr extent : reduce.extents)
+    if (auto* known = loop::as_int(extent))
+      count = std::min(count * std::min(known->value, kMostOperations), kMostOperations);
+  return count;
+}
+
 class Scheduler {
  public:
   Scheduler(LoopNest nest, const Target& target) : nest_(std::move(nest)), target_(target) {}
@@ -64,14 +81,18 @@ class Scheduler {
                                  !has_few_long_sums();
     lanes_ = target_.max_threads > 0 ? group_lanes(vectorize_inner)
                                      : target_.row_lanes(std::max<int64_t>(widest_element(), 4));
+    if (vectorize_inner) widen_columns();
     if (vectorize_inner) {
       inner_ = nest_.vars.back();
       inner_extent_ = nest_.extents.back();
+      if (may_split())
+        is_split_ = !piece_starts(nest_.value, inner_, nest_.kernel, most_pieces()).empty();
       nest_.vars.pop_back();
       nest_.extents.pop_back();
     }
     Block body;
     split_serial(vectorize_inner);
+    if (vectorize_inner) tile_transposed();
     decode_outer(body);
     if (vectorize_inner) {
       emit_serial_loops(body);
@@ -86,6 +107,17 @@ class Scheduler {
 
  private:
   loop::Pool& pool() { return *nest_.kernel.pool; }
+
+  // Columns with a reduction each: several vectors of them at once, so that rows are read in longer
+  // pieces and the sums do not wait for each other.
+  void widen_columns() {
+    if (target_.max_threads > 0 || !reductions_depend_on(nest_.value, nest_.vars.back())) return;
+    for (int64_t most = kColumnVectors; most > 1; most /= 2) {
+      if (nest_.extents.back() < most * lanes_) continue;
+      lanes_ *= static_cast<int>(most);
+      return;
+    }
+  }
 
   // One thread for each sum would leave most of the machine idle for long: a group for each then.
   bool has_few_long_sums() {
@@ -124,11 +156,7 @@ class Scheduler {
     int64_t longest = 1;
     loop::for_each(nest_.value, [&](Expr e) {
       auto* reduce = std::get_if<loop::Reduce>(&e->kind);
-      if (!reduce) return;
-      int64_t trips = 1;
-      for (Expr extent : reduce->extents)
-        trips *= loop::as_int(extent) ? loop::as_int(extent)->value : 1;
-      longest = std::max(longest, trips);
+      if (reduce) longest = std::max(longest, iterations(*reduce));
     });
     return longest;
   }
@@ -172,6 +200,35 @@ class Scheduler {
     nest_.extents = std::move(extents);
   }
 
+  // Where lanes lie apart in memory and another loop walks what lies between them, that loop takes
+  // a few steps inside the vector loop: what a line of memory holds is used while it is near.
+  void tile_transposed() {
+    if (target_.max_threads > 0 || contains_reduction(nest_.value)) return;
+    std::vector<loop::Linear> apart;
+    loop::for_each(nest_.value, [&](Expr e) {
+      auto* load = std::get_if<loop::Load>(&e->kind);
+      if (load == nullptr) return;
+      loop::Linear form = loop::linear(load->index);
+      if (std::abs(form.coefficient(inner_)) > 1) apart.push_back(std::move(form));
+    });
+    for (size_t i = nest_.vars.size(); i-- > 0;) {
+      const int64_t extent = nest_.extents[i];
+      const auto walks = [&](const loop::Linear& form) {
+        return form.coefficient(nest_.vars[i]) == 1;
+      };
+      if (extent < 2 || std::none_of(apart.begin(), apart.end(), walks)) continue;
+      const int64_t step = std::min(extent, kTile);
+      tile_ = nest_.vars[i];
+      nest_.extents[i] = (extent + step - 1) / step;
+      nest_.vars[i] = nest_.kernel.add_var(
+          {"tile", loop::VarKind::loop, DType::i64, 1, 0, nest_.extents[i] - 1});
+      tile_lo_ = pool().var(nest_.vars[i]) * pool().integer(step);
+      tile_hi_ = tile_lo_ + pool().integer(step);
+      if (extent % step != 0) tile_hi_ = loop::min(tile_hi_, pool().integer(extent));
+      return;
+    }
+  }
+
   using Loops = std::vector<std::pair<Var, int64_t>>;
 
   Block wrap(const Loops& loops, Block inside) {
@@ -187,7 +244,10 @@ class Scheduler {
   void emit_serial_loops(Block& body) {
     ReductionEmitter reductions(nest_.kernel, lanes_);
     std::vector<Var> inside = {inner_};
-    for (const auto& [var, extent] : serial_) inside.push_back(var);
+    for (const auto& [var, extent] : serial_) {
+      inside.push_back(var);
+      row_vars_.push_back(var);
+    }
     Expr value = reductions.hoist_invariant(nest_.value, inside, body);
     Block rows;
     emit_rows(rows, value);
@@ -200,7 +260,7 @@ class Scheduler {
   void decode_outer(Block& body) {
     int64_t rows = 1;
     for (int64_t extent : nest_.extents) rows *= extent;
-    const bool may_cut = !contains_reduction(nest_.value) || !shared_.empty();
+    const bool may_cut = !is_split_ && (!contains_reduction(nest_.value) || !shared_.empty());
     block_extent_ = inner_extent_;
     if (target_.max_threads > 0 && inner_extent_ > 0 && may_cut) {
       const int64_t vectors =
@@ -227,6 +287,11 @@ class Scheduler {
       Expr named = let(body, nest_.kernel.vars[nest_.vars[i].id].name, value, nest_.extents[i] - 1);
       nest_.value = loop::substitute(nest_.value, nest_.vars[i], named);
       nest_.index = loop::substitute(nest_.index, nest_.vars[i], named);
+      if (tile_lo_) {
+        tile_lo_ = loop::substitute(tile_lo_, nest_.vars[i], named);
+        tile_hi_ = loop::substitute(tile_hi_, nest_.vars[i], named);
+      }
+      if (auto* read = std::get_if<loop::VarRead>(&named->kind)) row_vars_.push_back(read->var);
       if (i > 0) rest = loop::floor_div(rest, pool().integer(nest_.extents[i]));
     }
   }
@@ -238,17 +303,66 @@ class Scheduler {
     return pool().var(var);
   }
 
-  // The vectorised innermost loop: whole vectors, then the masked rest.
+  // Where a variable is compared with constants, every piece between them has code of its own, in
+  // which nothing is compared and nothing read that only another piece needs. Threads that share a
+  // vector would wait for each other's pieces instead.
+  bool may_split() const { return target_.max_threads == 0; }
+  size_t most_pieces() const {
+    const int64_t operations = std::max<int64_t>(1, count_operations(nest_.value));
+    return std::min(kMostPieces, static_cast<size_t>(kMostPieceOperations / operations));
+  }
+
+  // The vectorised innermost loop, under the conditions that the loops around it decide.
   void emit_rows(Block& body, Expr value) {
-    if (blocks_ == 1) {
-      const int64_t whole = inner_extent_ / lanes_ * lanes_;
-      if (whole > 0) emit_vector_loop(body, value, pool().integer(0), pool().integer(whole));
-      if (whole < inner_extent_) {
-        Expr rest = pool().integer(inner_extent_ - whole);
-        emit_tail(body, value, pool().integer(whole), rest);
+    const size_t room = std::max(most_pieces(), num_pieces_) - num_pieces_;
+    for (Var var : row_vars_) {
+      if (!may_split()) break;
+      const std::vector<int64_t> starts = piece_starts(value, var, nest_.kernel, room);
+      if (starts.empty()) continue;
+      num_pieces_ += starts.size();
+      return emit_branches(body, value, var, starts);
+    }
+    emit_row(body, value);
+  }
+
+  void emit_branches(Block& body, Expr value, Var var, std::span<const int64_t> starts) {
+    if (starts.empty()) return emit_rows(body, loop::simplify_index(value, nest_.kernel));
+    const size_t middle = starts.size() / 2;
+    loop::If branch{loop::lt(pool().var(var), pool().integer(starts[middle])), {}, {}};
+    const auto [min, max] = range(var);
+    set_range(var, min, starts[middle] - 1);
+    emit_branches(branch.then_body, value, var, starts.first(middle));
+    set_range(var, starts[middle], max);
+    emit_branches(branch.else_body, value, var, starts.subspan(middle + 1));
+    set_range(var, min, max);
+    body.push_back({std::move(branch)});
+  }
+
+  std::pair<int64_t, int64_t> range(Var var) const {
+    const loop::VarInfo& info = nest_.kernel.vars[var.id];
+    return {info.min, info.max};
+  }
+  void set_range(Var var, int64_t min, int64_t max) {
+    nest_.kernel.vars[var.id].min = min;
+    nest_.kernel.vars[var.id].max = max;
+  }
+
+  // Whole vectors, then the masked rest; of every piece, where there are some.
+  void emit_row(Block& body, Expr value) {
+    if (is_split_) {
+      std::vector<int64_t> ends = piece_starts(value, inner_, nest_.kernel, most_pieces());
+      ends.push_back(inner_extent_);
+      const auto [min, max] = range(inner_);
+      int64_t start = 0;
+      for (int64_t end : ends) {
+        set_range(inner_, start, end - 1);
+        emit_vectors(body, loop::simplify_index(value, nest_.kernel), start, end);
+        start = end;
       }
+      set_range(inner_, min, max);
       return;
     }
+    if (blocks_ == 1) return emit_vectors(body, value, 0, inner_extent_);
     // Blocks hold whole vectors, so only the last block has a rest.
     Expr lo =
         let(body, "lo", block_ * pool().integer(block_extent_), (blocks_ - 1) * block_extent_);
@@ -261,6 +375,12 @@ class Scheduler {
     Block tail;
     emit_tail(tail, value, pool().integer(whole), pool().integer(inner_extent_ - whole));
     body.push_back({loop::If{loop::eq(block_, pool().integer(blocks_ - 1)), std::move(tail), {}}});
+  }
+
+  void emit_vectors(Block& body, Expr value, int64_t start, int64_t end) {
+    const int64_t whole = start + (end - start) / lanes_ * lanes_;
+    if (whole > start) emit_vector_loop(body, value, pool().integer(start), pool().integer(whole));
+    if (whole < end) emit_tail(body, value, pool().integer(whole), pool().integer(end - whole));
   }
 
   void emit_vector_loop(Block& body, Expr value, Expr lo, Expr hi) {
@@ -285,12 +405,16 @@ class Scheduler {
     Expr vector = loop::vectorize(value, axis, bound);
     Block store;
     store.push_back({loop::Store{nest_.out, index, vector, axis.mask, false}});
+    if (tile_lo_) {
+      body.push_back({For{tile_, tile_lo_, tile_hi_, 1, LoopKind::serial, std::move(store)}});
+      return;
+    }
     for (Stmt& stmt : wrap(shared_, std::move(store))) body.push_back(std::move(stmt));
   }
 
   void finish(Block body) {
-    const int64_t per_task = std::max<int64_t>(
-        1, count_operations(nest_.value) * std::max<int64_t>(1, block_extent_) / lanes_);
+    const int64_t extent = std::clamp<int64_t>(block_extent_, 1, kMostOperations);
+    const int64_t per_task = std::max<int64_t>(1, count_operations(nest_.value) * extent / lanes_);
     nest_.kernel.grain = std::max<int64_t>(1, kTaskOperations / per_task);
     nest_.kernel.body.clear();
     nest_.kernel.body.push_back({For{task_, pool().integer(0), pool().integer(tasks_), 1,
@@ -301,8 +425,13 @@ class Scheduler {
   const Target& target_;
   int lanes_ = 1;
   Var inner_, task_;
-  Loops serial_;  // around the vector loop
-  Loops shared_;  // inside it
+  Var tile_;  // runs from tile_lo_ to tile_hi_ inside the vector loop; these are null without one
+  Expr tile_lo_, tile_hi_;
+  Loops serial_;               // around the vector loop
+  Loops shared_;               // inside it
+  std::vector<Var> row_vars_;  // what the loops around it have become
+  bool is_split_ = false;      // its range has pieces
+  size_t num_pieces_ = 0;      // of the loops around it
   int64_t inner_extent_ = 0, block_extent_ = 0, blocks_ = 1, tasks_ = 1;
   Expr block_;
 };
@@ -317,16 +446,14 @@ int64_t count_operations(Expr value) {
   int64_t count = 0;
   loop::for_each(value, [&](Expr e) {
     if (auto* reduce = std::get_if<loop::Reduce>(&e->kind)) {
-      int64_t trips = 1;
-      for (Expr extent : reduce->extents)
-        trips *= loop::as_int(extent) ? loop::as_int(extent)->value : 1;
-      count += trips * std::max<int64_t>(1, count_operations(reduce->body));
+      count += iterations(*reduce) * std::max<int64_t>(1, count_operations(reduce->body));
     } else if (std::holds_alternative<loop::Unary>(e->kind)) {
       count += 8;
     } else if (!std::holds_alternative<loop::IntConst>(e->kind) &&
                !std::holds_alternative<loop::VarRead>(e->kind)) {
       count += 1;
     }
+    count = std::min(count, kMostOperations);
   });
   return count;
 }

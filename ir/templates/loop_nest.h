@@ -27,7 +27,8 @@ struct LoopNest {
 
 loop::Kernel schedule(LoopNest nest, const Target& target);
 
-// Elements computed between reads of memory, for judging how much work an iteration is.
+// Elements computed between reads of memory, for judging how much work an iteration is; at most
+// 2^31.
 int64_t count_operations(loop::Expr value);
 
 }  // namespace lathe

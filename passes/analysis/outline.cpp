@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 namespace lathe {
@@ -74,10 +75,22 @@ class Outliner {
     return {outlined.body->params.back().get(), 0};
   }
 
+  // Members keep their names; a param has that of what it captures, or one like it.
+  static void name_params(Graph& body) {
+    std::unordered_set<std::string> taken;
+    for (const auto& node : body.nodes) taken.insert(node->name);
+    for (const auto& param : body.params) {
+      const std::string name = param->name;
+      for (int i = 1; !taken.insert(param->name).second; ++i)
+        param->name = name + "_" + std::to_string(i);
+    }
+  }
+
   std::unique_ptr<Node> finish(Outlined outlined, const FusionGroup& group) {
     Node* last = group.members.back();
     std::vector<Loc> locs;
     for (Node* member : group.members) locs.push_back(member->loc);
+    name_params(*outlined.body);
     outlined.body->name = last->name;
     outlined.body->outputs = {{last, 0}};
     auto node = std::make_unique<Node>();

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/loop/linear.h"
 #include "passes/lowering/epilogue.h"
 #include "passes/lowering/lowering.h"
+#include "passes/lowering/operand.h"
 
 namespace lathe {
 
@@ -51,21 +51,15 @@ bool is_contiguous(KernelContext& probe, Value value) {
   for (const Dim& dim : value.type().shape) {
     index.push_back(probe.pool().var(probe.fresh_var(std::max<int64_t>(1, dim.value()))));
   }
-  Expr element = probe.element(value, index);
-  if (auto* cast = std::get_if<loop::Cast>(&element->kind)) element = cast->x;
-  auto* load = std::get_if<loop::Load>(&element->kind);
-  if (load == nullptr) return false;
-  const loop::Var last = std::get<loop::VarRead>(index.back()->kind).var;
-  for (const auto& [atom, coefficient] : loop::linear(load->index).terms) {
-    if (!std::holds_alternative<loop::VarRead>(atom->kind)) return false;
-  }
-  return loop::linear(load->index).coefficient(last) == 1;
+  const std::optional<loop::Linear> form = load_index(probe.element(value, index));
+  return form && form->coefficient(std::get<loop::VarRead>(index.back()->kind).var) == 1;
 }
 
 }  // namespace
 
 Result<bool> lower_attention(Lowering& lowering, Node& node, BufferId out, Phase phase) {
   const Node& root = node.bodies.empty() ? node : *node.bodies[0]->nodes[0];
+  if (root.op->name != "attention") return false;
   KernelContext kernel(lowering, phase, node.name), probe(lowering, phase, "probe");
   if (!node.bodies.empty()) {
     kernel.enter(node);

@@ -1,6 +1,6 @@
 // Matrix products and convolutions: operands and epilogue as expressions for the contraction
 // template.
-#include "ir/templates/contraction.h"
+#include "passes/lowering/contraction.h"
 
 #include <algorithm>
 #include <utility>
@@ -9,6 +9,7 @@
 #include "passes/lowering/epilogue.h"
 #include "passes/lowering/kernel_context.h"
 #include "passes/lowering/lowering.h"
+#include "passes/lowering/operand.h"
 
 namespace lathe {
 namespace {
@@ -16,15 +17,7 @@ namespace {
 using loop::Expr;
 using Index = std::span<const Expr>;
 
-// What both kinds of contraction are to the template.
-struct Operands {
-  ContractionSpec spec;
-  Value rows;  // read in place
-  std::function<std::vector<Expr>(Index batch, Index m, Index k)> row_index;
-  std::function<Expr(KernelContext&, Index batch, Index k, Expr n)> column;
-  std::function<std::vector<Expr>(Index batch, Index m, Expr n)> result_index;
-  Value bias = {};  // over n
-};
+constexpr int64_t kFewRows = 3;
 
 std::vector<int64_t> extents(const TensorType& type) { return type.static_shape(); }
 
@@ -42,7 +35,7 @@ std::vector<Expr> batch_index(const TensorType& type, Index batch, Expr row, Exp
   return index;
 }
 
-std::optional<Operands> matmul_operands(const Node& node, KernelContext& kernel) {
+std::optional<ContractionOperands> matmul_operands(const Node& node, const KernelContext& kernel) {
   const Value self = kernel.resolve(node.operands[0]), other = kernel.resolve(node.operands[1]);
   const TensorType &a = self.type(), &b = other.type(), &out = node.types[0];
   if (a.rank() < 2 || b.rank() < 2) return std::nullopt;
@@ -50,7 +43,7 @@ std::optional<Operands> matmul_operands(const Node& node, KernelContext& kernel)
   bool is_shared = true;  // one right operand for every batch element
   for (size_t i = 0; i + 2 < b_shape.size(); ++i) is_shared = is_shared && b_shape[i] == 1;
 
-  Operands result;
+  ContractionOperands result;
   const size_t num_batch = is_shared ? 0 : shape.size() - 2;
   result.spec.batch.assign(shape.begin(), shape.begin() + static_cast<long>(num_batch));
   result.spec.m.assign(shape.begin() + static_cast<long>(num_batch), shape.end() - 1);
@@ -79,94 +72,6 @@ std::optional<Operands> matmul_operands(const Node& node, KernelContext& kernel)
   return result;
 }
 
-// The input with a border of zeros, in a buffer of its own with the input's layout.
-Result<BufferId> pad_input(Lowering& lowering, Value input, const std::vector<int64_t>& padding,
-                           const Node& node, Phase phase) {
-  TensorType type = input.type();
-  for (size_t i = 0; i < padding.size(); ++i)
-    type.shape[i + 2] = type.shape[i + 2] + Dim(2 * padding[i]);
-  const int64_t size = type.static_elements().value_or(0);
-  const BufferId out = lowering.add_temporary(input.node->name + "_padded", type, size, phase);
-  KernelContext kernel(lowering, phase, "pad");
-  loop::Pool& pool = kernel.pool();
-  LATHE_DO(lowering.emit_elements(kernel, out, {"pad", node.loc, 0}, [&](Index index) {
-    std::vector<Expr> inner(index.begin(), index.end());
-    Expr is_inside = pool.boolean(true);
-    for (size_t i = 0; i < padding.size(); ++i) {
-      if (padding[i] == 0) continue;
-      const Expr last = pool.integer(input.type().shape[i + 2].value() - 1);
-      const Expr at = index[i + 2] - pool.integer(padding[i]);
-      is_inside = loop::logical_and(
-          is_inside, loop::logical_and(loop::le(pool.integer(0), at), loop::le(at, last)));
-      inner[i + 2] = loop::min(loop::max(at, pool.integer(0)), last);
-    }
-    Expr value = kernel.element(input, inner);
-    return loop::select(is_inside, value, loop::constant_like(value, 0));
-  }));
-  return out;
-}
-
-Result<std::optional<Operands>> convolution_operands(Lowering& lowering, const Node& node,
-                                                     KernelContext& kernel, Phase phase) {
-  const Value input = kernel.resolve(node.operands[0]), weight = kernel.resolve(node.operands[1]);
-  const std::vector<int64_t> in = extents(input.type()), w = extents(weight.type());
-  const size_t spatial = w.size() - 2;
-  if (node.int_attr("groups", 1) != 1 || node.bool_attr("transposed") || in.size() != w.size() ||
-      spatial < 1) {
-    return std::optional<Operands>();
-  }
-  auto per_dim = [&](const char* name, int64_t fallback) {
-    std::vector<int64_t> values = node.ints_attr(name);
-    values.resize(spatial, values.empty() ? fallback : values.back());
-    return values;
-  };
-  const std::vector<int64_t> stride = per_dim("stride", 1), padding = per_dim("padding", 0),
-                             dilation = per_dim("dilation", 1);
-  TensorType type = input.type();
-  if (std::any_of(padding.begin(), padding.end(), [](int64_t p) { return p != 0; })) {
-    LATHE_TRY(const BufferId padded, pad_input(lowering, input, padding, node, phase));
-    kernel.read_from(input, padded);
-    type = lowering.buffer(padded).type;
-  }
-  // The reduction runs over the taps and, innermost, over what lies side by side in memory.
-  const bool channels_inside = !type.layout.empty() && type.layout.back() == 1;
-  Operands result;
-  const std::vector<int64_t> out = extents(node.types[0]);
-  result.spec.m.push_back(out[0]);
-  result.spec.m.insert(result.spec.m.end(), out.begin() + 2, out.end());
-  result.spec.n = out[1];
-  result.spec.k.assign(w.begin() + 2, w.end());
-  result.spec.k.insert(channels_inside ? result.spec.k.end() : result.spec.k.begin(), w[1]);
-  result.rows = input;
-  auto split = [channels_inside](Index k) {
-    const Expr channel = channels_inside ? k.back() : k.front();
-    const Index taps = channels_inside ? k.first(k.size() - 1) : k.subspan(1);
-    return std::pair(channel, taps);
-  };
-  result.row_index = [=](Index, Index m, Index k) {
-    const auto [channel, taps] = split(k);
-    std::vector<Expr> index = {m[0], channel};
-    for (size_t i = 0; i < spatial; ++i) {
-      loop::Pool& pool = *channel->pool;
-      index.push_back(m[i + 1] * pool.integer(stride[i]) + taps[i] * pool.integer(dilation[i]));
-    }
-    return index;
-  };
-  result.column = [weight, split](KernelContext& context, Index, Index k, Expr n) {
-    const auto [channel, taps] = split(k);
-    std::vector<Expr> index = {n, channel};
-    index.insert(index.end(), taps.begin(), taps.end());
-    return context.element_within(weight, index);
-  };
-  result.result_index = [](Index, Index m, Expr n) {
-    std::vector<Expr> index = {m[0], n};
-    index.insert(index.end(), m.begin() + 1, m.end());
-    return index;
-  };
-  result.bias = node.operands.size() > 2 ? kernel.resolve(node.operands[2]) : Value{};
-  return std::optional<Operands>(std::move(result));
-}
-
 std::vector<Expr> fresh_vars(KernelContext& kernel, const std::vector<int64_t>& extents) {
   std::vector<Expr> vars;
   for (int64_t extent : extents) {
@@ -177,23 +82,18 @@ std::vector<Expr> fresh_vars(KernelContext& kernel, const std::vector<int64_t>& 
 
 // Elements between the starts of neighbouring rows, when the template can walk them in place: a
 // plain load whose index is linear.
-std::optional<int64_t> row_stride(KernelContext& kernel, const Operands& operands) {
+std::optional<int64_t> row_stride(KernelContext& kernel, const ContractionOperands& operands) {
   const ContractionSpec& spec = operands.spec;
   const std::vector<Expr> batch = fresh_vars(kernel, spec.batch), m = fresh_vars(kernel, spec.m),
                           k = fresh_vars(kernel, spec.k);
-  Expr element = kernel.element(operands.rows, operands.row_index(batch, m, k));
-  if (auto* cast = std::get_if<loop::Cast>(&element->kind)) element = cast->x;
-  auto* load = std::get_if<loop::Load>(&element->kind);
-  if (load == nullptr) return std::nullopt;
-  const loop::Linear form = loop::linear(load->index);
-  for (const auto& [atom, coefficient] : form.terms) {
-    if (!std::holds_alternative<loop::VarRead>(atom->kind)) return std::nullopt;
-  }
-  return form.coefficient(std::get<loop::VarRead>(m.back()->kind).var);
+  const std::optional<loop::Linear> form =
+      load_index(kernel.element(operands.rows, operands.row_index(batch, m, k)));
+  if (!form) return std::nullopt;
+  return form->coefficient(std::get<loop::VarRead>(m.back()->kind).var);
 }
 
-Result<BufferId> pack(Lowering& lowering, const Operands& operands, const PackedLayout& layout,
-                      const Node& node, Phase phase) {
+Result<BufferId> pack(Lowering& lowering, const ContractionOperands& operands,
+                      const PackedLayout& layout, const Node& node, Phase phase) {
   TensorType type{operands.spec.dtype, {Dim(layout.num_elements())}};
   const BufferId out =
       lowering.add_temporary(node.name + "_packed", type, layout.num_elements(), phase);
@@ -210,7 +110,7 @@ Result<BufferId> pack(Lowering& lowering, const Operands& operands, const Packed
 
 // True when consecutive columns of a row lie side by side in the result, so that vectors can be
 // stored.
-bool is_row_contiguous(KernelContext& probe, const Operands& operands, const Node& node,
+bool is_row_contiguous(KernelContext& probe, const ContractionOperands& operands, const Node& node,
                        BufferId out, const TensorType& type) {
   const ContractionSpec& spec = operands.spec;
   const loop::Var n = probe.fresh_var(spec.n);
@@ -219,12 +119,7 @@ bool is_row_contiguous(KernelContext& probe, const Operands& operands, const Nod
       epilogue.apply(operands.result_index(fresh_vars(probe, spec.batch), fresh_vars(probe, spec.m),
                                            probe.pool().var(n)),
                      probe.pool().number(0, spec.dtype));
-  const loop::Linear form = loop::linear(result.index);
-  for (const auto& [atom, coefficient] : form.terms) {
-    if (!std::holds_alternative<loop::VarRead>(atom->kind) && loop::depends_on(atom, n))
-      return false;
-  }
-  return spec.n == 1 || form.coefficient(n) == 1;
+  return spec.n == 1 || moves_by_one(result.index, n);
 }
 
 class ContractionLowering {
@@ -233,35 +128,29 @@ class ContractionLowering {
       : lowering_(lowering),
         node_(node),
         root_(node.bodies.empty() ? node : *node.bodies[0]->nodes[0]),
-        phase_(phase) {}
+        phase_(phase),
+        columns_(context().resolve(root_.operands[1])) {}
 
   Result<bool> run(BufferId out) {
     const DType dtype = compute_dtype(root_.types[0].dtype);
     if (!is_float(dtype) || lowering_.buffer(out).num_bytes == 0) return false;
-    KernelContext kernel = context(), probe = context();
-    std::optional<Operands> found;
+    std::vector<ContractionOperands> products;
     if (root_.op->name == "matmul") {
-      found = matmul_operands(root_, kernel);
+      if (auto product = matmul_operands(root_, context())) products.push_back(*std::move(product));
     } else {
-      LATHE_TRY(found, convolution_operands(lowering_, root_, kernel, phase_));
+      LATHE_TRY(products, convolution_operands(lowering_, root_, context(), phase_));
     }
-    if (!found) return false;
-    Operands& operands = *found;
-    if (std::count(operands.spec.k.begin(), operands.spec.k.end(), 0) > 0) return false;
-    operands.spec.dtype = dtype;
-    std::optional<int64_t> stride = row_stride(probe, operands);
-    if (!stride && !kernel.is_forced(operands.rows)) {
-      LATHE_TRY(const BufferId copied, materialize_copy(lowering_, operands.rows, phase_));
-      kernel.read_from(operands.rows, copied);
-      KernelContext copy = context();
-      copy.read_from(operands.rows, copied);
-      stride = row_stride(copy, operands);
+    for (ContractionOperands& product : products) {
+      product.spec.dtype = dtype;
+      if (std::count(product.spec.k.begin(), product.spec.k.end(), 0) > 0) return false;
     }
-    operands.spec.row_bytes = stride.value_or(0) * dtype_bytes(operands.rows.type().dtype);
-    if (is_row_contiguous(probe, operands, node_, out, lowering_.buffer(out).type)) {
-      LATHE_DO(emit(kernel, operands, node_, out));
+    if (products.empty() || is_packed_in_vain(products[0].spec)) return false;
+    LATHE_DO(place_rows(products));
+    KernelContext probe = context();
+    if (is_row_contiguous(probe, products[0], node_, out, lowering_.buffer(out).type)) {
+      LATHE_DO(emit(products, node_, out));
     } else {
-      LATHE_DO(emit_in_two(kernel, operands, out));
+      LATHE_DO(emit_in_two(products, out));
     }
     return true;
   }
@@ -273,11 +162,51 @@ class ContractionLowering {
     return kernel;
   }
 
+  KernelContext context(const ContractionOperands& operands) {
+    KernelContext kernel = context();
+    if (operands.rows_buffer >= 0) kernel.read_from(operands.rows, operands.rows_buffer);
+    return kernel;
+  }
+
+  // Packing the right operand in every run costs more than it saves when few rows read it.
+  bool is_packed_in_vain(const ContractionSpec& spec) const {
+    int64_t rows = 1;
+    for (int64_t extent : spec.m) rows *= extent;
+    return rows <= kFewRows && !lowering_.is_constant(columns_);
+  }
+
+  // The rows where they are, when the template can walk them there, or in a copy.
+  Status place_rows(std::vector<ContractionOperands>& products) {
+    const ContractionOperands& first = products[0];
+    KernelContext probe = context(first);
+    std::optional<int64_t> stride = row_stride(probe, first);
+    if (probe.error()) return *probe.error();
+    if (!stride && first.rows_buffer < 0) {
+      LATHE_TRY(const BufferId copied, materialize_copy(lowering_, first.rows, phase_));
+      for (ContractionOperands& product : products) product.rows_buffer = copied;
+      KernelContext copy = context(first);
+      stride = row_stride(copy, first);
+    }
+    for (ContractionOperands& product : products)
+      product.spec.row_bytes = stride.value_or(0) * dtype_bytes(product.rows.type().dtype);
+    return Ok{};
+  }
+
   // `computed` is the contraction alone, or with its epilogue.
-  Status emit(KernelContext& kernel, Operands& operands, const Node& computed, BufferId out) {
+  Status emit(std::vector<ContractionOperands>& products, const Node& computed, BufferId out) {
+    LaunchInfo info = describe(node_);
+    info.flops /= static_cast<int64_t>(products.size());
+    for (ContractionOperands& product : products) {
+      KernelContext kernel = context(product);
+      LATHE_DO(emit(kernel, product, computed, out, info));
+    }
+    return Ok{};
+  }
+
+  Status emit(KernelContext& kernel, ContractionOperands& operands, const Node& computed,
+              BufferId out, const LaunchInfo& info) {
     const PackedLayout layout = packed_layout(operands.spec, lowering_.target());
-    const Value columns = kernel.resolve(root_.operands[1]);
-    const Phase pack_phase = lowering_.is_constant(columns) ? Phase::init : phase_;
+    const Phase pack_phase = lowering_.is_constant(columns_) ? Phase::init : phase_;
     LATHE_TRY(const BufferId packed, pack(lowering_, operands, layout, node_, pack_phase));
     Epilogue epilogue(kernel, computed, out, lowering_.buffer(out).type);
     operands.spec.a = [&](Index batch, Index m, Index k) {
@@ -285,17 +214,17 @@ class ContractionLowering {
     };
     operands.spec.epilogue = [&](Index batch, Index m, Expr n, Expr sum) {
       std::vector<Expr> index = operands.result_index(batch, m, n);
-      if (operands.bias) sum = sum + kernel.element(operands.bias, std::vector<Expr>{n});
+      if (operands.bias) sum = sum + kernel.element(operands.bias, std::vector<Expr>{index[1]});
       return epilogue.apply(std::move(index), sum);
     };
     const loop::BufferRef packed_ref = kernel.use(packed);
     build_contraction(kernel.kernel(), operands.spec, layout, packed_ref, lowering_.target());
     if (kernel.error()) return *kernel.error();
-    return lowering_.emit_kernel(kernel.kernel(), kernel.buffers(), describe(node_), phase_);
+    return lowering_.emit_kernel(kernel.kernel(), kernel.buffers(), info, phase_);
   }
 
   // The sums with their columns side by side first; a loop then puts the results where they belong.
-  Status emit_in_two(KernelContext& kernel, Operands& operands, BufferId out) {
+  Status emit_in_two(std::vector<ContractionOperands>& products, BufferId out) {
     TensorType type = root_.types[0];
     type.layout.clear();
     if (root_.op->name == "convolution") {
@@ -305,7 +234,7 @@ class ContractionLowering {
     }
     const int64_t size = type.static_elements().value_or(0);
     const BufferId sums = lowering_.add_temporary(node_.name + "_sums", type, size, phase_);
-    LATHE_DO(emit(kernel, operands, root_, sums));
+    LATHE_DO(emit(products, root_, sums));
     KernelContext rest = context();
     const Value root{const_cast<Node*>(&root_), 0};
     rest.read_from(root, sums, type);
@@ -318,11 +247,14 @@ class ContractionLowering {
   Node& node_;
   const Node& root_;
   Phase phase_;
+  Value columns_;
 };
 
 }  // namespace
 
 Result<bool> lower_contraction(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+  const Node& root = node.bodies.empty() ? node : *node.bodies[0]->nodes[0];
+  if (root.op->name != "matmul" && root.op->name != "convolution") return false;
   return ContractionLowering(lowering, node, phase).run(out);
 }
 

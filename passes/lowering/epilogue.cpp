@@ -48,16 +48,4 @@ ResultElement Epilogue::apply(std::vector<Expr> index, Expr value) {
   return result;
 }
 
-Result<BufferId> materialize_copy(Lowering& lowering, Value value, Phase phase) {
-  if (!lowering.is_inlined(value, phase)) return lowering.materialize(value);
-  TensorType type = value.type();
-  const BufferId out = lowering.add_temporary(value.node->name + "_copy", type,
-                                              type.static_elements().value_or(0), phase);
-  KernelContext kernel(lowering, phase, "copy");
-  LATHE_DO(lowering.emit_elements(
-      kernel, out, {"copy", value.node->loc, 0},
-      [&](std::span<const Expr> index) { return kernel.element(value, index); }));
-  return out;
-}
-
 }  // namespace lathe

@@ -27,7 +27,4 @@ class Epilogue {
   TensorType out_type_;
 };
 
-// The value's elements in a row-major buffer of their own, made by a copy when they have none.
-Result<BufferId> materialize_copy(Lowering& lowering, Value value, Phase phase);
-
 }  // namespace lathe

@@ -6,6 +6,7 @@
 
 #include "ir/loop/linear.h"
 #include "passes/lowering/epilogue.h"
+#include "passes/lowering/operand.h"
 
 namespace lathe {
 
@@ -38,19 +39,6 @@ bool is_matrix(int64_t rows, int64_t columns, int64_t row_stride, int64_t column
   };
   return fits(columns, column_stride, rows, row_stride) ||
          fits(rows, row_stride, columns, column_stride);
-}
-
-// The value in a row-major buffer of its own.
-Result<BufferId> make_copy(Lowering& lowering, Value value, Phase phase) {
-  TensorType type = value.type();
-  type.layout.clear();
-  const BufferId out = lowering.add_temporary(value.node->name + "_copy", type,
-                                              type.static_elements().value_or(0), phase);
-  KernelContext kernel(lowering, phase, "copy");
-  LATHE_DO(lowering.emit_elements(
-      kernel, out, {"copy", value.node->loc, 0},
-      [&](std::span<const Expr> index) { return kernel.element(value, index); }));
-  return out;
 }
 
 // The part of a sum that `sum` does not stand in; null when `e` is no such sum.
@@ -130,7 +118,7 @@ class EpilogueReader {
 }  // namespace
 
 Status copy_operand(Lowering& lowering, KernelContext& kernel, Value value) {
-  LATHE_TRY(const BufferId copy, make_copy(lowering, value, kernel.phase()));
+  LATHE_TRY(const BufferId copy, copy_to_layout(lowering, value, {}, kernel.phase()));
   kernel.read_from(value, copy);
   return Ok{};
 }

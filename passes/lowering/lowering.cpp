@@ -262,12 +262,14 @@ Status Lowering::lower_node(Node& node, Phase phase) {
                              : add_temporary(node.name, type, elements(type), phase);
     const Node& first = node.bodies.empty() ? node : *node.bodies[0]->nodes[0];
     bool done = false;
-    const bool is_contraction = result == 0 && first.op->traits.op_class == OpClass::contraction;
-    if (is_contraction && target_.has_library(first.op->name)) {
+    if (result == 0 && target_.has_library(first.op->name)) {
       LATHE_TRY(done, lower_library(*this, node, out, phase));
-    } else if (is_contraction && target_.max_threads == 0) {
-      LATHE_TRY(done, first.op->name == "attention" ? lower_attention(*this, node, out, phase)
-                                                    : lower_contraction(*this, node, out, phase));
+    } else if (result == 0 && target_.max_threads == 0) {
+      for (auto* lower :
+           {lower_attention, lower_depthwise, lower_contraction, lower_scan, lower_scatter}) {
+        LATHE_TRY(done, lower(*this, node, out, phase));
+        if (done) break;
+      }
     }
     if (!done) LATHE_DO(lower_generic(value, out, phase));
     places_[value] = out;

@@ -1,0 +1,30 @@
+// Running totals along one dim: every element becomes the total of those up to it.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "ir/loop/node.h"
+#include "ir/loop/pool.h"
+#include "ir/target/target.h"
+#include "ir/templates/contraction.h"
+
+namespace lathe {
+
+struct ScanSpec {
+  std::vector<int64_t> lines;  // extents of the other dims, outermost first
+  int64_t length = 1;          // of a line
+  loop::ReduceOp op = loop::ReduceOp::sum;
+  DType dtype = DType::f32;  // of the totals
+  // Neighbours in the last of `lines` lie side by side: they are lanes.
+  bool has_lanes = false;
+  std::function<loop::Expr(std::span<const loop::Expr> line, loop::Expr at)> input;
+  std::function<ResultElement(std::span<const loop::Expr> line, loop::Expr at, loop::Expr total)>
+      result;
+};
+
+// Appends the scan's body to `kernel`, which has its buffers. A line is one chain of operations.
+void build_scan(loop::Kernel& kernel, const ScanSpec& spec, const Target& target);
+
+}  // namespace lathe

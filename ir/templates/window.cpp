@@ -1,0 +1,395 @@
+// The window template: see window.h.
+#include "ir/templates/window.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ir/loop/linear.h"
+#include "ir/loop/vectorize.h"
+
+namespace lathe {
+namespace {
+
+using loop::Block;
+using loop::Expr;
+using loop::For;
+using loop::Let;
+using loop::LoopKind;
+using loop::Var;
+
+constexpr int64_t kMinTasks = 16;           // enough for a few threads to share evenly
+constexpr int64_t kTaskVectors = 4000;      // vectors read and combined in about 10 us of a task
+constexpr int64_t kMostUnrolledTaps = 8;    // of the last dim
+constexpr int64_t kEdgeVectors = 4;         // chains that a lone result of a row runs side by side
+constexpr int64_t kRolledEpilogueOps = 10;  // beyond a bias, a residual and a clamp
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Results whose windows lie inside: [first, end).
+std::pair<int64_t, int64_t> inside(const WindowDim& dim) {
+  const int64_t first = std::min(ceil_div(dim.padding, dim.stride), dim.output);
+  const int64_t room = dim.input - 1 + dim.padding - (dim.taps - 1) * dim.dilation;
+  const int64_t end = room < 0 ? 0 : room / dim.stride + 1;
+  return {first, std::clamp(end, first, dim.output)};
+}
+
+class WindowReduction {
+ public:
+  WindowReduction(loop::Kernel& kernel, const WindowSpec& spec, loop::BufferRef packed,
+                  const Target& target)
+      : kernel_(kernel),
+        pool_(*kernel.pool),
+        spec_(spec),
+        last_(spec.dims.back()),
+        packed_(packed),
+        packed_channels_(packed_channels(spec, target)),
+        tile_(target.gemm_tiles.front()),
+        lanes_(target.lanes(dtype_bytes(spec.dtype))),
+        vectors_(spec.channels / lanes_) {}
+
+  void build() {
+    int64_t rows = spec_.images, taps = 1;
+    for (size_t i = 0; i + 1 < spec_.dims.size(); ++i) rows *= spec_.dims[i].output;
+    for (const WindowDim& dim : spec_.dims) taps *= dim.taps;
+    const int64_t per_vector = std::max<int64_t>(1, last_.output * taps);
+    chunk_ = std::max<int64_t>(1, vectors_);
+    if (rows < kMinTasks) {
+      const int64_t least = std::max(ceil_div(kTaskVectors, per_vector), kEdgeVectors);
+      chunk_ = std::max(least, ceil_div(vectors_ * rows, kMinTasks));
+      chunk_ = ceil_div(chunk_, kEdgeVectors) * kEdgeVectors;
+    }
+    chunks_ = std::max<int64_t>(1, ceil_div(vectors_, chunk_));
+    Block body;
+    const int64_t tasks = rows * chunks_;
+    const Var task = add_var("task", tasks);
+    Expr rest = pool_.var(task);
+    first_vector_ = pool_.integer(0);
+    end_vector_ = pool_.integer(vectors_);
+    if (chunks_ > 1) {
+      chunk_index_ = let(body, "chunk", loop::mod(rest, pool_.integer(chunks_)), 0, chunks_ - 1);
+      rest = let(body, "row", loop::floor_div(rest, pool_.integer(chunks_)), 0, rows - 1);
+      first_vector_ = let(body, "first", chunk_index_ * pool_.integer(chunk_), 0, vectors_);
+      end_vector_ = loop::min(first_vector_ + pool_.integer(chunk_), end_vector_);
+    }
+    decode_row(body, rest);
+    emit_row(body);
+    const int64_t per_task = per_vector * std::min(chunk_, std::max<int64_t>(1, vectors_));
+    kernel_.grain = std::max<int64_t>(1, kTaskVectors / per_task);
+    kernel_.body.push_back({For{task, pool_.integer(0), pool_.integer(tasks), 1, LoopKind::parallel,
+                                std::move(body)}});
+  }
+
+ private:
+  struct Taps {
+    Expr first, end;
+  };
+
+  Var add_var(const char* name, int64_t extent) {
+    return kernel_.add_var(
+        {name, loop::VarKind::loop, DType::i64, 1, 0, std::max<int64_t>(1, extent) - 1});
+  }
+
+  Expr let(Block& block, const char* name, Expr value, int64_t min, int64_t max) {
+    if (loop::as_int(value) || std::holds_alternative<loop::VarRead>(value->kind)) return value;
+    const Var var =
+        kernel_.add_var({name, loop::VarKind::let, DType::i64, 1, min, std::max(min, max)});
+    block.push_back({Let{var, value}});
+    return pool_.var(var);
+  }
+
+  // The taps of a window at `start` that lie inside the input.
+  Taps taps_inside(Block& block, const WindowDim& dim, Expr start) {
+    const Expr zero = pool_.integer(0), step = pool_.integer(dim.dilation);
+    const Expr first =
+        loop::max(zero, loop::floor_div(pool_.integer(dim.dilation - 1) - start, step));
+    const Expr end =
+        loop::min(pool_.integer(dim.taps),
+                  loop::floor_div(pool_.integer(dim.input - 1) - start, step) + pool_.integer(1));
+    return {let(block, "first_tap", first, 0, dim.taps),
+            let(block, "end_tap", end, INT64_MIN, dim.taps)};
+  }
+
+  void decode_row(Block& block, Expr row) {
+    const size_t outer = spec_.dims.size() - 1;
+    position_.resize(outer);
+    start_.resize(outer);
+    taps_.resize(outer);
+    for (size_t i = outer; i-- > 0;) {
+      const WindowDim& dim = spec_.dims[i];
+      position_[i] = let(block, "at", loop::mod(row, pool_.integer(dim.output)), 0, dim.output - 1);
+      row = loop::floor_div(row, pool_.integer(dim.output));
+    }
+    image_ = let(block, "image", row, 0, spec_.images - 1);
+    for (size_t i = 0; i < outer; ++i) {
+      const WindowDim& dim = spec_.dims[i];
+      start_[i] =
+          let(block, "start", position_[i] * pool_.integer(dim.stride) - pool_.integer(dim.padding),
+              -dim.padding, (dim.output - 1) * dim.stride - dim.padding);
+      const auto [first, end] = inside(dim);
+      taps_[i] = first == 0 && end == dim.output ? Taps{pool_.integer(0), pool_.integer(dim.taps)}
+                                                 : taps_inside(block, dim, start_[i]);
+    }
+  }
+
+  // The results whose windows lie inside in balanced tiles, then those at the edges one by one.
+  void emit_row(Block& block) {
+    const auto [first, end] = inside(last_);
+    const int64_t count = end - first;
+    if (count > 0) {
+      const int64_t tiles = ceil_div(count, tile_.rows), height = count / tiles;
+      const int64_t tall = count - height * tiles;
+      emit_tiles(block, first, tall, height + 1);
+      emit_tiles(block, first + tall * (height + 1), tiles - tall, height);
+    }
+    const int64_t edges = last_.output - count;
+    if (edges == 0) return;
+    const Var edge = add_var("edge", edges);
+    Block body;
+    Expr at = pool_.var(edge);
+    if (first < edges)
+      at = loop::select(loop::lt(at, pool_.integer(first)), at, at + pool_.integer(count));
+    at = let(body, "at", at, 0, last_.output - 1);
+    const Expr start =
+        let(body, "start", at * pool_.integer(last_.stride) - pool_.integer(last_.padding),
+            -last_.padding, (last_.output - 1) * last_.stride - last_.padding);
+    emit_channels(body, {1, kEdgeVectors, at, taps_inside(body, last_, start)});
+    block.push_back(
+        {For{edge, pool_.integer(0), pool_.integer(edges), 1, LoopKind::serial, std::move(body)}});
+  }
+
+  void emit_tiles(Block& block, int64_t first, int64_t count, int64_t height) {
+    if (count == 0) return;
+    const Var tile = add_var("tile", count);
+    Block body;
+    emit_channels(body, {height,
+                         tile_.vectors,
+                         pool_.var(tile) * pool_.integer(height) + pool_.integer(first),
+                         {pool_.integer(0), pool_.integer(last_.taps)}});
+    block.push_back(
+        {For{tile, pool_.integer(0), pool_.integer(count), 1, LoopKind::serial, std::move(body)}});
+  }
+
+  // `height` results of a row from `at` on, in `vectors` vectors of channels.
+  struct Tile {
+    int64_t height, vectors;
+    Expr at;
+    Taps taps;  // of the last dim
+  };
+
+  // Whole tiles of vectors, then single vectors, then what is left of the channels.
+  void emit_channels(Block& block, Tile tile) {
+    const int64_t tiled = vectors_ / tile.vectors * tile.vectors;
+    const auto clip = [&](int64_t at, Expr bound, bool is_least) {
+      if (chunks_ == 1) return pool_.integer(at);
+      return is_least ? loop::max(bound, pool_.integer(at)) : loop::min(bound, pool_.integer(at));
+    };
+    if (tiled > 0) emit_vectors(block, tile, first_vector_, clip(tiled, end_vector_, false));
+    const int64_t width = tile.vectors;
+    tile.vectors = 1;
+    if (vectors_ % width != 0)
+      emit_vectors(block, tile, clip(tiled, first_vector_, true), end_vector_);
+    const int64_t rest = spec_.channels - vectors_ * lanes_;
+    if (rest == 0) return;
+    const Expr mask =
+        loop::lt(pool_.ramp(pool_.integer(0), 1, lanes_), loop::splat(pool_.integer(rest), lanes_));
+    Block tail;
+    emit_tile(tail, tile, pool_.integer(vectors_), mask);
+    if (chunks_ > 1) {
+      Block guarded;
+      guarded.push_back(
+          {loop::If{loop::eq(chunk_index_, pool_.integer(chunks_ - 1)), std::move(tail), {}}});
+      tail = std::move(guarded);
+    }
+    for (loop::Stmt& stmt : tail) block.push_back(std::move(stmt));
+  }
+
+  void emit_vectors(Block& block, const Tile& tile, Expr first, Expr end) {
+    const Var vector = add_var("vector", vectors_);
+    Block body;
+    emit_tile(body, tile, pool_.var(vector), {});
+    block.push_back({For{vector, first, end, tile.vectors, LoopKind::serial, std::move(body)}});
+  }
+
+  template <class F>
+  void unroll(Block& block, const char* name, int64_t extent, F&& fill,
+              LoopKind kind = LoopKind::unroll) {
+    const Var var = add_var(name, extent);
+    Block body;
+    fill(body, pool_.var(var));
+    block.push_back({For{var, pool_.integer(0), pool_.integer(extent), 1, kind, std::move(body)}});
+  }
+
+  void emit_tile(Block& block, const Tile& tile, Expr vector, Expr mask) {
+    const auto regs = [&](const char* name, std::vector<int64_t> shape) {
+      const loop::RegArray array = kernel_.add_regs({name, spec_.dtype, lanes_, std::move(shape)});
+      block.push_back({loop::DeclareRegs{array}});
+      return array;
+    };
+    sums_ = regs("acc", {tile.height, tile.vectors});
+    if (spec_.is_weighted) weights_ = regs("w", {tile.vectors});
+    const Expr start =
+        loop::splat(pool_.number(loop::identity(spec_.op, spec_.dtype), spec_.dtype), lanes_);
+    for_each_sum(block, tile, [&](Block& body, Expr i, Expr j) {
+      body.push_back({loop::SetReg{sums_, {i, j}, start}});
+    });
+    emit_taps(block, tile, vector, mask, {});
+    emit_results(block, tile, vector, mask);
+  }
+
+  template <class F>
+  void for_each_sum(Block& block, const Tile& tile, F&& fill) {
+    unroll(block, "i", tile.height, [&](Block& rows, Expr i) {
+      unroll(rows, "j", tile.vectors, [&](Block& body, Expr j) { fill(body, i, j); });
+    });
+  }
+
+  void emit_taps(Block& block, const Tile& tile, Expr vector, Expr mask, std::vector<Expr> taps) {
+    const size_t level = taps.size();
+    const bool is_last = level + 1 == spec_.dims.size();
+    const WindowDim& dim = spec_.dims[level];
+    const Taps range = is_last ? tile.taps : taps_[level];
+    const Var tap = add_var("k", dim.taps);
+    taps.push_back(pool_.var(tap));
+    Block body;
+    if (is_last)
+      emit_step(body, tile, vector, mask, taps);
+    else
+      emit_taps(body, tile, vector, mask, taps);
+    const bool is_constant = loop::as_int(range.first) && loop::as_int(range.end);
+    const bool is_unrolled = is_last && is_constant && dim.taps <= kMostUnrolledTaps;
+    block.push_back({For{tap, range.first, range.end, 1,
+                         is_unrolled ? LoopKind::unroll : LoopKind::serial, std::move(body)}});
+  }
+
+  // One tap for every result of the tile.
+  void emit_step(Block& block, const Tile& tile, Expr vector, Expr mask,
+                 const std::vector<Expr>& taps) {
+    if (spec_.is_weighted) {
+      Expr tap = taps[0];
+      for (size_t i = 1; i < taps.size(); ++i)
+        tap = tap * pool_.integer(spec_.dims[i].taps) + taps[i];
+      unroll(block, "j", tile.vectors, [&](Block& body, Expr j) {
+        const Expr at =
+            tap * pool_.integer(packed_channels_) + (vector + j) * pool_.integer(lanes_);
+        body.push_back({loop::SetReg{weights_, {j}, pool_.load(packed_, at, spec_.dtype, lanes_)}});
+      });
+    }
+    std::vector<Expr> at;
+    for (size_t i = 0; i + 1 < taps.size(); ++i)
+      at.push_back(start_[i] + taps[i] * pool_.integer(spec_.dims[i].dilation));
+    unroll(block, "i", tile.height, [&](Block& rows, Expr i) {
+      std::vector<Expr> full = at;
+      full.push_back((tile.at + i) * pool_.integer(last_.stride) +
+                     taps.back() * pool_.integer(last_.dilation) - pool_.integer(last_.padding));
+      const Var channel = channel_var();
+      const Expr x =
+          loop::vectorize(loop::cast(spec_.input(image_, full, pool_.var(channel)), spec_.dtype),
+                          {channel, lanes_, mask});
+      unroll(rows, "j", tile.vectors, [&](Block& body, Expr j) {
+        const Expr value = loop::substitute(x, channel, (vector + j) * pool_.integer(lanes_));
+        const Expr sum = pool_.reg(sums_, {i, j}, spec_.dtype, lanes_);
+        const Expr next = spec_.is_weighted
+                              ? loop::fma(value, pool_.reg(weights_, {j}, spec_.dtype, lanes_), sum)
+                              : loop::combine(spec_.op, sum, value);
+        body.push_back({loop::SetReg{sums_, {i, j}, next}});
+      });
+    });
+  }
+
+  Var channel_var() {
+    return kernel_.add_var({"c", loop::VarKind::let, DType::i64, 1, 0, spec_.channels - 1});
+  }
+
+  void emit_results(Block& block, const Tile& tile, Expr vector, Expr mask) {
+    const Var channel = channel_var(), row = add_var("i", tile.height);
+    const Var total =
+        kernel_.add_var({"total", loop::VarKind::let, spec_.dtype, 1, INT64_MIN, INT64_MAX});
+    const Expr total_read = pool_.var(total, spec_.dtype);
+    std::vector<Expr> at = position_;
+    at.push_back(tile.at + pool_.var(row));
+    const ResultElement result = spec_.epilogue(image_, at, pool_.var(channel), total_read);
+    const auto store = [&](Block& body, Expr i, Expr j, Expr sum) {
+      const auto place = [&](Expr e) {
+        return loop::substitute(loop::substitute(e, channel, (vector + j) * pool_.integer(lanes_)),
+                                row, i);
+      };
+      const loop::Bindings bound = {{total_read.node(), sum}};
+      const Expr value = loop::vectorize(result.value, {channel, lanes_, mask}, bound);
+      body.push_back({loop::Store{result.buffer, place(result.index), place(value), mask, false}});
+    };
+    const auto sum = [&](Expr i, Expr j) { return pool_.reg(sums_, {i, j}, spec_.dtype, lanes_); };
+    const bool is_rolled = tile.height > 1 && count_operations(result.value) > kRolledEpilogueOps;
+    if (!is_rolled) {
+      for_each_sum(block, tile, [&](Block& body, Expr i, Expr j) { store(body, i, j, sum(i, j)); });
+      return;
+    }
+    const int64_t width = tile.vectors * lanes_;
+    const loop::BufferRef kept =
+        kernel_.add_buffer({"tile", spec_.dtype, tile.height * width, loop::Space::stack, true});
+    const auto kept_at = [&](Expr i, Expr j) {
+      return i * pool_.integer(width) + j * pool_.integer(lanes_);
+    };
+    for_each_sum(block, tile, [&](Block& body, Expr i, Expr j) {
+      body.push_back({loop::Store{kept, kept_at(i, j), sum(i, j), {}, false}});
+    });
+    const auto emit_kept = [&](Block& rows, Expr i) {
+      unroll(rows, "j", tile.vectors, [&](Block& body, Expr j) {
+        store(body, i, j, pool_.load(kept, kept_at(i, j), spec_.dtype, lanes_));
+      });
+    };
+    unroll(block, "row", tile.height, emit_kept, LoopKind::serial);
+  }
+
+  loop::Kernel& kernel_;
+  loop::Pool& pool_;
+  const WindowSpec& spec_;
+  const WindowDim& last_;
+  loop::BufferRef packed_;
+  int64_t packed_channels_;
+  RegisterTile tile_;
+  int lanes_;
+  int64_t vectors_;                 // whole ones
+  int64_t chunk_ = 1, chunks_ = 1;  // vectors of a task, tasks of a row
+  Expr image_, chunk_index_, first_vector_, end_vector_;
+  std::vector<Expr> position_, start_;  // of the outer dims
+  std::vector<Taps> taps_;
+  loop::RegArray sums_, weights_;
+};
+
+}  // namespace
+
+int64_t packed_channels(const WindowSpec& spec, const Target& target) {
+  const int64_t lanes = target.lanes(dtype_bytes(spec.dtype));
+  return ceil_div(spec.channels, lanes) * lanes;
+}
+
+void build_window(loop::Kernel& kernel, const WindowSpec& spec, loop::BufferRef packed,
+                  const Target& target) {
+  WindowReduction(kernel, spec, packed, target).build();
+}
+
+LoopNest pack_window_nest(loop::Kernel& kernel, const WindowSpec& spec, loop::BufferRef packed,
+                          const Target& target,
+                          const std::function<Expr(std::span<const Expr>, Expr)>& weight) {
+  LoopNest nest;
+  loop::Pool& pool = *kernel.pool;
+  nest.out = packed;
+  nest.index = pool.integer(0);
+  const auto add = [&](const char* name, int64_t extent) {
+    nest.vars.push_back(kernel.add_var({name, loop::VarKind::loop, DType::i64, 1, 0, extent - 1}));
+    nest.extents.push_back(extent);
+    nest.index = nest.index * pool.integer(extent) + pool.var(nest.vars.back());
+    return pool.var(nest.vars.back());
+  };
+  std::vector<Expr> taps;
+  for (const WindowDim& dim : spec.dims) taps.push_back(add("k", dim.taps));
+  const Expr channel = add("c", packed_channels(spec, target));
+  nest.value = weight(taps, loop::min(channel, pool.integer(spec.channels - 1)));
+  if (packed_channels(spec, target) != spec.channels)
+    nest.value = loop::select(loop::lt(channel, pool.integer(spec.channels)), nest.value,
+                              loop::constant_like(nest.value, 0));
+  nest.kernel = kernel;
+  return nest;
+}
+
+}  // namespace lathe

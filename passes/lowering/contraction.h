@@ -1,0 +1,32 @@
+// What matrix products and convolutions are to the contraction template.
+#pragma once
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "ir/templates/contraction.h"
+#include "passes/lowering/kernel_context.h"
+
+namespace lathe {
+
+// Operands and result as the template's batch, rows (m), columns (n) and reduction (k) index them.
+struct ContractionOperands {
+  using Index = std::span<const loop::Expr>;
+  ContractionSpec spec;
+  Value rows;
+  BufferId rows_buffer = -1;  // where they are read; -1: where they lie
+  std::function<std::vector<loop::Expr>(Index batch, Index m, Index k)> row_index;
+  std::function<loop::Expr(KernelContext&, Index batch, Index k, loop::Expr n)> column;
+  std::function<std::vector<loop::Expr>(Index batch, Index m, loop::Expr n)> result_index;
+  Value bias = {};  // over the result's dim 1: its index has the place
+};
+
+// Of a convolution whose members the kernel has entered: products that together give its results.
+// Appends the copy of the input that has a border, if they need one. None for one that the template
+// does not take.
+Result<std::vector<ContractionOperands>> convolution_operands(Lowering& lowering, const Node& node,
+                                                              const KernelContext& kernel,
+                                                              Phase phase);
+
+}  // namespace lathe

@@ -1,0 +1,161 @@
+// Convolutions of each channel by itself: operands and epilogue for the window template.
+#include <utility>
+
+#include "ir/op/window.h"
+#include "ir/templates/window.h"
+#include "passes/lowering/epilogue.h"
+#include "passes/lowering/library.h"
+#include "passes/lowering/lowering.h"
+#include "passes/lowering/operand.h"
+
+namespace lathe {
+namespace {
+
+using loop::Expr;
+using Index = std::span<const Expr>;
+
+// Every result channel from the input channel of the same number.
+bool is_depthwise(const Node& node) {
+  if (node.op->name != "convolution" || node.bool_attr("transposed")) return false;
+  const Shape &input = node.operands[0].type().shape, &result = node.types[0].shape;
+  const int64_t groups = node.int_attr("groups", 1);
+  return groups > 1 && input.size() >= 3 && input[1].value() == groups &&
+         result[1].value() == groups;
+}
+
+std::vector<Expr> at_channel(Expr image, Index at, Expr channel) {
+  std::vector<Expr> index = {image, channel};
+  index.insert(index.end(), at.begin(), at.end());
+  return index;
+}
+
+WindowSpec window_spec(const Node& root) {
+  const std::vector<int64_t> in = root.operands[0].type().static_shape(),
+                             filter = root.operands[1].type().static_shape(),
+                             out = root.types[0].static_shape();
+  WindowSpec spec;
+  spec.images = out[0];
+  spec.channels = out[1];
+  spec.is_weighted = true;
+  spec.dtype = compute_dtype(root.types[0].dtype);
+  const std::vector<Window> windows = known_windows(root, {filter.begin() + 2, filter.end()});
+  for (size_t i = 0; i < windows.size(); ++i) {
+    const Window& window = windows[i];
+    spec.dims.push_back(
+        {in[i + 2], out[i + 2], window.kernel, window.stride, window.padding, window.dilation});
+  }
+  return spec;
+}
+
+class DepthwiseLowering {
+ public:
+  DepthwiseLowering(Lowering& lowering, Node& node, const Node& root, Phase phase)
+      : lowering_(lowering), node_(node), root_(root), phase_(phase), spec_(window_spec(root)) {}
+
+  Result<bool> run(BufferId out) {
+    if (!is_float(spec_.dtype) || lowering_.buffer(out).num_bytes == 0) return false;
+    for (const WindowDim& dim : spec_.dims)
+      if (dim.taps == 0 || dim.input == 0) return false;
+    if (writes_channels(out)) {
+      LATHE_DO(emit(node_, out));
+      return true;
+    }
+    // The sums with their channels side by side first; a loop then puts them where they belong.
+    TensorType type = root_.types[0];
+    type.layout = channels_last(type.rank());
+    const BufferId sums = lowering_.add_temporary(node_.name + "_sums", type,
+                                                  type.static_elements().value_or(0), phase_);
+    LATHE_DO(emit(root_, sums));
+    LATHE_DO(emit_rest(lowering_, node_, root_, sums, out, phase_));
+    return true;
+  }
+
+ private:
+  KernelContext context() {
+    KernelContext kernel(lowering_, phase_, node_.name);
+    if (!node_.bodies.empty()) kernel.enter(node_);
+    return kernel;
+  }
+
+  bool writes_channels(BufferId out) {
+    KernelContext probe = context();
+    Epilogue epilogue(probe, node_, out, lowering_.buffer(out).type);
+    std::vector<Expr> index;
+    for (const Dim& dim : root_.types[0].shape)
+      index.push_back(probe.pool().var(probe.fresh_var(dim.value())));
+    const loop::Var channel = std::get<loop::VarRead>(index[1]->kind).var;
+    const ResultElement result = epilogue.apply(index, probe.pool().number(0, spec_.dtype));
+    return moves_by_one(result.index, channel) || spec_.channels == 1;
+  }
+
+  // The input where channels lie side by side, or a copy where they do.
+  Status place_input(KernelContext& kernel, Value input) {
+    KernelContext probe = context();
+    std::vector<Expr> index;
+    for (const Dim& dim : input.type().shape)
+      index.push_back(probe.pool().var(probe.fresh_var(dim.value())));
+    const loop::Var channel = std::get<loop::VarRead>(index[1]->kind).var;
+    const std::optional<loop::Linear> form = load_index(probe.element(input, index));
+    if (probe.error()) return *probe.error();
+    if (form && form->coefficient(channel) == 1) return Ok{};
+    LATHE_TRY(const BufferId copy,
+              copy_to_layout(lowering_, input, channels_last(input.type().rank()), phase_));
+    kernel.read_from(input, copy);
+    return Ok{};
+  }
+
+  Result<BufferId> pack(Value filter) {
+    const Phase phase = lowering_.is_constant(filter) ? Phase::init : phase_;
+    const int64_t row = packed_channels(spec_, lowering_.target());
+    int64_t size = row;
+    for (const WindowDim& dim : spec_.dims) size *= dim.taps;
+    const BufferId out =
+        lowering_.add_temporary(node_.name + "_packed", {spec_.dtype, {Dim(size)}}, size, phase);
+    KernelContext kernel(lowering_, phase, "pack");
+    const loop::BufferRef packed = kernel.use(out, true);
+    LoopNest nest = pack_window_nest(
+        kernel.kernel(), spec_, packed, lowering_.target(), [&](Index taps, Expr channel) {
+          return kernel.element_within(filter, at_channel(channel, taps, kernel.integer(0)));
+        });
+    if (kernel.error()) return *kernel.error();
+    LATHE_DO(lowering_.emit_kernel(schedule(std::move(nest), lowering_.target()), kernel.buffers(),
+                                   {"pack", node_.loc, 0}, phase));
+    return out;
+  }
+
+  // `computed` is the convolution alone, or with its epilogue.
+  Status emit(const Node& computed, BufferId out) {
+    KernelContext kernel = context();
+    const Value input = kernel.resolve(root_.operands[0]), bias = kernel.resolve(root_.operands[2]);
+    LATHE_DO(place_input(kernel, input));
+    LATHE_TRY(const BufferId packed, pack(kernel.resolve(root_.operands[1])));
+    Epilogue epilogue(kernel, computed, out, lowering_.buffer(out).type);
+    spec_.input = [&](Expr image, Index at, Expr channel) {
+      return kernel.element_within(input, at_channel(image, at, channel));
+    };
+    spec_.epilogue = [&](Expr image, Index at, Expr channel, Expr sum) {
+      if (bias) sum = sum + kernel.element(bias, std::vector<Expr>{channel});
+      return epilogue.apply(at_channel(image, at, channel), sum);
+    };
+    const loop::BufferRef weights = kernel.use(packed);
+    build_window(kernel.kernel(), spec_, weights, lowering_.target());
+    if (kernel.error()) return *kernel.error();
+    return lowering_.emit_kernel(kernel.kernel(), kernel.buffers(), describe(node_), phase_);
+  }
+
+  Lowering& lowering_;
+  Node& node_;
+  const Node& root_;
+  Phase phase_;
+  WindowSpec spec_;
+};
+
+}  // namespace
+
+Result<bool> lower_depthwise(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+  const Node& root = node.bodies.empty() ? node : *node.bodies[0]->nodes[0];
+  if (!is_depthwise(root)) return false;
+  return DepthwiseLowering(lowering, node, root, phase).run(out);
+}
+
+}  // namespace lathe

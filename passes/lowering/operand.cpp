@@ -1,0 +1,48 @@
+// Operands of templates: see operand.h.
+#include "passes/lowering/operand.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lathe {
+
+using loop::Expr;
+
+std::optional<loop::Linear> load_index(Expr element) {
+  if (auto* cast = std::get_if<loop::Cast>(&element->kind)) element = cast->x;
+  auto* load = std::get_if<loop::Load>(&element->kind);
+  if (load == nullptr) return std::nullopt;
+  loop::Linear form = loop::linear(load->index);
+  const bool is_plain = std::all_of(form.terms.begin(), form.terms.end(), [](const auto& term) {
+    return std::holds_alternative<loop::VarRead>(term.first->kind);
+  });
+  return is_plain ? std::optional(std::move(form)) : std::nullopt;
+}
+
+bool moves_by_one(Expr index, loop::Var var) {
+  const loop::Linear form = loop::linear(index);
+  for (const auto& [atom, coefficient] : form.terms) {
+    if (!std::holds_alternative<loop::VarRead>(atom->kind) && loop::depends_on(atom, var))
+      return false;
+  }
+  return form.coefficient(var) == 1;
+}
+
+Result<BufferId> copy_to_layout(Lowering& lowering, Value value, Layout layout, Phase phase) {
+  TensorType type = value.type();
+  type.layout = std::move(layout);
+  const BufferId out = lowering.add_temporary(value.node->name + "_copy", type,
+                                              type.static_elements().value_or(0), phase);
+  KernelContext kernel(lowering, phase, "copy");
+  LATHE_DO(lowering.emit_elements(
+      kernel, out, {"copy", value.node->loc, 0},
+      [&](std::span<const Expr> index) { return kernel.element(value, index); }));
+  return out;
+}
+
+Result<BufferId> materialize_copy(Lowering& lowering, Value value, Phase phase) {
+  if (!lowering.is_inlined(value, phase)) return lowering.materialize(value);
+  return copy_to_layout(lowering, value, value.type().layout, phase);
+}
+
+}  // namespace lathe

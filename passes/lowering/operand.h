@@ -1,0 +1,22 @@
+// Where the elements that a template reads and writes lie, and how they come to lie elsewhere.
+#pragma once
+#include <optional>
+
+#include "ir/loop/linear.h"
+#include "passes/lowering/kernel_context.h"
+
+namespace lathe {
+
+// The index of a plain load, perhaps widened, whose terms are variables; nothing of anything else.
+std::optional<loop::Linear> load_index(loop::Expr element);
+
+// Whether the index moves by one with the variable, whatever the others are.
+bool moves_by_one(loop::Expr index, loop::Var var);
+
+// The value's elements in a buffer of their own, laid out so; empty: row-major.
+Result<BufferId> copy_to_layout(Lowering& lowering, Value value, Layout layout, Phase phase);
+
+// The value's buffer, or a copy of its layout when it has none.
+Result<BufferId> materialize_copy(Lowering& lowering, Value value, Phase phase);
+
+}  // namespace lathe

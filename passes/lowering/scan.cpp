@@ -1,0 +1,61 @@
+// Running sums: operand and result as expressions for the scan template.
+#include "ir/templates/scan.h"
+
+#include <utility>
+
+#include "ir/op/reduction.h"
+#include "passes/lowering/kernel_context.h"
+#include "passes/lowering/lowering.h"
+#include "passes/lowering/operand.h"
+
+namespace lathe {
+namespace {
+
+using loop::Expr;
+
+// Of floats in f64, as PyTorch does: one chain of additions in f32 would lose digits.
+DType total_dtype(DType dtype) { return is_float(dtype) ? DType::f64 : dtype; }
+
+}  // namespace
+
+Result<bool> lower_scan(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+  const Node& root = node.bodies.empty() ? node : *node.bodies[0]->outputs[0].node;
+  const TensorType type = lowering.buffer(out).type;
+  if (root.op->name != "cumsum" || type.rank() == 0 || type.static_elements() == 0) return false;
+  const int dim = known_dim(root, type.rank());
+  KernelContext kernel(lowering, phase, node.name);
+  if (!node.bodies.empty()) kernel.enter(node);
+  std::vector<int> order;  // dims of the lines, as they lie in memory
+  for (int i = 0; i < type.rank(); ++i) {
+    const int own = type.layout.empty() ? i : type.layout[static_cast<size_t>(i)];
+    if (own != dim) order.push_back(own);
+  }
+  ScanSpec spec;
+  for (int own : order) spec.lines.push_back(type.shape[static_cast<size_t>(own)].value());
+  spec.length = type.shape[static_cast<size_t>(dim)].value();
+  spec.dtype = total_dtype(root.types[0].dtype);
+  const auto at = [&](std::span<const Expr> line, Expr t) {
+    std::vector<Expr> index(static_cast<size_t>(type.rank()), t);
+    for (size_t i = 0; i < order.size(); ++i) index[static_cast<size_t>(order[i])] = line[i];
+    return index;
+  };
+  if (!order.empty()) {
+    const std::vector<int64_t> strides = type.static_strides();
+    spec.has_lanes = strides[static_cast<size_t>(order.back())] == 1 &&
+                     spec.lines.back() >= lowering.target().lanes(4);
+  }
+  const loop::BufferRef buffer = kernel.use(out, true);
+  spec.input = [&](std::span<const Expr> line, Expr t) {
+    const Expr x = kernel.element(root.operands[0], at(line, t));
+    return loop::cast(x, compute_dtype(root.types[0].dtype));
+  };
+  spec.result = [&](std::span<const Expr> line, Expr t, Expr total) {
+    return ResultElement{buffer, kernel.address(type, at(line, t)), loop::cast(total, type.dtype)};
+  };
+  build_scan(kernel.kernel(), spec, lowering.target());
+  if (kernel.error()) return *kernel.error();
+  LATHE_DO(lowering.emit_kernel(kernel.kernel(), kernel.buffers(), describe(node), phase));
+  return true;
+}
+
+}  // namespace lathe

@@ -1,0 +1,247 @@
+// Writes at positions from data: a copy of what is written to, and then the writes in their order.
+//
+// Writes that can meet in one place are one serial loop; what they write side by side (the dims
+// that no position chooses) is divided among tasks, in blocks of a row.
+#include <algorithm>
+#include <utility>
+
+#include "ir/loop/vectorize.h"
+#include "ir/op/position.h"
+#include "ir/op/reduction.h"
+#include "passes/lowering/kernel_context.h"
+#include "passes/lowering/lowering.h"
+#include "passes/lowering/operand.h"
+
+namespace lathe {
+namespace {
+
+using loop::Block;
+using loop::Expr;
+using loop::For;
+using loop::LoopKind;
+using loop::Var;
+using Index = std::span<const Expr>;
+
+constexpr int64_t kBlock = 64;         // neighbours of a row that a task writes
+constexpr int64_t kTaskWrites = 4000;  // about 10 us
+
+struct Writes {
+  std::vector<int64_t> serial;  // extents of what runs in order
+  std::vector<int64_t> free;    // of what does not meet; the last in blocks, when they are rows
+  bool has_rows = false;        // the last free dim is that of rows
+  bool has_lanes = false;       // whose positions are the same
+  std::function<std::vector<Expr>(Index serial, Index free)> place;
+  std::function<Expr(Index serial, Index free)> value;
+};
+
+class ScatterLowering {
+ public:
+  ScatterLowering(Lowering& lowering, Node& node, const Node& root, Phase phase)
+      : lowering_(lowering),
+        node_(node),
+        root_(root),
+        phase_(phase),
+        kernel_(lowering, phase, node.name),
+        shape_(root.types[0].static_shape()) {
+    if (!node.bodies.empty()) kernel_.enter(node);
+  }
+
+  Status run(BufferId out) {
+    KernelContext copy(lowering_, phase_, "copy");
+    if (!node_.bodies.empty()) copy.enter(node_);
+    LATHE_DO(lowering_.emit_elements(copy, out, {"copy", node_.loc, 0}, [&](Index index) {
+      return copy.element(root_.operands[0], index);
+    }));
+    const Writes writes = root_.op->name == "scatter" ? scatter() : index_put();
+    for (const std::vector<int64_t>* extents : {&writes.serial, &writes.free})
+      if (std::count(extents->begin(), extents->end(), 0) > 0) return Ok{};
+    emit(writes, out);
+    if (kernel_.error()) return *kernel_.error();
+    return lowering_.emit_kernel(kernel_.kernel(), kernel_.buffers(), describe(node_), phase_);
+  }
+
+ private:
+  // self[i, index[i, j], k] = src[i, j, k]: every line along dim by itself.
+  Writes scatter() {
+    const auto dim = static_cast<size_t>(known_dim(root_, root_.types[0].rank()));
+    const std::vector<int64_t> index_shape = root_.operands[1].type().static_shape();
+    const auto at = [dim](Index serial, Index free) {
+      std::vector<Expr> index(free.begin(), free.end());
+      index.insert(index.begin() + static_cast<ptrdiff_t>(dim), serial[0]);
+      return index;
+    };
+    Writes writes;
+    writes.serial = {index_shape[dim]};
+    writes.free = index_shape;
+    writes.free.erase(writes.free.begin() + static_cast<ptrdiff_t>(dim));
+    writes.has_rows = dim + 1 < index_shape.size();
+    writes.place = [this, at, dim](Index serial, Index free) {
+      std::vector<Expr> index = at(serial, free);
+      const Expr chosen = kernel_.element(root_.operands[1], index);
+      index[dim] = wrapped_position(kernel_, chosen, shape_[dim]);
+      return index;
+    };
+    writes.value = [this, at](Index serial, Index free) {
+      const Value src = root_.operands[2];
+      return kernel_.element(src, src.type().rank() == 0 ? std::vector<Expr>{} : at(serial, free));
+    };
+    return writes;
+  }
+
+  // self[a[i], b[i], k] = values[i, k].
+  Writes index_put() {
+    const size_t chosen = static_cast<size_t>(root_.list_sizes[0]);
+    Writes writes;
+    for (size_t d = 0; d < chosen; ++d) {
+      const std::vector<int64_t> own = root_.operands[1 + d].type().static_shape();
+      if (own.size() > writes.serial.size())
+        writes.serial.insert(writes.serial.begin(), own.size() - writes.serial.size(), 1);
+      for (size_t i = 0; i < own.size(); ++i) {
+        int64_t& extent = writes.serial[writes.serial.size() - own.size() + i];
+        if (own[i] != 1) extent = own[i];
+      }
+    }
+    writes.free.assign(shape_.begin() + static_cast<ptrdiff_t>(chosen), shape_.end());
+    writes.has_rows = writes.has_lanes = !writes.free.empty();
+    writes.place = [this, chosen](Index serial, Index free) {
+      std::vector<Expr> index;
+      for (size_t d = 0; d < chosen; ++d) {
+        const Expr own = kernel_.broadcast_operand(root_, static_cast<int>(1 + d), serial);
+        index.push_back(wrapped_position(kernel_, own, shape_[d]));
+      }
+      index.insert(index.end(), free.begin(), free.end());
+      return index;
+    };
+    writes.value = [this](Index serial, Index free) {
+      std::vector<Expr> index(serial.begin(), serial.end());
+      index.insert(index.end(), free.begin(), free.end());
+      return kernel_.broadcast_operand(root_, static_cast<int>(root_.operands.size()) - 1, index);
+    };
+    return writes;
+  }
+
+  Var add_var(const char* name, int64_t extent) {
+    return kernel_.kernel().add_var(
+        {name, loop::VarKind::loop, DType::i64, 1, 0, std::max<int64_t>(1, extent) - 1});
+  }
+
+  void emit(const Writes& writes, BufferId out) {
+    loop::Pool& pool = kernel_.pool();
+    std::vector<int64_t> tasks = writes.free;
+    const int64_t columns = writes.has_rows ? tasks.back() : 1;
+    if (writes.has_rows) tasks.back() = (columns + kBlock - 1) / kBlock;
+    int64_t count = 1, per_task = std::min(columns, kBlock);
+    for (int64_t extent : tasks) count *= extent;
+    for (int64_t extent : writes.serial) per_task *= extent;
+    const Var task = add_var("task", count);
+    Block body;
+    std::vector<Expr> free(tasks.size()), serial;
+    Expr rest = pool.var(task);
+    for (size_t i = tasks.size(); i-- > 0;) {
+      const Expr own = i == 0 ? rest : loop::mod(rest, pool.integer(tasks[i]));
+      const Var var =
+          kernel_.kernel().add_var({"line", loop::VarKind::let, DType::i64, 1, 0, tasks[i] - 1});
+      body.push_back({loop::Let{var, own}});
+      free[i] = pool.var(var);
+      rest = loop::floor_div(rest, pool.integer(tasks[i]));
+    }
+    std::vector<Var> vars;
+    for (int64_t extent : writes.serial) {
+      vars.push_back(add_var("k", extent));
+      serial.push_back(pool.var(vars.back()));
+    }
+    Block step;
+    if (writes.has_rows) {
+      const Expr first = free.back() * pool.integer(kBlock);
+      emit_row(step, writes, serial, free, first, columns, out);
+    } else {
+      emit_write(step, writes, serial, free, out, {});
+    }
+    for (size_t i = vars.size(); i-- > 0;) {
+      Block outer;
+      outer.push_back({For{vars[i], pool.integer(0), pool.integer(writes.serial[i]), 1,
+                           LoopKind::serial, std::move(step)}});
+      step = std::move(outer);
+    }
+    for (loop::Stmt& stmt : step) body.push_back(std::move(stmt));
+    kernel_.kernel().grain = std::max<int64_t>(1, kTaskWrites / std::max<int64_t>(1, per_task));
+    kernel_.kernel().body.push_back(
+        {For{task, pool.integer(0), pool.integer(count), 1, LoopKind::parallel, std::move(body)}});
+  }
+
+  void emit_row(Block& block, const Writes& writes, const std::vector<Expr>& serial,
+                std::vector<Expr> free, Expr first, int64_t columns, BufferId out) {
+    loop::Pool& pool = kernel_.pool();
+    const Var column = add_var("column", columns);
+    free.back() = pool.var(column);
+    const Expr end = loop::min(first + pool.integer(kBlock), pool.integer(columns));
+    const int lanes = lowering_.target().row_lanes(4);
+    Block inside;
+    if (!writes.has_lanes || columns < lanes) {
+      emit_write(inside, writes, serial, free, out, {});
+      block.push_back({For{column, first, end, 1, LoopKind::serial, std::move(inside)}});
+      return;
+    }
+    loop::VectorAxis axis{column, lanes, {}};
+    if (columns % lanes != 0)
+      axis.mask = loop::lt(pool.ramp(pool.var(column), 1, lanes),
+                           loop::splat(pool.integer(columns), lanes));
+    emit_write(inside, writes, serial, free, out, axis);
+    block.push_back({For{column, first, end, lanes, LoopKind::serial, std::move(inside)}});
+  }
+
+  // One write, where its position lies inside; of an axis that has lanes, in vectors.
+  void emit_write(Block& block, const Writes& writes, Index serial, Index free, BufferId out,
+                  const loop::VectorAxis& axis) {
+    loop::Pool& pool = kernel_.pool();
+    const TensorType type = lowering_.buffer(out).type;
+    const loop::BufferRef buffer = kernel_.use(out, true);
+    const std::vector<Expr> place = writes.place(serial, free);
+    Expr is_inside = pool.boolean(true);
+    std::vector<Expr> index = place;
+    for (size_t d = 0; d < place.size(); ++d) {
+      if (std::holds_alternative<loop::VarRead>(place[d]->kind)) continue;
+      const Var at =
+          kernel_.kernel().add_var({"at", loop::VarKind::let, DType::i64, 1, INT64_MIN, INT64_MAX});
+      block.push_back({loop::Let{at, place[d]}});
+      index[d] = pool.var(at);
+      is_inside = loop::logical_and(is_inside,
+                                    loop::logical_and(loop::le(pool.integer(0), index[d]),
+                                                      loop::lt(index[d], pool.integer(shape_[d]))));
+    }
+    const DType compute = compute_dtype(type.dtype);
+    Expr value = loop::cast(loop::cast(writes.value(serial, free), type.dtype), compute);
+    const Expr address = kernel_.address(type, index);
+    if (root_.bool_attr("accumulate"))
+      value = loop::cast(pool.load(buffer, address, type.dtype), compute) + value;
+    value = loop::cast(value, type.dtype);
+    if (axis.lanes > 1) value = loop::vectorize(value, axis);
+    Block store;
+    store.push_back({loop::Store{buffer, address, value, axis.mask, false}});
+    if (loop::as_int(is_inside))
+      block.push_back(std::move(store.front()));
+    else
+      block.push_back({loop::If{is_inside, std::move(store), {}}});
+  }
+
+  Lowering& lowering_;
+  Node& node_;
+  const Node& root_;
+  Phase phase_;
+  KernelContext kernel_;
+  std::vector<int64_t> shape_;
+};
+
+}  // namespace
+
+Result<bool> lower_scatter(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+  const Node& root = node.bodies.empty() ? node : *node.bodies[0]->outputs[0].node;
+  const TensorType& type = lowering.buffer(out).type;
+  const bool is_written = root.op->name == "scatter" || root.op->name == "index_put";
+  if (!is_written || type.rank() == 0 || type.static_elements() == 0 || !type.layout.empty())
+    return false;
+  LATHE_DO(ScatterLowering(lowering, node, root, phase).run(out));
+  return true;
+}
+
+}  // namespace lathe
