@@ -9,6 +9,7 @@
 // must not join loops across it.
 #include <unordered_map>
 
+#include "passes/analysis/strides.h"
 #include "passes/pass.h"
 
 namespace lathe {
@@ -18,9 +19,26 @@ bool is_channels_last(const TensorType& type) {
   return type.rank() >= 3 && type.layout == channels_last(type.rank());
 }
 
+// Channels last where the elements of a view lie so already: an image that comes as rows of tokens.
+// Of two dims of space at least; with one, it is any transposed matrix.
+Layout view_layout(const Node& node) {
+  const int rank = node.types[0].rank();
+  if (rank < 4) return {};
+  const std::optional<std::vector<int64_t>> strides = view_strides({const_cast<Node*>(&node), 0});
+  if (!strides || (*strides)[1] != 1) return {};
+  const Layout order = channels_last(rank);
+  const std::vector<int64_t> shape = node.types[0].static_shape();
+  for (size_t i = 2; i < order.size(); ++i) {
+    const auto outer = static_cast<size_t>(order[i - 1]), inner = static_cast<size_t>(order[i]);
+    if (shape[inner] < 2 || (*strides)[outer] < (*strides)[inner] * shape[inner]) return {};
+  }
+  return order;
+}
+
 // The layout this node's results take from its op and its operands; empty: row-major.
 Layout preferred(const Node& node) {
   const int rank = node.types[0].rank();
+  if (node.op->name == "permute" || node.op->name == "reshape") return view_layout(node);
   if (node.op->name == "convolution" && rank >= 3) return channels_last(rank);
   if (node.op->name == "attention" && rank == 4) return {0, 2, 1, 3};
   if (!node.op->traits.is_layout_agnostic) return {};

@@ -152,7 +152,7 @@ LoweredNeighbours lower_neighbours(const Node& node, size_t d, Expr i, DType dty
   const Expr last = pool.integer(input_type(node).shape[2 + d].value() - 1);
   const Expr o = cast(i, dtype);
   const Expr at = align ? o * step : max((o + 0.5) * step - 0.5, 0.0);
-  const Expr first = min(cast(at, DType::i64), last);
+  const Expr first = min(max(cast(at, DType::i64), pool.integer(0)), last);
   Expr weight = at - cast(first, dtype);
   // Behind the input both neighbours are the last element.
   const auto count = static_cast<double>(node.types.front().shape[2 + d].value());

@@ -16,7 +16,7 @@ Target avx512() {
   target.isa = "avx512";
   target.vector_bytes = 64;
   target.num_vector_registers = 32;
-  target.gemm_tiles = {{14, 2}, {9, 3}, {6, 4}, {5, 5}, {4, 6}, {28, 1}};
+  target.gemm_tiles = {{14, 2}, {9, 3}, {6, 4}, {5, 5}, {4, 6}, {28, 1}, {2, 8}};
   target.l1_bytes = 32 << 10;
   target.l2_bytes = 1 << 20;
   target.has_masked_memory = true;

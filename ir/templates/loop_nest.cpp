@@ -29,7 +29,7 @@ constexpr int64_t kMinBlockVectors = 64;  // vectors of the innermost loop in on
 constexpr int64_t kColumnVectors = 4;     // of columns that are summed side by side
 constexpr int64_t kTile = 16;             // elements of a line of memory
 constexpr size_t kMostPieces = 64;        // parts of an index set with code of their own
-constexpr int64_t kMostPieceOperations = 4096;  // in all of them
+constexpr int64_t kMostPieceOperations = 16384;  // in all of them
 // Where vectors are spread over threads (Target::max_threads):
 constexpr int64_t kWarp = 32;            // threads that reduce without waiting for others
 constexpr int64_t kWarpVectors = 16;     // a row of so many vectors of a warp is one warp's

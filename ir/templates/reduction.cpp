@@ -88,6 +88,11 @@ bool reads_evenly(Expr body, Var var) {
   return even && (contiguous || !any);
 }
 
+// What is best to an argmax or an argmin.
+ReduceOp order_of(const Reduce& reduce) {
+  return reduce.op == ReduceOp::argmax ? ReduceOp::max : ReduceOp::min;
+}
+
 }  // namespace
 
 bool contains_reduction(Expr e) { return !outermost_reductions(e).empty(); }
@@ -144,13 +149,15 @@ Expr ReductionEmitter::emit(Expr e, Block& block) {
   reduce.body = loop::bind(reduce.body, done_);
 
   Expr result;
-  if (reduce.op == ReduceOp::argmax || reduce.op == ReduceOp::argmin) {
-    result = emit_position(reduce, block, nullptr);
+  const bool is_position = reduce.op == ReduceOp::argmax || reduce.op == ReduceOp::argmin;
+  collapse(kernel_, reduce);
+  const bool is_vectorizable = !contains_reduction(reduce.body) &&
+                               (gathers_ || reads_evenly(reduce.body, reduce.vars.back())) &&
+                               loop::as_int(reduce.extents.back()) != nullptr;
+  if (is_position) {
+    result = is_vectorizable && !gathers_ ? emit_position_vectorized(reduce, block)
+                                          : emit_position(reduce, block, nullptr);
   } else {
-    collapse(kernel_, reduce);
-    const bool is_vectorizable = !contains_reduction(reduce.body) &&
-                                 (gathers_ || reads_evenly(reduce.body, reduce.vars.back())) &&
-                                 loop::as_int(reduce.extents.back()) != nullptr;
     result = is_vectorizable ? emit_vectorized(reduce, e->dtype, block)
                              : emit_serial(reduce, e->dtype, block);
   }
@@ -241,15 +248,36 @@ Expr ReductionEmitter::emit_serial(const Reduce& reduce, DType dtype, Block& blo
   return read(kernel_, acc, zero);
 }
 
-// Position of the first best element; NaN is better than any number. Scalar, or one answer per
-// lane.
+// Makes `at` the position and `value` the best where it is better, in the lanes of `mask` (null:
+// all). NaN is better than any number, and the first best stays.
+void ReductionEmitter::keep_better(const Accumulator& best, const Accumulator& position, Expr value,
+                                   Expr at, Expr mask, Block& block) {
+  const Expr zero = kernel_.pool->integer(0), old = read(kernel_, best, zero),
+             old_position = read(kernel_, position, zero);
+  Expr better = best.op == ReduceOp::max ? loop::lt(old, value) : loop::lt(value, old);
+  if (is_float(best.dtype))
+    better =
+        loop::logical_or(better, loop::logical_and(loop::ne(value, value), loop::eq(old, old)));
+  if (mask) better = loop::logical_and(mask, better);
+  // The position first: both updates read the old best.
+  block.push_back({SetReg{position.regs, {}, loop::select(better, at, old_position)}});
+  block.push_back({SetReg{best.regs, {}, loop::select(better, value, old)}});
+}
+
+// Row-major position in the reduction of its variables' values, the last of which is `last`.
+Expr ReductionEmitter::position_of(const Reduce& reduce, Expr last) {
+  Expr at = kernel_.pool->integer(0);
+  for (size_t i = 0; i + 1 < reduce.vars.size(); ++i)
+    at = at * reduce.extents[i] + kernel_.pool->var(reduce.vars[i]);
+  return at * reduce.extents.back() + last;
+}
+
+// Position of the first best element: scalar, or one answer per lane of the axis.
 Expr ReductionEmitter::emit_position(const Reduce& reduce, Block& block,
                                      const loop::VectorAxis* axis) {
-  loop::Pool& pool = *kernel_.pool;
   const int lanes = axis ? axis->lanes : 1;
-  const DType dtype = reduce.body->dtype;
-  const ReduceOp order = reduce.op == ReduceOp::argmax ? ReduceOp::max : ReduceOp::min;
-  const Accumulator best = start_accumulator(kernel_, {order, dtype, lanes}, block);
+  const Accumulator best =
+      start_accumulator(kernel_, {order_of(reduce), reduce.body->dtype, lanes}, block);
   const Accumulator position =
       start_accumulator(kernel_, {ReduceOp::sum, DType::i64, lanes}, block);
   Block inside;
@@ -260,23 +288,58 @@ Expr ReductionEmitter::emit_position(const Reduce& reduce, Block& block,
   } else {
     body = lower(body, inside);
   }
-  Expr at = pool.integer(0);
-  for (size_t i = 0; i < reduce.vars.size(); ++i)
-    at = at * reduce.extents[i] + pool.var(reduce.vars[i]);
-  const Expr zero = pool.integer(0), old = read(kernel_, best, zero);
-  Expr better = order == ReduceOp::max ? loop::lt(old, body) : loop::lt(body, old);
-  if (is_float(dtype)) {
-    better = loop::logical_or(better, loop::logical_and(loop::ne(body, body), loop::eq(old, old)));
-  }
-  const Expr old_position = read(kernel_, position, zero);
-  // The position first: both updates read the old best.
-  inside.push_back(
-      {SetReg{position.regs, {}, loop::select(better, loop::splat(at, lanes), old_position)}});
-  inside.push_back({SetReg{best.regs, {}, loop::select(better, body, old)}});
+  const Expr at = position_of(reduce, kernel_.pool->var(reduce.vars.back()));
+  keep_better(best, position, body, loop::splat(at, lanes), {}, inside);
   for (Stmt& stmt :
        add_up(reduce, reduce.vars.size(), best, 1, [&](const auto&) { return inside; }))
     block.push_back(std::move(stmt));
-  return read(kernel_, position, zero);
+  return read(kernel_, position, kernel_.pool->integer(0));
+}
+
+// The same along the reduction's own last variable: the best of every lane, and then the first of
+// those.
+Expr ReductionEmitter::emit_position_vectorized(const Reduce& reduce, Block& block) {
+  loop::Pool& pool = *kernel_.pool;
+  const Var var = reduce.vars.back();
+  const Expr zero = pool.integer(0);
+  const Accumulator best =
+      start_accumulator(kernel_, {order_of(reduce), reduce.body->dtype, lanes_}, block);
+  const Accumulator position =
+      start_accumulator(kernel_, {ReduceOp::sum, DType::i64, lanes_}, block);
+  const int64_t extent = loop::as_int(reduce.extents.back())->value;
+  const int64_t whole = extent / lanes_ * lanes_;
+  const auto step = [&](Var lane, Expr mask, Block& into) {
+    const Expr body =
+        loop::vectorize(loop::substitute(reduce.body, var, pool.var(lane)), {lane, lanes_, mask});
+    keep_better(best, position, body, pool.ramp(position_of(reduce, pool.var(lane)), 1, lanes_),
+                mask, into);
+  };
+  const auto row = [&](const Accumulator&) {
+    Block inside;
+    if (whole > 0) {
+      Block vectors;
+      step(var, {}, vectors);
+      inside.push_back(
+          {For{var, zero, pool.integer(whole), lanes_, LoopKind::serial, std::move(vectors)}});
+    }
+    if (whole < extent) {
+      const Var tail = kernel_.add_var(
+          {kernel_.vars[var.id].name + "_tail", loop::VarKind::let, DType::i64, 1, 0, extent - 1});
+      inside.push_back({Let{tail, pool.integer(whole)}});
+      const Expr rest = loop::splat(pool.integer(extent - whole), lanes_);
+      step(tail, loop::lt(pool.ramp(zero, 1, lanes_), rest), inside);
+    }
+    return inside;
+  };
+  for (Stmt& stmt : add_up(reduce, reduce.vars.size() - 1, best, 1, row))
+    block.push_back(std::move(stmt));
+  const Expr bests = read(kernel_, best, zero);
+  const Expr top = loop::splat(loop::reduce_lanes(best.op, bests), lanes_);
+  Expr is_top = loop::eq(bests, top);
+  if (is_float(best.dtype)) is_top = loop::logical_or(is_top, loop::ne(bests, bests));
+  const Expr none = loop::splat(pool.integer(INT64_MAX), lanes_);
+  return loop::reduce_lanes(ReduceOp::min,
+                            loop::select(is_top, read(kernel_, position, zero), none));
 }
 
 Expr ReductionEmitter::emit_lanes(Expr e, const loop::VectorAxis& axis, loop::Bindings& bound,

@@ -37,6 +37,10 @@ class ReductionEmitter {
   loop::Expr emit_serial(const loop::Reduce& reduce, DType dtype, loop::Block& block);
   loop::Expr emit_position(const loop::Reduce& reduce, loop::Block& block,
                            const loop::VectorAxis* axis);
+  loop::Expr emit_position_vectorized(const loop::Reduce& reduce, loop::Block& block);
+  void keep_better(const Accumulator& best, const Accumulator& position, loop::Expr value,
+                   loop::Expr at, loop::Expr mask, loop::Block& block);
+  loop::Expr position_of(const loop::Reduce& reduce, loop::Expr last);
   loop::Expr emit_lanes(loop::Expr reduce, const loop::VectorAxis& axis, loop::Bindings& bound,
                         loop::Block& block);
   // The first `count` loops of the reduction around `body`, as accumulate() has them.

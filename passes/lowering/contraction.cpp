@@ -144,7 +144,7 @@ class ContractionLowering {
       product.spec.dtype = dtype;
       if (std::count(product.spec.k.begin(), product.spec.k.end(), 0) > 0) return false;
     }
-    if (products.empty() || is_packed_in_vain(products[0].spec)) return false;
+    if (products.empty() || is_for_loops(products[0].spec)) return false;
     LATHE_DO(place_rows(products));
     KernelContext probe = context();
     if (is_row_contiguous(probe, products[0], node_, out, lowering_.buffer(out).type)) {
@@ -168,11 +168,13 @@ class ContractionLowering {
     return kernel;
   }
 
-  // Packing the right operand in every run costs more than it saves when few rows read it.
-  bool is_packed_in_vain(const ContractionSpec& spec) const {
+  // A vector of results, or few rows whose right operand would be packed in every run: the sums of
+  // plain loops read each operand once, as it lies.
+  bool is_for_loops(const ContractionSpec& spec) const {
     int64_t rows = 1;
     for (int64_t extent : spec.m) rows *= extent;
-    return rows <= kFewRows && !lowering_.is_constant(columns_);
+    const bool is_vector = spec.n == 1 && root_.op->name == "matmul";
+    return is_vector || (rows <= kFewRows && !lowering_.is_constant(columns_));
   }
 
   // The rows where they are, when the template can walk them there, or in a copy.

@@ -31,12 +31,23 @@ struct Extent {
   }
 };
 
-Extent ordinary(const Window& window, int64_t output) {
-  return {.rows = output,
-          .taps = window.kernel,
-          .first_input = -window.padding,
-          .row_step = window.stride,
-          .input_step = window.dilation};
+int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+
+// Taps that read the padding alone, whatever the result, are left out: the outer ones of a wide
+// dilation over a small image.
+Extent ordinary(const Window& window, int64_t input, int64_t output) {
+  const int64_t last_start = (output - 1) * window.stride - window.padding;
+  const int64_t first = std::max<int64_t>(0, -floor_div(last_start, window.dilation));
+  const int64_t last =
+      std::min(window.kernel - 1, floor_div(input - 1 + window.padding, window.dilation));
+  Extent extent{.rows = output, .taps = window.kernel, .row_step = window.stride};
+  if (first <= last) {
+    extent.first_tap = first;
+    extent.taps = last - first + 1;
+  }
+  extent.first_input = extent.first_tap * window.dilation - window.padding;
+  extent.input_step = window.dilation;
+  return extent;
 }
 
 // The results at `remainder` of a transposed convolution.
@@ -135,7 +146,8 @@ class ConvolutionOperands {
   // By results that read the same taps.
   std::vector<std::vector<Extent>> split(const std::vector<int64_t>& kernel) const {
     const std::vector<Window> windows = known_windows(node_, kernel);
-    const std::vector<int64_t> out = node_.types[0].static_shape();
+    const std::vector<int64_t> in = input_.type().static_shape(),
+                               out = node_.types[0].static_shape();
     std::vector<std::vector<Extent>> parts = {{}};
     for (size_t i = 0; i < windows.size(); ++i) {
       const int64_t output = out[i + 2];
@@ -146,7 +158,7 @@ class ConvolutionOperands {
         for (int64_t remainder = 0; remainder < count; ++remainder) {
           longer.push_back(part);
           longer.back().push_back(is_transposed ? transposed(windows[i], output, remainder)
-                                                : ordinary(windows[i], output));
+                                                : ordinary(windows[i], in[i + 2], output));
         }
       }
       parts = std::move(longer);

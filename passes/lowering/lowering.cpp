@@ -13,7 +13,7 @@
 #include "ir/support/diag_codes.h"
 #include "passes/lowering/kernel_context.h"
 #include "passes/lowering/library.h"
-#include "passes/lowering/unread.h"
+#include "passes/lowering/tidy.h"
 
 namespace lathe {
 namespace {
@@ -113,6 +113,7 @@ Result<Program> Lowering::run() {
   }
   LATHE_DO(copy_outputs());
   program_.buffers.assign(std::move_iterator(buffers_.begin()), std::move_iterator(buffers_.end()));
+  share_constants(program_);
   drop_unread(program_);
   settle_persistent();
   return std::move(program_);

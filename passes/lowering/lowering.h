@@ -93,8 +93,8 @@ class Lowering {
   std::set<Value> reads_;
 };
 
-// The kinds of kernels, each in the file of its name in this folder. `node` is an op or a fused node;
-// false: the kind is not for it, and the next one, or in the end the generic loop, must do.
+// The kinds of kernels, each in the file of its name in this folder. `node` is an op or a fused
+// node; false: the kind is not for it, and the next one, or in the end the generic loop, must do.
 Result<bool> lower_contraction(Lowering& lowering, Node& node, BufferId out, Phase phase);
 Result<bool> lower_attention(Lowering& lowering, Node& node, BufferId out, Phase phase);
 Result<bool> lower_depthwise(Lowering& lowering, Node& node, BufferId out, Phase phase);

@@ -1,6 +1,8 @@
-// Launches, kernels and buffers that nobody reads: see unread.h.
-#include "passes/lowering/unread.h"
+// Launches, kernels and buffers that a program does not need: see tidy.h.
+#include "passes/lowering/tidy.h"
 
+#include <map>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -53,7 +55,53 @@ struct Renumber {
   }
 };
 
+// How many launches write each buffer.
+std::vector<int> count_writers(const Program& program) {
+  std::vector<int> writers(program.buffers.size());
+  for (const auto* launches : {&program.init, &program.steps})
+    for (const Launch& launch : *launches)
+      for (const BufferUse& use : uses(program, launch))
+        writers[static_cast<size_t>(use.id)] += use.is_written;
+  return writers;
+}
+
 }  // namespace
+
+void share_constants(Program& program) {
+  const std::vector<int> writers = count_writers(program);
+  std::vector<int> kernels(program.kernels.size()), buffers(program.buffers.size());
+  std::iota(kernels.begin(), kernels.end(), 0);
+  std::iota(buffers.begin(), buffers.end(), 0);
+  const Renumber renumber{kernels, buffers};
+  // By kernel and what it reads, the buffer that holds the result.
+  std::map<std::pair<int, std::vector<BufferId>>, BufferId> made;
+  std::vector<bool> is_needed(program.init.size(), true);
+  for (size_t i = 0; i < program.init.size(); ++i) {
+    Launch& launch = program.init[i];
+    std::visit(renumber, launch.kind);
+    const auto* kernel = std::get_if<KernelLaunch>(&launch.kind);
+    if (kernel == nullptr) continue;
+    std::pair<int, std::vector<BufferId>> key{kernel->kernel, {}};
+    std::vector<BufferId> written;
+    for (const BufferUse& use : uses(program, launch)) {
+      key.second.push_back(use.is_written ? -1 : use.id);
+      if (use.is_written) written.push_back(use.id);
+    }
+    if (written.size() != 1 || writers[static_cast<size_t>(written[0])] != 1) continue;
+    const auto [found, is_new] = made.emplace(std::move(key), written[0]);
+    const auto buffer = [&](BufferId id) -> ProgramBuffer& {
+      return program.buffers[static_cast<size_t>(id)];
+    };
+    const ProgramBuffer &first = buffer(found->second), &own = buffer(written[0]);
+    if (is_new || first.kind != own.kind || first.kind == BufferKind::output ||
+        first.num_bytes != own.num_bytes || first.type != own.type)
+      continue;
+    buffers[static_cast<size_t>(written[0])] = found->second;
+    is_needed[i] = false;
+  }
+  keep(program.init, is_needed);
+  for (Launch& launch : program.steps) std::visit(renumber, launch.kind);
+}
 
 void drop_unread(Program& program) {
   const Needed needed = needed_launches(program);
