@@ -2,7 +2,6 @@
 #include "ir/templates/pieces.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <optional>
 #include <set>
 #include <utility>
@@ -34,7 +33,8 @@ std::optional<Affine> affine(const loop::Linear& form, Var var) {
   const auto* read = std::get_if<loop::VarRead>(&form.terms[0].first->kind);
   if (read == nullptr || !(read->var == var)) return std::nullopt;
   const auto [factor, constant] = std::pair(form.terms[0].second, form.constant);
-  if (std::max(std::abs(factor), std::abs(constant)) > kLargest) return std::nullopt;
+  for (int64_t number : {factor, constant})
+    if (number < -kLargest || number > kLargest) return std::nullopt;
   return Affine{factor, constant};
 }
 

@@ -105,7 +105,7 @@ class WindowReduction {
     const Expr end =
         loop::min(pool_.integer(dim.taps),
                   loop::floor_div(pool_.integer(dim.input - 1) - start, step) + pool_.integer(1));
-    return {let(block, "first_tap", first, 0, dim.taps),
+    return {let(block, "first_tap", first, 0, ceil_div(dim.padding, dim.dilation)),
             let(block, "end_tap", end, INT64_MIN, dim.taps)};
   }
 

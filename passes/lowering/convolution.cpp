@@ -17,6 +17,8 @@ namespace {
 using loop::Expr;
 using Index = ContractionOperands::Index;
 
+constexpr size_t kMostProducts = 1024;  // each is a kernel to compile
+
 // One dim of space. Result first_result + row * result_step reads, with tap first_tap + tap *
 // tap_step of the filter, input element first_input + row * row_step + tap * input_step.
 struct Extent {
@@ -143,7 +145,7 @@ class ConvolutionOperands {
   }
 
  private:
-  // By results that read the same taps.
+  // By results that read the same taps; none when these are too many.
   std::vector<std::vector<Extent>> split(const std::vector<int64_t>& kernel) const {
     const std::vector<Window> windows = known_windows(node_, kernel);
     const std::vector<int64_t> in = input_.type().static_shape(),
@@ -151,10 +153,11 @@ class ConvolutionOperands {
     std::vector<std::vector<Extent>> parts = {{}};
     for (size_t i = 0; i < windows.size(); ++i) {
       const int64_t output = out[i + 2];
+      const bool is_transposed = node_.bool_attr("transposed");
+      const int64_t count = is_transposed ? std::min(windows[i].stride, output) : 1;
+      if (static_cast<size_t>(count) > kMostProducts / parts.size()) return {};
       std::vector<std::vector<Extent>> longer;
       for (const std::vector<Extent>& part : parts) {
-        const bool is_transposed = node_.bool_attr("transposed");
-        const int64_t count = is_transposed ? std::min(windows[i].stride, output) : 1;
         for (int64_t remainder = 0; remainder < count; ++remainder) {
           longer.push_back(part);
           longer.back().push_back(is_transposed ? transposed(windows[i], output, remainder)
