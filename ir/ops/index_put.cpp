@@ -150,6 +150,15 @@ OpDef index_put() {
                     .attrs = {{"accumulate", true}},
                     .list_sizes = {1}},
                    {.operands = {{.shape = {3, 3}}, at({2}, {0, 2}), at({1}, {1}), {.shape = {2}}},
+                    .list_sizes = {2}},
+                   // Rows of several blocks: of two writes to one the last stays.
+                   {.operands = {{.shape = {4, 131}}, at({3}, {-1, 1, 3}), {.shape = {3, 131}}},
+                    .list_sizes = {1}},
+                   {.operands = {{.dtype = DType::bf16, .shape = {2, 3, 19}},
+                                 at({2, 1}, {1, -2}),
+                                 at({3}, {0, 2, -1}),
+                                 {.dtype = DType::bf16, .shape = {3, 1}}},
+                    .attrs = {{"accumulate", true}},
                     .list_sizes = {2}}},
   };
 }

@@ -95,6 +95,12 @@ OpDef cumsum() {
                    {.operands = {{.dtype = DType::i32, .shape = {3, 2}, .low = -5, .high = 5}},
                     .attrs = {{"dim", int64_t{-2}}}},
                    {.operands = {{.dtype = DType::b8, .shape = {4}, .values = {1, 0, 1, 1}}},
+                    .attrs = {{"dim", int64_t{0}}}},
+                   // Totals side by side in vectors, whole and not.
+                   {.operands = {{.shape = {6, 37}}}, .attrs = {{"dim", int64_t{0}}}},
+                   {.operands = {{.dtype = DType::f16, .shape = {2, 5, 67}}},
+                    .attrs = {{"dim", int64_t{1}}}},
+                   {.operands = {{.dtype = DType::u8, .shape = {3, 19}, .low = 0, .high = 200}},
                     .attrs = {{"dim", int64_t{0}}}}},
   };
 }

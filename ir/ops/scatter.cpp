@@ -138,7 +138,16 @@ OpDef scatter() {
                          {.shape = {}}},
             .attrs = {{"dim", int64_t{-1}}}},
            {.operands = {{.shape = {}}, {.dtype = DType::i64, .values = {0}}, {.shape = {}}},
-            .attrs = {{"dim", int64_t{0}}, {"accumulate", true}}}},
+            .attrs = {{"dim", int64_t{0}}, {"accumulate", true}}},
+           // Lines of rows: several writes of one place, of which the last stays; and sums.
+           {.operands = {{.shape = {4, 70}},
+                         {.dtype = DType::i64, .shape = {6, 69}, .low = -4, .high = 4},
+                         {.shape = {6, 70}}},
+            .attrs = {{"dim", int64_t{0}}}},
+           {.operands = {{.dtype = DType::bf16, .shape = {2, 3, 5}},
+                         {.dtype = DType::i64, .shape = {2, 7, 5}, .low = -3, .high = 3},
+                         {.dtype = DType::bf16, .shape = {2, 7, 5}}},
+            .attrs = {{"dim", int64_t{1}}, {"accumulate", true}}}},
   };
 }
 
