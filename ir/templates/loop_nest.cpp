@@ -9,6 +9,7 @@
 #include "ir/loop/linear.h"
 #include "ir/loop/vectorize.h"
 #include "ir/templates/collapse.h"
+#include "ir/templates/digits.h"
 #include "ir/templates/pieces.h"
 #include "ir/templates/reduction.h"
 
@@ -72,6 +73,10 @@ class Scheduler {
     LoopVars loops{nest_.vars, nest_.extents};
     std::vector<Expr> values = {nest_.value}, indices = {nest_.index};
     collapse(nest_.kernel, loops, values, indices);
+    if (target_.max_threads == 0) {
+      split_digits(nest_.kernel, loops, values, indices, target_.row_lanes(4));
+      collapse(nest_.kernel, loops, values, indices);
+    }
     nest_.vars = loops.vars;
     nest_.extents = loops.extents;
     nest_.value = values[0];
