@@ -10,7 +10,7 @@ import importlib
 
 _HOMES = {
     "Exported": "lathe._export",
-    "LatheError": "lathe._load",
+    "LatheError": "lathe._compiled",
     "Model": "lathe._load",
     "export": "lathe._export",
     "load": "lathe._load",

@@ -52,7 +52,8 @@ def library():
 def open_library(path):
     """The library at `path`. Several may be open at once: their symbols are their own."""
     lib = ctypes.CDLL(str(path))
-    handle, text, pointers = ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p)
+    handle, text = ctypes.c_void_p, ctypes.c_char_p
+    pointers = ctypes.c_void_p  # an array's address, since ctypes takes long to convert an array
     signatures = {
         "lathe_abi_version": (ctypes.c_int32, []),
         "lathe_load": (handle, [text, text]),
