@@ -49,42 +49,44 @@ def results(value):
     return [t for item in value for t in results(item)] if isinstance(value, (list, tuple)) else []
 
 
-def largest_error(mine, theirs):
+def largest_error(mine, theirs, tolerance=TOLERANCE):
     """The largest error over what the tolerance allows; at most 1 is agreement."""
     worst = 0.0
     for a, b in zip(results(mine), results(theirs), strict=True):
         a, b = a.double(), b.double()
-        allowed = TOLERANCE * (b.abs() + b.square().mean().sqrt())
+        allowed = tolerance * (b.abs() + b.square().mean().sqrt())
         error = ((a - b).abs() / allowed.clamp_min(1e-30)).max().item()
         worst = max(worst, error if math.isfinite(error) else math.inf)
     return worst
 
 
-def interleave(calls, min_seconds, min_rounds=15):
-    """Milliseconds of each call, in alternating blocks of some 50 milliseconds.
+def interleave(calls, min_seconds, min_rounds=15, block=BLOCK_SECONDS, rest=REST_SECONDS,
+               clock=time.perf_counter):
+    """Milliseconds of each call, in alternating blocks of some `block` seconds.
 
     OpenMP's workers spin for some milliseconds after their last parallel region, on the cores that
     the other side's threads need. So every block begins with a rest, in which they go to sleep,
-    and with a call that is not counted.
+    and with a call that is not counted. At one thread nobody spins: `rest` may be 0, and `clock`
+    the thread's own, which stands still while another program has the core.
     """
     for _ in range(3):
         for call in calls:
             call()
     lengths = []
     for call in calls:
-        before = time.perf_counter()
+        before = clock()
         call()
-        lengths.append(max(1, min(1000, int(BLOCK_SECONDS / (time.perf_counter() - before)))))
+        lengths.append(max(1, min(1000, int(block / (clock() - before)))))
     samples = [[] for _ in calls]
     start = time.perf_counter()
     while len(samples[0]) < min_rounds or time.perf_counter() - start < min_seconds:
         for call, length, taken in zip(calls, lengths, samples):
-            time.sleep(REST_SECONDS)
+            time.sleep(rest)
             call()
-            before = time.perf_counter()
+            before = clock()
             for _ in range(length):
                 call()
-            taken.append((time.perf_counter() - before) * 1e3 / length)
+            taken.append((clock() - before) * 1e3 / length)
     return [np.array(s) for s in samples]
 
 
