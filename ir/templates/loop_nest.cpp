@@ -325,31 +325,30 @@ class Scheduler {
       const std::vector<int64_t> starts = piece_starts(value, var, nest_.kernel, room);
       if (starts.empty()) continue;
       num_pieces_ += starts.size();
-      return emit_branches(body, value, var, starts);
+      const loop::VarInfo& info = nest_.kernel.vars[var.id];
+      return emit_branches(body, value, var, starts, info.min, info.max);
     }
     emit_row(body, value);
   }
 
-  void emit_branches(Block& body, Expr value, Var var, std::span<const int64_t> starts) {
-    if (starts.empty()) return emit_rows(body, loop::simplify_index(value, nest_.kernel));
+  // One branch for each piece of var's range [min, max].
+  void emit_branches(Block& body, Expr value, Var var, std::span<const int64_t> starts, int64_t min,
+                     int64_t max) {
+    if (starts.empty()) return emit_rows(body, simplify_within(value, var, min, max));
     const size_t middle = starts.size() / 2;
-    loop::If branch{loop::lt(pool().var(var), pool().integer(starts[middle])), {}, {}};
-    const auto [min, max] = range(var);
-    set_range(var, min, starts[middle] - 1);
-    emit_branches(branch.then_body, value, var, starts.first(middle));
-    set_range(var, starts[middle], max);
-    emit_branches(branch.else_body, value, var, starts.subspan(middle + 1));
-    set_range(var, min, max);
+    const int64_t start = starts[middle];
+    loop::If branch{loop::lt(pool().var(var), pool().integer(start)), {}, {}};
+    emit_branches(branch.then_body, value, var, starts.first(middle), min, start - 1);
+    emit_branches(branch.else_body, value, var, starts.subspan(middle + 1), start, max);
     body.push_back({std::move(branch)});
   }
 
-  std::pair<int64_t, int64_t> range(Var var) const {
-    const loop::VarInfo& info = nest_.kernel.vars[var.id];
-    return {info.min, info.max};
-  }
-  void set_range(Var var, int64_t min, int64_t max) {
-    nest_.kernel.vars[var.id].min = min;
-    nest_.kernel.vars[var.id].max = max;
+  // What the value is where var lies in [min, max].
+  Expr simplify_within(Expr value, Var var, int64_t min, int64_t max) {
+    const Var piece = nest_.kernel.add_var(
+        {nest_.kernel.vars[var.id].name, loop::VarKind::loop, DType::i64, 1, min, max});
+    value = loop::simplify_index(loop::substitute(value, var, pool().var(piece)), nest_.kernel);
+    return loop::substitute(value, piece, pool().var(var));
   }
 
   // Whole vectors, then the masked rest; of every piece, where there are some.
@@ -357,14 +356,11 @@ class Scheduler {
     if (is_split_) {
       std::vector<int64_t> ends = piece_starts(value, inner_, nest_.kernel, most_pieces());
       ends.push_back(inner_extent_);
-      const auto [min, max] = range(inner_);
       int64_t start = 0;
       for (int64_t end : ends) {
-        set_range(inner_, start, end - 1);
-        emit_vectors(body, loop::simplify_index(value, nest_.kernel), start, end);
+        emit_vectors(body, simplify_within(value, inner_, start, end - 1), start, end);
         start = end;
       }
-      set_range(inner_, min, max);
       return;
     }
     if (blocks_ == 1) return emit_vectors(body, value, 0, inner_extent_);

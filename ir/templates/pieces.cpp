@@ -59,9 +59,16 @@ class Cuts {
     if (node == nullptr || node->a->dtype != DType::i64 || node->a->lanes != 1) return;
     switch (node->op) {
       case BinaryOp::lt:
+        if (const auto form = affine(difference(node->a, node->b), var_)) add(turn(*form));
+        return;
       case BinaryOp::min:
       case BinaryOp::max:
-        if (const auto form = affine(difference(node->a, node->b), var_)) add(turn(*form));
+        if (const auto form = affine(difference(node->a, node->b), var_)) {
+          // Where both are equal either will do: the piece ends as that of `v <= c` does for a min,
+          // and as that of `v < c` for a max, which are what guards are made of.
+          const bool is_last = (node->op == BinaryOp::min) == (form->factor > 0);
+          add(turn({form->factor, form->constant - (is_last ? 1 : 0)}));
+        }
         return;
       case BinaryOp::le:
         if (auto form = affine(difference(node->a, node->b), var_))

@@ -44,19 +44,23 @@ std::vector<int64_t> tried(Ranged& i, const Form& form, Expr line, int64_t b) {
   return starts;
 }
 
-// `form` is cut where `changes` steps.
-void expect_cuts(const Form& form, const Form& changes) {
+// `form` is cut where `rising` steps when its first argument rises with the variable, and where
+// `falling` does when it falls.
+void expect_cuts(const Form& form, const Form& rising, const Form& falling) {
   for (int64_t factor : {-7, -3, -1, 1, 2, 5}) {
     for (int64_t constant : {-11, -1, 0, 4, 30}) {
       for (int64_t b : {-9, 0, 1, 8, 21}) {
         Ranged i(-6, 13);
         const Expr line = i.read() * i.number(factor) + i.number(constant);
+        const Form& changes = factor > 0 ? rising : falling;
         EXPECT_EQ(i.starts(form(line, i.number(b))), tried(i, changes, line, b))
             << factor << " * i + " << constant << ", " << b;
       }
     }
   }
 }
+
+void expect_cuts(const Form& form, const Form& changes) { expect_cuts(form, changes, changes); }
 
 TEST(PieceStarts, AreWhereComparisonsChange) {
   const Form swapped_lt = [](Expr a, Expr b) { return loop::lt(b, a); };
@@ -67,9 +71,10 @@ TEST(PieceStarts, AreWhereComparisonsChange) {
   expect_cuts(swapped_le, swapped_le);
 }
 
+// Where both sides are equal either piece may have it: it goes where a guard's does.
 TEST(PieceStarts, AreWhereTheSmallerChanges) {
-  expect_cuts(loop::min, loop::lt);
-  expect_cuts(loop::max, loop::lt);
+  expect_cuts(loop::min, loop::le, loop::lt);
+  expect_cuts(loop::max, loop::lt, loop::le);
 }
 
 // An equation that no integer solves is cut all the same, where the difference changes its sign.
@@ -110,7 +115,7 @@ TEST(PieceStarts, AreNoneBeyondTheMost) {
   Ranged i(0, 100);
   Expr sum = i.number(0);
   for (int64_t at : {10, 20, 30}) sum = sum + loop::min(i.read(), i.number(at));
-  EXPECT_EQ(i.starts(sum, 3), (std::vector<int64_t>{10, 20, 30}));
+  EXPECT_EQ(i.starts(sum, 3), (std::vector<int64_t>{11, 21, 31}));
   EXPECT_TRUE(i.starts(sum, 2).empty());
   EXPECT_TRUE(i.starts(sum, 0).empty());
 }
@@ -155,7 +160,12 @@ class Pieces : public ::testing::TestWithParam<std::tuple<Shape, const char*>> {
   void check(const Element& element, const Want& want) {
     nest_.value = element(at_[0], at_[1]);
     Floats outs(size_t(shape_.rows * shape_.columns), NAN);
-    run_kernel(schedule(nest_, *find_target(std::get<1>(GetParam()))), {&outs, &xs_, &ys_});
+    const Target& target = *find_target(std::get<1>(GetParam()));
+    const loop::Kernel kernel = schedule(nest_, target);
+    run_kernel(kernel, {&outs, &xs_, &ys_});
+    // No element is chosen between two: every piece has its own code.
+    if (target.max_threads == 0)
+      EXPECT_EQ(loop::print(kernel).find("select"), std::string::npos) << loop::print(kernel);
     for (int64_t i = 0; i < shape_.rows; ++i)
       for (int64_t j = 0; j < shape_.columns; ++j)
         ASSERT_EQ(outs[size_t(i * shape_.columns + j)], want(i, j)) << i << ", " << j;
