@@ -21,6 +21,7 @@ using loop::SetReg;
 using loop::Var;
 
 constexpr int64_t kPanelVectors = 2;
+constexpr int64_t kFewQueries = 3;
 constexpr int64_t kMinTasks = 8;
 constexpr int64_t kMostUnrolledPanels = 32;  // of values
 
@@ -42,7 +43,9 @@ class Attention {
   }
 
   void build() {
-    transposed_ = scratch("keys_transposed", panels_ * spec_.depth * panel_width_);
+    is_by_rows_ = spec_.queries <= kFewQueries && spec_.depth > 0;
+    if (!is_by_rows_)
+      transposed_ = scratch("keys_transposed", panels_ * spec_.depth * panel_width_);
     scores_ = scratch("scores", max_rows_ * row_stride_);
     inverse_ = scratch("inverse_sum", max_rows_);
 
@@ -64,7 +67,7 @@ class Attention {
       batch_[i] = let(body, "head", i == 0 ? head : loop::mod(head, extent), spec_.batch[i] - 1);
       head = loop::floor_div(head, extent);
     }
-    emit_transpose(body);
+    if (!is_by_rows_) emit_transpose(body);
 
     // Balanced tiles: the first `tall` have one row more.
     const int64_t height = spec_.queries / tiles;
@@ -136,7 +139,10 @@ class Attention {
     Expr row0 =
         let(inside, "query", pool_.var(tile) * pool_.integer(height) + pool_.integer(tall_before),
             spec_.queries - 1);
-    emit_scores(inside, height, row0);
+    if (is_by_rows_)
+      emit_scores_by_rows(inside, height, row0);
+    else
+      emit_scores(inside, height, row0);
     emit_softmax(inside, height);
     emit_values(inside, height, row0);
     block.push_back({For{tile, first, last, 1, LoopKind::serial, std::move(inside)}});
@@ -164,11 +170,7 @@ class Attention {
     Var sum_var =
         kernel_.add_var({"sum", loop::VarKind::let, spec_.dtype, 1, INT64_MIN, INT64_MAX});
     Expr sum_read = pool_.var(sum_var, spec_.dtype);
-    Expr score = sum_read * spec_.scale;
-    if (spec_.mask) score = spec_.mask(batch_, row0 + pool_.var(row), pool_.var(t), score);
-    if (spec_.is_causal) {
-      score = loop::select(loop::le(pool_.var(t), row0 + pool_.var(row)), score, minus_infinity());
-    }
+    const Expr score = masked(sum_read, row0 + pool_.var(row), pool_.var(t));
     loop::VectorAxis axis{t, lanes_, {}};
     if (panels_ * panel_width_ != spec_.keys) {
       axis.mask = loop::lt(pool_.ramp(pool_.var(t), 1, lanes_),
@@ -184,6 +186,33 @@ class Attention {
     Block inside;
     emit_register_tile(kernel_, tile, inside);
     append(block, loop(panel, panels_, 1, LoopKind::serial, std::move(inside)));
+  }
+
+  // The score of query i and key t, from the sum of their products.
+  Expr masked(Expr sum, Expr i, Expr t) {
+    Expr score = sum * spec_.scale;
+    if (spec_.mask) score = spec_.mask(batch_, i, t, score);
+    return spec_.is_causal ? loop::select(loop::le(t, i), score, minus_infinity()) : score;
+  }
+
+  // Few queries: every key is read once for each, as it lies; to turn all keys would take longer.
+  void emit_scores_by_rows(Block& block, int64_t height, Expr row0) {
+    const Var i = loop_var("i", height), t = loop_var("t", spec_.keys),
+              d = loop_var("d", spec_.depth);
+    const Expr row = row0 + pool_.var(i);
+    const Expr product =
+        spec_.query(batch_, row, pool_.var(d)) * spec_.key(batch_, pool_.var(t), pool_.var(d));
+    Block inside;
+    ReductionEmitter reductions(kernel_, row_lanes_);
+    const Expr sum = reductions.lower(
+        loop::reduce(loop::ReduceOp::sum, {d}, {pool_.integer(spec_.depth)}, product), inside);
+    inside.push_back({loop::Store{scores_,
+                                  pool_.var(i) * pool_.integer(row_stride_) + pool_.var(t),
+                                  masked(sum, row, pool_.var(t)),
+                                  {},
+                                  false}});
+    inside = loop(t, spec_.keys, 1, LoopKind::serial, std::move(inside));
+    append(block, loop(i, height, 1, LoopKind::serial, std::move(inside)));
   }
 
   Expr minus_infinity() {
@@ -308,6 +337,7 @@ class Attention {
   const AttentionSpec& spec_;
   int lanes_;
   int row_lanes_;  // of the softmax, which sums
+  bool is_by_rows_ = false;
   int64_t max_rows_ = 1, panel_width_ = 0, panels_ = 0, row_stride_ = 0;
   loop::BufferRef transposed_, scores_, inverse_;
   std::vector<Expr> batch_;
