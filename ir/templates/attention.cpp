@@ -44,6 +44,8 @@ class Attention {
 
   void build() {
     is_by_rows_ = spec_.queries <= kFewQueries && spec_.depth > 0;
+    skips_keys_ = spec_.is_causal && !is_by_rows_ && spec_.queries <= spec_.keys &&
+                  panel_width_ % row_lanes_ == 0;
     if (!is_by_rows_)
       transposed_ = scratch("keys_transposed", panels_ * spec_.depth * panel_width_);
     scores_ = scratch("scores", max_rows_ * row_stride_);
@@ -139,6 +141,11 @@ class Attention {
     Expr row0 =
         let(inside, "query", pool_.var(tile) * pool_.integer(height) + pool_.integer(tall_before),
             spec_.queries - 1);
+    if (skips_keys_) {
+      const Expr last_row = row0 + pool_.integer(height - 1);
+      seen_ = let(inside, "seen", loop::floor_div(last_row, pool_.integer(panel_width_)) + 1.0,
+                  panels_);
+    }
     if (is_by_rows_)
       emit_scores_by_rows(inside, height, row0);
     else
@@ -185,7 +192,8 @@ class Attention {
     };
     Block inside;
     emit_register_tile(kernel_, tile, inside);
-    append(block, loop(panel, panels_, 1, LoopKind::serial, std::move(inside)));
+    const Expr end = skips_keys_ ? seen_ : pool_.integer(panels_);
+    block.push_back({For{panel, pool_.integer(0), end, 1, LoopKind::serial, std::move(inside)}});
   }
 
   // The score of query i and key t, from the sum of their products.
@@ -219,17 +227,37 @@ class Attention {
     return pool_.number(-std::numeric_limits<double>::infinity(), spec_.dtype);
   }
 
+  using Score = std::function<Expr(Expr t)>;  // of the row at hand
+
+  Expr largest_of_all(const Score& score, Block& row) {
+    const Var t = loop_var("t", spec_.keys);
+    return ReductionEmitter(kernel_, row_lanes_)
+        .lower(loop::reduce(loop::ReduceOp::max, {t}, {pool_.integer(spec_.keys)},
+                            score(pool_.var(t))),
+               row);
+  }
+
+  Expr largest_seen(const Score& score, Block& row) {
+    const Var t = loop_var("t", panels_ * panel_width_);
+    const Accumulator best =
+        start_accumulator(kernel_, {loop::ReduceOp::max, spec_.dtype, row_lanes_}, row);
+    const Expr zero = pool_.integer(0);
+    Block step;
+    step.push_back(combine_into(kernel_, best, zero,
+                                loop::vectorize(score(pool_.var(t)), {t, row_lanes_, {}})));
+    row.push_back({For{t, zero, seen_ * pool_.integer(panel_width_), row_lanes_, LoopKind::serial,
+                       std::move(step)}});
+    return loop::reduce_lanes(loop::ReduceOp::max, read(kernel_, best, zero));
+  }
+
   // Each row of scores becomes exp(score - max); the inverse of its sum is kept for the end.
   void emit_softmax(Block& block, int64_t height) {
-    Var i = loop_var("i", height), t = loop_var("t", spec_.keys), step = loop_var("t", spec_.keys);
+    Var i = loop_var("i", height), step = loop_var("t", panels_ * panel_width_);
     Block row;
     auto score = [&](Expr at) {
       return pool_.load(scores_, pool_.var(i) * pool_.integer(row_stride_) + at, spec_.dtype);
     };
-    ReductionEmitter reductions(kernel_, row_lanes_);
-    Expr largest = reductions.lower(
-        loop::reduce(loop::ReduceOp::max, {t}, {pool_.integer(spec_.keys)}, score(pool_.var(t))),
-        row);
+    Expr largest = skips_keys_ ? largest_seen(score, row) : largest_of_all(score, row);
     largest =
         loop::select(loop::eq(largest, minus_infinity()), loop::constant_like(largest, 0), largest);
 
@@ -239,7 +267,8 @@ class Attention {
     row.push_back({SetReg{total, {}, loop::splat(pool_.number(0, spec_.dtype), row_lanes_)}});
     Expr probability = loop::exp(score(pool_.var(step)) - largest);
     Expr index = pool_.var(i) * pool_.integer(row_stride_) + pool_.var(step);
-    const int64_t whole = spec_.keys / row_lanes_ * row_lanes_;
+    // Behind the keys that are seen, scores are -inf up to the end of the panel.
+    const int64_t whole = skips_keys_ ? spec_.keys : spec_.keys / row_lanes_ * row_lanes_;
     auto emit = [&](Block& inside, Var at, Expr mask) {
       loop::RegArray p = kernel_.add_regs({"p", spec_.dtype, row_lanes_, {}});
       Expr value = loop::vectorize(loop::substitute(probability, step, pool_.var(at)),
@@ -255,7 +284,9 @@ class Attention {
     if (whole > 0) {
       Block inside;
       emit(inside, step, {});
-      append(row, loop(step, whole, row_lanes_, LoopKind::serial, std::move(inside)));
+      const Expr end = skips_keys_ ? seen_ * pool_.integer(panel_width_) : pool_.integer(whole);
+      row.push_back(
+          {For{step, pool_.integer(0), end, row_lanes_, LoopKind::serial, std::move(inside)}});
     }
     if (whole < spec_.keys) {
       Var tail = kernel_.add_var({"t_tail", loop::VarKind::let, DType::i64, 1, 0, spec_.keys - 1});
@@ -313,6 +344,8 @@ class Attention {
     tile.dtype = spec_.dtype;
     tile.k_vars = {loop_var("t", spec_.keys)};
     tile.k_extents = {spec_.keys};
+    if (skips_keys_)
+      tile.k_end = loop::min(seen_ * pool_.integer(panel_width_), pool_.integer(spec_.keys));
     tile.a = [&](Expr i, std::span<const Expr> k) {
       return pool_.load(scores_, i * pool_.integer(row_stride_) + k[0], spec_.dtype);
     };
@@ -336,8 +369,10 @@ class Attention {
   loop::Pool& pool_;
   const AttentionSpec& spec_;
   int lanes_;
-  int row_lanes_;  // of the softmax, which sums
-  bool is_by_rows_ = false;
+  int row_lanes_;            // of the softmax, which sums
+  bool is_by_rows_ = false;  // of the keys, which are then not transposed
+  bool skips_keys_ = false;  // in panels that no query of a tile sees
+  Expr seen_;                // panels that one does
   int64_t max_rows_ = 1, panel_width_ = 0, panels_ = 0, row_stride_ = 0;
   loop::BufferRef transposed_, scores_, inverse_;
   std::vector<Expr> batch_;

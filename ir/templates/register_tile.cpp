@@ -39,7 +39,7 @@ class Tile {
     const int64_t in_block = std::max<int64_t>(steps, 1) * step;
     if (extent <= in_block) {
       emit_zeros(block, acc_);
-      emit_reduction(block, 0, {}, pool_.integer(0), pool_.integer(extent));
+      emit_reduction(block, 0, {}, pool_.integer(0), end(extent));
     } else {
       emit_blocks(block, extent, in_block);
     }
@@ -59,16 +59,16 @@ class Tile {
     block.push_back({loop::DeclareRegs{sums}});
     emit_zeros(block, sums);
     const Var var = kernel_.add_var({"block", loop::VarKind::loop, DType::i64, 1, 0, extent - 1});
-    const Expr begin = pool_.var(var), end = pool_.integer(extent);
+    const Expr begin = pool_.var(var);
     Block inside;
     emit_zeros(inside, acc_);
-    emit_reduction(inside, 0, {}, begin, loop::min(begin + pool_.integer(in_block), end));
+    emit_reduction(inside, 0, {}, begin, loop::min(begin + pool_.integer(in_block), end(extent)));
     for_each_sum(inside, [&](Block& each, Expr i, Expr j) {
       const Expr total = pool_.reg(sums, {i, j}, spec_.dtype, spec_.lanes);
       each.push_back({SetReg{sums, {i, j}, total + sum(i, j)}});
     });
     block.push_back(
-        {For{var, pool_.integer(0), end, in_block, LoopKind::serial, std::move(inside)}});
+        {For{var, pool_.integer(0), end(extent), in_block, LoopKind::serial, std::move(inside)}});
     acc_ = sums;
   }
 
@@ -86,7 +86,11 @@ class Tile {
     });
   }
 
+  Expr end(int64_t extent) const { return spec_.k_end ? spec_.k_end : pool_.integer(extent); }
+
   int64_t step_of(size_t level) const {
+    // Both ends are multiples of it.
+    if (spec_.k_end && level == 0) return std::gcd(spec_.k_extents[0], int64_t{4});
     const bool is_innermost = level + 1 == spec_.k_vars.size();
     return is_innermost ? reduction_unroll(spec_.k_extents[level]) : 1;
   }

@@ -17,6 +17,8 @@ struct RegisterTileSpec {
   DType dtype = DType::f32;       // of the accumulators
   std::vector<loop::Var> k_vars;  // reduction loops, outermost first
   std::vector<int64_t> k_extents;
+  // Where the first of them ends, when that is earlier: at a multiple of 4. Null: at its extent.
+  loop::Expr k_end = {};
   // The scalar of row `i` and the vector `j`, both at reduction indices k.
   std::function<loop::Expr(loop::Expr i, std::span<const loop::Expr> k)> a;
   std::function<loop::Expr(loop::Expr j, std::span<const loop::Expr> k)> b;
