@@ -227,11 +227,19 @@ TEST_P(AttentionTemplate, AgreesWithPlainSoftmax) {
     }
   }
 }
-INSTANTIATE_TEST_SUITE_P(Sizes, AttentionTemplate,
-                         ::testing::Values(AttentionSize{2, 20, 20, 8, 16, false},
-                                           AttentionSize{1, 1, 5, 4, 3, false},
-                                           AttentionSize{3, 29, 40, 16, 32, true},
-                                           AttentionSize{1, 15, 70, 6, 40, false}));
+INSTANTIATE_TEST_SUITE_P(
+    Sizes, AttentionTemplate,
+    ::testing::Values(AttentionSize{2, 20, 20, 8, 16, false}, AttentionSize{1, 1, 5, 4, 3, false},
+                      AttentionSize{3, 29, 40, 16, 32, true},
+                      AttentionSize{1, 15, 70, 6, 40, false},
+                      // Panels of keys that early queries do not see.
+                      AttentionSize{1, 70, 70, 8, 16, true}, AttentionSize{2, 33, 51, 7, 5, true},
+                      AttentionSize{1, 80, 40, 4, 8, true}, AttentionSize{1, 97, 300, 3, 17, true},
+                      // Few queries.
+                      AttentionSize{2, 3, 45, 20, 9, true}, AttentionSize{1, 2, 70, 33, 6, false},
+                      // More columns than are unrolled.
+                      AttentionSize{1, 3, 4, 2, 1100, false},
+                      AttentionSize{1, 16, 4, 2, 1056, false}));
 
 }  // namespace
 }  // namespace lathe
