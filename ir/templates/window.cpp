@@ -2,6 +2,7 @@
 #include "ir/templates/window.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "ir/loop/linear.h"
@@ -20,6 +21,8 @@ using loop::Var;
 constexpr int64_t kMinTasks = 16;           // enough for a few threads to share evenly
 constexpr int64_t kTaskVectors = 4000;      // vectors read and combined in about 10 us of a task
 constexpr int64_t kMostUnrolledTaps = 8;    // of the last dim
+constexpr int64_t kMostResults = 14;        // of a row that share weights
+constexpr int64_t kSpareRegisters = 3;      // the element, and two for addresses and masks
 constexpr int64_t kEdgeVectors = 4;         // chains that a lone result of a row runs side by side
 constexpr int64_t kRolledEpilogueOps = 10;  // beyond a bias, a residual and a clamp
 
@@ -33,6 +36,16 @@ std::pair<int64_t, int64_t> inside(const WindowDim& dim) {
   return {first, std::clamp(end, first, dim.output)};
 }
 
+// Few taps of the last dim keep their weights in registers, beside one element and the results that
+// it goes to; more are read for every result, which several vectors then share.
+RegisterTile window_tile(const WindowSpec& spec, const Target& target) {
+  const int64_t taps = spec.dims.back().taps;
+  if (taps > kMostUnrolledTaps) return target.gemm_tiles.front();
+  const int64_t kept = spec.is_weighted ? taps : 0;
+  const int64_t room = target.num_vector_registers - kept - kSpareRegisters;
+  return {static_cast<int>(std::clamp<int64_t>(room, 1, kMostResults)), 1};
+}
+
 class WindowReduction {
  public:
   WindowReduction(loop::Kernel& kernel, const WindowSpec& spec, loop::BufferRef packed,
@@ -43,7 +56,7 @@ class WindowReduction {
         last_(spec.dims.back()),
         packed_(packed),
         packed_channels_(packed_channels(spec, target)),
-        tile_(target.gemm_tiles.front()),
+        tile_(window_tile(spec, target)),
         lanes_(target.lanes(dtype_bytes(spec.dtype))),
         vectors_(spec.channels / lanes_) {}
 
@@ -226,7 +239,9 @@ class WindowReduction {
       return array;
     };
     sums_ = regs("acc", {tile.height, tile.vectors});
-    if (spec_.is_weighted) weights_ = regs("w", {tile.vectors});
+    if (spec_.is_weighted)
+      weights_ = regs("w", {is_in_registers(tile) ? last_.taps : 1, tile.vectors});
+    if (is_in_registers(tile)) element_ = regs("x", {tile.vectors});
     const Expr start =
         loop::splat(pool_.number(loop::identity(spec_.op, spec_.dtype), spec_.dtype), lanes_);
     for_each_sum(block, tile, [&](Block& body, Expr i, Expr j) {
@@ -248,6 +263,7 @@ class WindowReduction {
     const bool is_last = level + 1 == spec_.dims.size();
     const WindowDim& dim = spec_.dims[level];
     const Taps range = is_last ? tile.taps : taps_[level];
+    if (is_last && is_in_registers(tile)) return emit_row_of_taps(block, tile, vector, mask, taps);
     const Var tap = add_var("k", dim.taps);
     taps.push_back(pool_.var(tap));
     Block body;
@@ -255,43 +271,86 @@ class WindowReduction {
       emit_step(body, tile, vector, mask, taps);
     else
       emit_taps(body, tile, vector, mask, taps);
-    const bool is_constant = loop::as_int(range.first) && loop::as_int(range.end);
-    const bool is_unrolled = is_last && is_constant && dim.taps <= kMostUnrolledTaps;
-    block.push_back({For{tap, range.first, range.end, 1,
-                         is_unrolled ? LoopKind::unroll : LoopKind::serial, std::move(body)}});
+    block.push_back({For{tap, range.first, range.end, 1, LoopKind::serial, std::move(body)}});
+  }
+
+  // Tiles whose windows lie inside, when the taps of the last dim are few.
+  bool is_in_registers(const Tile& tile) const {
+    return loop::as_int(tile.taps.first) && loop::as_int(tile.taps.end) &&
+           last_.taps <= kMostUnrolledTaps;
+  }
+
+  // All taps of the last dim: every element is read once and goes to all results that want it.
+  void emit_row_of_taps(Block& block, const Tile& tile, Expr vector, Expr mask,
+                        const std::vector<Expr>& taps) {
+    if (spec_.is_weighted) {
+      unroll(block, "k", last_.taps, [&](Block& rows, Expr k) {
+        std::vector<Expr> all = taps;
+        all.push_back(k);
+        emit_weights(rows, tile, vector, all, k);
+      });
+    }
+    std::map<int64_t, std::vector<std::pair<int64_t, int64_t>>> readers;  // (result, tap)
+    for (int64_t i = 0; i < tile.height; ++i)
+      for (int64_t k = 0; k < last_.taps; ++k)
+        readers[i * last_.stride + k * last_.dilation].emplace_back(i, k);
+    const Expr start = tile.at * pool_.integer(last_.stride) - pool_.integer(last_.padding);
+    for (const auto& [offset, uses] : readers) {
+      const Var channel = channel_var();
+      const Expr x = input_vector(taps, start + pool_.integer(offset), channel, mask);
+      unroll(block, "j", tile.vectors, [&](Block& body, Expr j) {
+        const Expr value = loop::substitute(x, channel, (vector + j) * pool_.integer(lanes_));
+        body.push_back({loop::SetReg{element_, {j}, value}});
+        for (const auto& [i, k] : uses)
+          emit_combine(body, pool_.reg(element_, {j}, spec_.dtype, lanes_), pool_.integer(i),
+                       pool_.integer(k), j);
+      });
+    }
+  }
+
+  void emit_weights(Block& block, const Tile& tile, Expr vector, const std::vector<Expr>& taps,
+                    Expr slot) {
+    Expr tap = taps[0];
+    for (size_t i = 1; i < taps.size(); ++i)
+      tap = tap * pool_.integer(spec_.dims[i].taps) + taps[i];
+    unroll(block, "j", tile.vectors, [&](Block& body, Expr j) {
+      const Expr at = tap * pool_.integer(packed_channels_) + (vector + j) * pool_.integer(lanes_);
+      body.push_back(
+          {loop::SetReg{weights_, {slot, j}, pool_.load(packed_, at, spec_.dtype, lanes_)}});
+    });
+  }
+
+  // The input's vector at `last` of the last dim, over a channel that is filled in.
+  Expr input_vector(const std::vector<Expr>& taps, Expr last, Var channel, Expr mask) {
+    std::vector<Expr> at;
+    for (size_t i = 0; i < start_.size(); ++i)
+      at.push_back(start_[i] + taps[i] * pool_.integer(spec_.dims[i].dilation));
+    at.push_back(last);
+    const Expr x = loop::cast(spec_.input(image_, at, pool_.var(channel)), spec_.dtype);
+    return loop::vectorize(x, {channel, lanes_, mask});
+  }
+
+  void emit_combine(Block& block, Expr value, Expr i, Expr weight, Expr j) {
+    const Expr sum = pool_.reg(sums_, {i, j}, spec_.dtype, lanes_);
+    const Expr next =
+        spec_.is_weighted
+            ? loop::fma(value, pool_.reg(weights_, {weight, j}, spec_.dtype, lanes_), sum)
+            : loop::combine(spec_.op, sum, value);
+    block.push_back({loop::SetReg{sums_, {i, j}, next}});
   }
 
   // One tap for every result of the tile.
   void emit_step(Block& block, const Tile& tile, Expr vector, Expr mask,
                  const std::vector<Expr>& taps) {
-    if (spec_.is_weighted) {
-      Expr tap = taps[0];
-      for (size_t i = 1; i < taps.size(); ++i)
-        tap = tap * pool_.integer(spec_.dims[i].taps) + taps[i];
-      unroll(block, "j", tile.vectors, [&](Block& body, Expr j) {
-        const Expr at =
-            tap * pool_.integer(packed_channels_) + (vector + j) * pool_.integer(lanes_);
-        body.push_back({loop::SetReg{weights_, {j}, pool_.load(packed_, at, spec_.dtype, lanes_)}});
-      });
-    }
-    std::vector<Expr> at;
-    for (size_t i = 0; i + 1 < taps.size(); ++i)
-      at.push_back(start_[i] + taps[i] * pool_.integer(spec_.dims[i].dilation));
+    if (spec_.is_weighted) emit_weights(block, tile, vector, taps, pool_.integer(0));
     unroll(block, "i", tile.height, [&](Block& rows, Expr i) {
-      std::vector<Expr> full = at;
-      full.push_back((tile.at + i) * pool_.integer(last_.stride) +
-                     taps.back() * pool_.integer(last_.dilation) - pool_.integer(last_.padding));
+      const Expr last = (tile.at + i) * pool_.integer(last_.stride) +
+                        taps.back() * pool_.integer(last_.dilation) - pool_.integer(last_.padding);
       const Var channel = channel_var();
-      const Expr x =
-          loop::vectorize(loop::cast(spec_.input(image_, full, pool_.var(channel)), spec_.dtype),
-                          {channel, lanes_, mask});
+      const Expr x = input_vector(taps, last, channel, mask);
       unroll(rows, "j", tile.vectors, [&](Block& body, Expr j) {
-        const Expr value = loop::substitute(x, channel, (vector + j) * pool_.integer(lanes_));
-        const Expr sum = pool_.reg(sums_, {i, j}, spec_.dtype, lanes_);
-        const Expr next = spec_.is_weighted
-                              ? loop::fma(value, pool_.reg(weights_, {j}, spec_.dtype, lanes_), sum)
-                              : loop::combine(spec_.op, sum, value);
-        body.push_back({loop::SetReg{sums_, {i, j}, next}});
+        emit_combine(body, loop::substitute(x, channel, (vector + j) * pool_.integer(lanes_)), i,
+                     pool_.integer(0), j);
       });
     });
   }
@@ -353,7 +412,7 @@ class WindowReduction {
   Expr image_, chunk_index_, first_vector_, end_vector_;
   std::vector<Expr> position_, start_;  // of the outer dims
   std::vector<Taps> taps_;
-  loop::RegArray sums_, weights_;
+  loop::RegArray sums_, weights_, element_;
 };
 
 }  // namespace
