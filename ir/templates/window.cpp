@@ -22,6 +22,7 @@ constexpr int64_t kMinTasks = 16;           // enough for a few threads to share
 constexpr int64_t kTaskVectors = 4000;      // vectors read and combined in about 10 us of a task
 constexpr int64_t kMostUnrolledTaps = 8;    // of the last dim
 constexpr int64_t kMostResults = 14;        // of a row that share weights
+constexpr int64_t kMostEdgeTiles = 4;       // with code of their own
 constexpr int64_t kSpareRegisters = 3;      // the element, and two for addresses and masks
 constexpr int64_t kEdgeVectors = 4;         // chains that a lone result of a row runs side by side
 constexpr int64_t kRolledEpilogueOps = 10;  // beyond a bias, a residual and a clamp
@@ -144,8 +145,38 @@ class WindowReduction {
     }
   }
 
-  // The results whose windows lie inside in balanced tiles, then those at the edges one by one.
   void emit_row(Block& block) {
+    if (last_.taps > kMostUnrolledTaps || !emit_whole_row(block)) emit_row_and_edges(block);
+  }
+
+  // Balanced tiles of the whole row. Those at its edges stand at constants, so that what they would
+  // read outside is left out; false when these would be many.
+  bool emit_whole_row(Block& block) {
+    const auto [first, end] = inside(last_);
+    const int64_t tiles = ceil_div(last_.output, tile_.rows), height = last_.output / tiles;
+    const int64_t tall = last_.output - height * tiles;
+    const auto begin_of = [&](int64_t t) { return t * height + std::min(t, tall); };
+    int64_t head = 0, tail = tiles;  // tiles [head, tail) lie inside
+    while (head < tiles && begin_of(head) < first) ++head;
+    while (tail > head && begin_of(tail) > end) --tail;
+    if (head + tiles - tail > kMostEdgeTiles) return false;
+    const auto emit_edges = [&](int64_t from, int64_t to) {
+      for (int64_t t = from; t < to; ++t)
+        emit_channels(block, {begin_of(t + 1) - begin_of(t), tile_.vectors,
+                              pool_.integer(begin_of(t)), all_taps()});
+    };
+    const int64_t middle = std::clamp(tall, head, tail);
+    emit_edges(0, head);
+    emit_tiles(block, begin_of(head), middle - head, height + 1);
+    emit_tiles(block, begin_of(middle), tail - middle, height);
+    emit_edges(tail, tiles);
+    return true;
+  }
+
+  Taps all_taps() { return {pool_.integer(0), pool_.integer(last_.taps)}; }
+
+  // The results whose windows lie inside in balanced tiles, then those at the edges one by one.
+  void emit_row_and_edges(Block& block) {
     const auto [first, end] = inside(last_);
     const int64_t count = end - first;
     if (count > 0) {
@@ -295,7 +326,9 @@ class WindowReduction {
       for (int64_t k = 0; k < last_.taps; ++k)
         readers[i * last_.stride + k * last_.dilation].emplace_back(i, k);
     const Expr start = tile.at * pool_.integer(last_.stride) - pool_.integer(last_.padding);
+    const loop::IntConst* known = loop::as_int(start);
     for (const auto& [offset, uses] : readers) {
+      if (known && (known->value + offset < 0 || known->value + offset >= last_.input)) continue;
       const Var channel = channel_var();
       const Expr x = input_vector(taps, start + pool_.integer(offset), channel, mask);
       unroll(block, "j", tile.vectors, [&](Block& body, Expr j) {
