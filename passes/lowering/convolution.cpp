@@ -76,12 +76,17 @@ Extent transposed(const Window& window, int64_t output, int64_t remainder) {
 // Elements of zeros before and behind the input in each dim of space.
 using Border = std::vector<std::pair<int64_t, int64_t>>;
 
-// The input with a border of zeros, in a buffer of its own with the input's layout.
+constexpr int64_t kManyChannels = 8;
+
+// The input with a border of zeros, in a buffer of its own: with its channels side by side when
+// there are many, so that the sums run over neighbours.
 Result<BufferId> pad_input(Lowering& lowering, Value input, const Border& border, const Node& node,
                            Phase phase) {
   TensorType type = input.type();
   for (size_t i = 0; i < border.size(); ++i)
     type.shape[i + 2] = type.shape[i + 2] + Dim(border[i].first + border[i].second);
+  if (type.shape[1].value() >= kManyChannels * node.int_attr("groups", 1))
+    type.layout = channels_last(type.rank());
   const int64_t size = type.static_elements().value_or(0);
   const BufferId out = lowering.add_temporary(input.node->name + "_padded", type, size, phase);
   KernelContext kernel(lowering, phase, "pad");

@@ -266,8 +266,8 @@ Status Lowering::lower_node(Node& node, Phase phase) {
     if (result == 0 && target_.has_library(first.op->name)) {
       LATHE_TRY(done, lower_library(*this, node, out, phase));
     } else if (result == 0 && target_.max_threads == 0) {
-      for (auto* lower :
-           {lower_attention, lower_depthwise, lower_contraction, lower_scan, lower_scatter}) {
+      for (auto* lower : {lower_attention, lower_depthwise, lower_contraction, lower_pool,
+                          lower_scan, lower_scatter}) {
         LATHE_TRY(done, lower(*this, node, out, phase));
         if (done) break;
       }

@@ -98,6 +98,7 @@ class Lowering {
 Result<bool> lower_contraction(Lowering& lowering, Node& node, BufferId out, Phase phase);
 Result<bool> lower_attention(Lowering& lowering, Node& node, BufferId out, Phase phase);
 Result<bool> lower_depthwise(Lowering& lowering, Node& node, BufferId out, Phase phase);
+Result<bool> lower_pool(Lowering& lowering, Node& node, BufferId out, Phase phase);
 Result<bool> lower_scan(Lowering& lowering, Node& node, BufferId out, Phase phase);
 Result<bool> lower_scatter(Lowering& lowering, Node& node, BufferId out, Phase phase);
 

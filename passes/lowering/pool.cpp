@@ -1,0 +1,107 @@
+// Pools over images that lie channels last: operand and result as expressions for the window
+// template.
+#include <utility>
+
+#include "ir/loop/vectorize.h"
+#include "ir/op/window.h"
+#include "ir/templates/window.h"
+#include "passes/lowering/kernel_context.h"
+#include "passes/lowering/lowering.h"
+#include "passes/lowering/operand.h"
+
+namespace lathe {
+namespace {
+
+using loop::Expr;
+using Index = std::span<const Expr>;
+
+constexpr int64_t kLongestSum = 256;  // additions of one chain; see ir/templates/accumulate.h
+
+bool is_pool(const Node& node) {
+  return node.op->name.starts_with("max_pool") || node.op->name.starts_with("avg_pool");
+}
+
+// The one reduction of an element; null when there is none, or more.
+Expr reduction_of(Expr element) {
+  Expr found;
+  int count = 0;
+  loop::for_each(element, [&](Expr e) {
+    if (!std::holds_alternative<loop::Reduce>(e->kind)) return;
+    found = e;
+    ++count;
+  });
+  return count == 1 ? found : Expr();
+}
+
+}  // namespace
+
+Result<bool> lower_pool(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+  const Value result = node.bodies.empty() ? node.result() : node.bodies[0]->outputs[0];
+  const Node& root = *result.node;
+  const TensorType type = lowering.buffer(out).type;
+  if (!is_pool(root) || !is_float(type.dtype) || type.static_elements() == 0) return false;
+  const size_t lead = first_spatial(root);
+  if (lead != 2 || type.layout != channels_last(type.rank())) return false;
+  const auto enter = [&] {
+    KernelContext kernel(lowering, phase, node.name);
+    if (!node.bodies.empty()) kernel.enter(node);
+    return kernel;
+  };
+  const auto at_channel = [](Expr image, Index at, Expr channel) {
+    std::vector<Expr> index = {image, channel};
+    index.insert(index.end(), at.begin(), at.end());
+    return index;
+  };
+  WindowSpec spec;
+  const std::vector<int64_t> in = root.operands[0].type().static_shape(),
+                             shape = type.static_shape();
+  spec.images = shape[0];
+  spec.channels = shape[1];
+  spec.dtype = compute_dtype(type.dtype);
+  int64_t taps = 1;
+  for (const Window& window : known_windows(root, root.ints_attr("kernel_size"))) {
+    const size_t d = lead + spec.dims.size();
+    spec.dims.push_back(
+        {in[d], shape[d], window.kernel, window.stride, window.padding, window.dilation});
+    taps *= window.kernel;
+  }
+  // Lanes are channels: what the element is made of must lie so, or be the same for all.
+  KernelContext probe = enter();
+  std::vector<Expr> index;
+  for (int64_t extent : in) index.push_back(probe.pool().var(probe.fresh_var(extent)));
+  const loop::Var channel = std::get<loop::VarRead>(index[1]->kind).var;
+  const Expr element = probe.element(root.operands[0], index);
+  if (probe.error()) return *probe.error();
+  bool is_even = true;
+  loop::for_each(element, [&](Expr e) {
+    auto* load = std::get_if<loop::Load>(&e->kind);
+    const bool moves = load && loop::depends_on(load->index, channel);
+    is_even = is_even && !std::holds_alternative<loop::Reduce>(e->kind) &&
+              (!moves || moves_by_one(load->index, channel));
+  });
+  KernelContext kernel = enter();
+  std::vector<Expr> at;
+  for (int64_t extent : shape) at.push_back(kernel.pool().var(kernel.fresh_var(extent)));
+  const Expr reduction = reduction_of(kernel.compute(result, at));
+  if (!is_even || !reduction) return false;
+  spec.op = std::get<loop::Reduce>(reduction->kind).op;
+  if (spec.op == loop::ReduceOp::sum && taps > kLongestSum) return false;
+
+  const loop::BufferRef buffer = kernel.use(out, true);
+  spec.input = [&](Expr image, Index place, Expr c) {
+    return kernel.element_within(root.operands[0], at_channel(image, place, c));
+  };
+  // What the op makes of its reduction.
+  spec.epilogue = [&](Expr image, Index place, Expr c, Expr total) {
+    const std::vector<Expr> here = at_channel(image, place, c);
+    const Expr whole = kernel.compute(result, here);
+    const Expr value = loop::bind(whole, {{reduction_of(whole).node(), total}});
+    return ResultElement{buffer, kernel.address(type, here), loop::cast(value, type.dtype)};
+  };
+  build_window(kernel.kernel(), spec, {}, lowering.target());
+  if (kernel.error()) return *kernel.error();
+  LATHE_DO(lowering.emit_kernel(kernel.kernel(), kernel.buffers(), describe(node), phase));
+  return true;
+}
+
+}  // namespace lathe
