@@ -24,8 +24,10 @@ class Scan {
   Scan(loop::Kernel& kernel, const ScanSpec& spec, const Target& target)
       : kernel_(kernel), pool_(*kernel.pool), spec_(spec) {
     if (!spec.has_lanes) return;
-    const int64_t lanes = target.lanes(4), columns = spec.lines.back();
-    lanes_ = lanes * std::clamp<int64_t>(columns / lanes, 1, kMostVectors);
+    const int64_t columns = spec.lines.back();
+    lanes_ = target.lanes(4);
+    for (int64_t vectors = 1; vectors < kMostVectors && columns >= 2 * lanes_; vectors *= 2)
+      lanes_ *= 2;
     blocks_ = (columns + lanes_ - 1) / lanes_;
   }
 

@@ -79,7 +79,9 @@ INSTANTIATE_TEST_SUITE_P(
                           ScanCase{{2, 7}, 33, false, loop::ReduceOp::max, DType::f32},
                           ScanCase{{1}, 5, true}, ScanCase{{3}, 1, true}, ScanCase{{16}, 9, true},
                           ScanCase{{17}, 9, true}, ScanCase{{2, 64}, 4, true},
-                          ScanCase{{3, 65}, 5, true}, ScanCase{{2, 3, 131}, 7, true},
+                          ScanCase{{3, 65}, 5, true}, ScanCase{{13}, 3, true},
+                          ScanCase{{25}, 3, true}, ScanCase{{2, 50}, 3, true},
+                          ScanCase{{2, 3, 131}, 7, true},
                           ScanCase{{2, 100}, 6, true, loop::ReduceOp::max, DType::f32},
                           ScanCase{{4, 200}, 3, true, loop::ReduceOp::sum, DType::f32}),
         ::testing::Values("avx512", "avx2", "simd128")));
