@@ -327,7 +327,9 @@ class WindowReduction {
         readers[i * last_.stride + k * last_.dilation].emplace_back(i, k);
     const Expr start = tile.at * pool_.integer(last_.stride) - pool_.integer(last_.padding);
     const loop::IntConst* known = loop::as_int(start);
-    for (const auto& [offset, uses] : readers) {
+    for (const auto& reader : readers) {
+      const int64_t offset = reader.first;
+      const auto& uses = reader.second;
       if (known && (known->value + offset < 0 || known->value + offset >= last_.input)) continue;
       const Var channel = channel_var();
       const Expr x = input_vector(taps, start + pool_.integer(offset), channel, mask);

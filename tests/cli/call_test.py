@@ -1,4 +1,4 @@
-"""What a loaded model takes and gives, with NumPy's arrays and with PyTorch's tensors."""
+"""What a loaded model takes and gives, with NumPy's arrays; call_torch_test has tensors."""
 
 import os
 import pathlib
@@ -14,11 +14,6 @@ try:
     import lathe
 except ImportError as error:
     raise unittest.SkipTest(f"needs numpy: {error}") from None
-
-try:
-    import torch
-except ImportError:
-    torch = None
 
 FIXTURES = pathlib.Path("tests/fixtures")
 
@@ -158,35 +153,6 @@ class NumPyTest(Calls, unittest.TestCase):
         masked = np.ma.array(x.copy(), mask=np.eye(2, 3))
         self.expect(model(masked, y), masked.data + y)
         np.testing.assert_array_equal(masked.mask, np.eye(2, 3))
-
-
-@unittest.skipIf(torch is None, "needs torch")
-class TorchTest(Calls, unittest.TestCase):
-    kind = torch.Tensor if torch else None
-
-    def tensor(self, array):
-        return torch.from_numpy(np.array(array))
-
-    def test_arrays_among_tensors(self):
-        model = self.load("mutated_inputs")
-        x, y = self.matrices()
-        for pair in ((x, y.numpy()), (x.numpy(), y)):
-            self.expect(model(*pair), x + y)
-        with self.assertRaisesRegex(lathe.LatheError, r"input 1 .* got float64\[2, 3\]"):
-            model(x, y.double().numpy())
-
-    def test_parameters_and_the_default_device(self):
-        model = self.load("int_argument")
-        x = self.row(0, 4)
-        with torch.device("meta"):
-            table = model(torch.nn.Parameter(x), 5)[0]
-        self.assertFalse(table.requires_grad)
-        self.expect(table[:, 0], x)
-
-    def test_a_tensor_elsewhere(self):
-        x = self.row(0, 4).to("meta")
-        with self.assertRaisesRegex(lathe.LatheError, "is on 'meta', expected the CPU"):
-            self.load("int_argument")(x, 5)
 
 
 if __name__ == "__main__":
