@@ -177,7 +177,9 @@ class Attention {
     Var sum_var =
         kernel_.add_var({"sum", loop::VarKind::let, spec_.dtype, 1, INT64_MIN, INT64_MAX});
     Expr sum_read = pool_.var(sum_var, spec_.dtype);
-    const Expr score = masked(sum_read, row0 + pool_.var(row), pool_.var(t));
+    // One after the other: the order of expressions in the pool is that in which they are made.
+    const Expr query = row0 + pool_.var(row);
+    const Expr score = masked(sum_read, query, pool_.var(t));
     loop::VectorAxis axis{t, lanes_, {}};
     if (panels_ * panel_width_ != spec_.keys) {
       axis.mask = loop::lt(pool_.ramp(pool_.var(t), 1, lanes_),
@@ -208,12 +210,12 @@ class Attention {
     const Var i = loop_var("i", height), t = loop_var("t", spec_.keys),
               d = loop_var("d", spec_.depth);
     const Expr row = row0 + pool_.var(i);
-    const Expr product =
-        spec_.query(batch_, row, pool_.var(d)) * spec_.key(batch_, pool_.var(t), pool_.var(d));
+    const Expr query = spec_.query(batch_, row, pool_.var(d));
+    const Expr key = spec_.key(batch_, pool_.var(t), pool_.var(d));
     Block inside;
     ReductionEmitter reductions(kernel_, row_lanes_);
     const Expr sum = reductions.lower(
-        loop::reduce(loop::ReduceOp::sum, {d}, {pool_.integer(spec_.depth)}, product), inside);
+        loop::reduce(loop::ReduceOp::sum, {d}, {pool_.integer(spec_.depth)}, query * key), inside);
     inside.push_back({loop::Store{scores_,
                                   pool_.var(i) * pool_.integer(row_stride_) + pool_.var(t),
                                   masked(sum, row, pool_.var(t)),
