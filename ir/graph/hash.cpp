@@ -68,6 +68,11 @@ class GraphWriter {
     add(node.types);
     bytes_.add(uint64_t{node.bodies.size()});
     for (const auto& body : node.bodies) bytes_.add(std::string_view(canonical_form(*body)));
+    bytes_.add(uint64_t{node.plan.has_value()});
+    if (node.plan) {
+      bytes_.add(std::string_view(node.plan->kind));
+      AttrWriter{bytes_}(node.plan->tile);
+    }
     number(node);
   }
 

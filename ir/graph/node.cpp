@@ -39,6 +39,7 @@ std::unique_ptr<Node> clone_node(const Node& node, NodeMap& copies) {
   copy->types = node.types;
   copy->loc = node.loc;
   copy->in_place = node.in_place;
+  copy->plan = node.plan;
   copies[&node] = copy.get();
   return copy;
 }

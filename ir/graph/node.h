@@ -9,6 +9,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,6 +45,14 @@ using Attr =
     std::variant<std::monostate, bool, int64_t, double, std::string, DType, Dim, std::vector<bool>,
                  std::vector<int64_t>, std::vector<double>, std::vector<Dim>, Layout>;
 
+// How a node becomes launches, once that was chosen. It has no meaning: the value stays the same.
+struct KernelPlan {
+  std::string kind;  // a row of passes/kernels
+  std::vector<int64_t> tile =
+      {};  // rows and vectors of a contraction; empty: the kind's own choice
+  friend bool operator==(const KernelPlan&, const KernelPlan&) = default;
+};
+
 struct Node {
   const OpDef* op = nullptr;    // never null
   std::string name;             // "linear_3": unique in its graph; result i > 0 prints as "name.i"
@@ -54,6 +63,7 @@ struct Node {
   std::vector<std::unique_ptr<Graph>> bodies;  // of `fused` and control-flow ops
   Loc loc;
   bool in_place = false;
+  std::optional<KernelPlan> plan = {};
 
   // What the row alone does not tell: whether this node or one in its bodies has effects.
   bool has_effects() const;

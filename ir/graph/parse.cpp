@@ -203,6 +203,9 @@ class Parser {
       LATHE_DO(check_types(token, types, node->types, fmt::format("'{}' gives", op->name)));
       node->types = std::move(types);
     }
+    if (lexer_.accept("using")) {
+      LATHE_TRY(node->plan, parse_plan(lexer_));
+    }
     return parse_at(node);
   }
 

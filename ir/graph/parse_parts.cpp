@@ -202,6 +202,19 @@ Result<int64_t> parse_loc_number(Lexer& lexer) {
   return number;
 }
 
+Result<KernelPlan> parse_plan(Lexer& lexer) {
+  LATHE_TRY(const Token kind, lexer.expect(TokenKind::name, "a kind of kernel"));
+  KernelPlan plan{std::string(kind.text)};
+  if (!lexer.accept("{")) return plan;
+  for (const char* mark : {"tile", "=", "["}) LATHE_DO(lexer.expect(mark));
+  LATHE_TRY(const int64_t rows, lexer.integer());
+  LATHE_DO(lexer.expect(","));
+  LATHE_TRY(const int64_t vectors, lexer.integer());
+  for (const char* mark : {"]", "}"}) LATHE_DO(lexer.expect(mark));
+  plan.tile = {rows, vectors};
+  return plan;
+}
+
 Result<std::map<int64_t, Loc>> parse_locs(Lexer& lexer, LocTable& locs) {
   std::map<int64_t, Loc> rows;
   LATHE_DO(lexer.expect("{"));

@@ -14,6 +14,9 @@ namespace lathe {
 // The value of an attribute in the kind its row wants.
 Result<Attr> parse_attr(Lexer& lexer, const OpDef& op, const AttrSpec& spec);
 
+// A kind of kernel and its tile; "using" has been read.
+Result<KernelPlan> parse_plan(Lexer& lexer);
+
 // The rows of a locs table by number; "locs" has been read. A derived row may name earlier rows
 // only.
 Result<std::map<int64_t, Loc>> parse_locs(Lexer& lexer, LocTable& locs);

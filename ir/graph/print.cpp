@@ -8,7 +8,8 @@
 //   params   = [ VALUE ":" type [ at ] { "," VALUE ":" type [ at ] } ]
 //   code     = { stmt } "return" [ VALUE { "," VALUE } ] { "mutates" ( STRING | VALUE ) "=" VALUE }
 //   stmt     = [ VALUE { "," VALUE } "=" ] op "(" [ arg { "," arg } ] ")" [ attrs ] { body }
-//              [ ":" types ] [ at ]
+//              [ ":" types ] [ "using" plan ] [ at ]
+//   plan     = NAME [ "{" "tile" "=" "[" INT "," INT "]" "}" ]  // a kind of kernel
 //   op       = NAME                        // a row's name, with "_" after it when in place
 //   arg      = VALUE | "none" | "[" [ arg { "," arg } ] "]"
 //   attrs    = "{" NAME "=" attr { "," NAME "=" attr } "}"
@@ -186,6 +187,7 @@ class Printer {
     text += "(" + spell_operands(node) + ")" + spell_attrs(node);
     for (const auto& body : node.bodies) text += with_bodies ? block(*body, indent) : " {...}";
     if (!node.types.empty()) text += " : " + spell_types(node.types);
+    if (node.plan) text += " using " + print(*node.plan);
     return text + at(node.loc);
   }
 
@@ -249,6 +251,11 @@ struct AttrSpeller {
 };
 
 }  // namespace
+
+std::string print(const KernelPlan& plan) {
+  if (plan.tile.empty()) return as_name(plan.kind);
+  return fmt::format("{} {{tile = [{}]}}", as_name(plan.kind), fmt::join(plan.tile, ", "));
+}
 
 std::string print(const Attr& attr) { return std::visit(AttrSpeller(), attr); }
 

@@ -17,6 +17,7 @@ std::string print(const Module& module, const PrintOptions& options = {});
 std::string print(const Graph& graph);  // as a function, without the sizes it depends on
 std::string print(const Node& node);    // one line, for messages
 std::string print(const Attr& attr);
+std::string print(const KernelPlan& plan);
 
 // `file` names the text in locations. On failure `locs_on_error` (when given) receives the table
 // that the Diag's locations refer to. All results are typed and verified.
