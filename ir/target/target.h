@@ -13,6 +13,20 @@ struct RegisterTile {
   int vectors;
 };
 
+// What the cost model (ir/cost) reckons with. Defaults are of a server core of about 2020; `lathe
+// doctor --measure` finds those of a machine.
+struct Rates {
+  double gigahertz = 3;          // cycles of a core, in 10^9 a second
+  double vectors_a_cycle = 2;    // multiply-adds of whole registers that a core does
+  double divides_a_cycle = 1;    // f32 lanes
+  double l2_bytes_a_cycle = 40;  // from the second cache to the first
+  double l3_bytes_a_cycle = 12;  // likewise from further away
+  double memory_bytes_a_cycle = 6;
+  int64_t l3_bytes = 8 << 20;  // of it, what one core may count on
+  double launch_us = 0.1;      // of starting a kernel
+  friend bool operator==(const Rates&, const Rates&) = default;
+};
+
 struct Target {
   std::string name;       // "cpu", "wasm", "cuda"
   std::string isa;        // "avx512", "avx2"; "relaxed", "simd128"; "sm_90"
@@ -23,6 +37,7 @@ struct Target {
   int64_t l1_bytes = 32 << 10;
   int64_t l1_ways = 8;
   int64_t l2_bytes = 1 << 20;
+  Rates rates = {};
   bool has_masked_memory = true;  // masked loads and stores are cheap
   bool has_gather = true;
   bool has_fma = true;         // fma is one rounding
