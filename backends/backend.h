@@ -59,6 +59,8 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual const Target& target() const = 0;
+  // What the cost model reckons with from now on; targets without measured rates ignore it.
+  virtual void set_rates(const Rates& rates) { (void)rates; }
   virtual Result<std::unique_ptr<Executable>> compile(const Program& program,
                                                       const CompileOptions& options) = 0;
   // What `compile --emit` can show ("llvm", "asm", "object", ...), and its text or bytes.

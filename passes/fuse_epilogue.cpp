@@ -41,7 +41,7 @@ class Fuser {
   std::vector<FusionGroup> run() {
     std::vector<FusionGroup> groups;
     for (const auto& node : graph_.nodes) {
-      if (!is_candidate(*node)) continue;
+      if (!is_candidate(*node) || context_.keeps_apart(*node)) continue;
       FusionGroup group = grow(*node);
       if (group.members.size() > 1) groups.push_back(std::move(group));
     }
@@ -61,6 +61,7 @@ class Fuser {
         break;
       }
       Node* next = found->second;
+      if (context_.keeps_apart(*next)) break;
       if (is_renaming_view(*next)) {
         group.members.push_back(next);
       } else if (next->op->traits.op_class == OpClass::elementwise && next->types.size() == 1 &&

@@ -53,6 +53,7 @@ class Fuser {
   std::vector<FusionGroup> run() {
     for (size_t i = graph_.nodes.size(); i-- > 0;) {
       Node* node = graph_.nodes[i].get();
+      if (context_.keeps_apart(*node)) continue;
       const int joined = group_to_join(*node);
       if (joined >= 0) {
         groups_[static_cast<size_t>(joined)].push_back(node);

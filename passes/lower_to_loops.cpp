@@ -39,7 +39,7 @@ void make_state_params(Graph& graph, const Registry& ops) {
 
 Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
   make_state_params(unit.module.main(), context.ops);
-  LATHE_TRY(unit.program, Lowering(unit.module, context).run());
+  LATHE_TRY(unit.program, Lowering(unit.module, context, all_kernels()).run());
   context.counters["kernels"] = static_cast<int64_t>(unit.program.kernels.size());
   context.counters["launches"] = static_cast<int64_t>(unit.program.steps.size());
   return Changed::yes;

@@ -12,6 +12,7 @@
 #include "ir/support/result.h"
 #include "ir/target/numerics.h"
 #include "ir/target/target.h"
+#include "passes/choices/override.h"
 
 namespace lathe {
 
@@ -36,13 +37,38 @@ struct Refusal {
   std::string message;  // "its input is read by 'log2' as well"
 };
 
+// One way to make a region: its predicted time, or why it is none.
+struct KernelCandidate {
+  KernelPlan plan;
+  double seconds = 0;  // 0: the target has no prices
+  std::string why_not = {};
+};
+struct KernelChoice {
+  std::string region;
+  Loc loc;
+  KernelPlan plan = {};
+  bool is_forced = false;
+  std::vector<KernelCandidate> candidates = {};
+};
+
 struct PassContext {
   const Registry& ops;
   const Target& target;
   std::map<std::string, int64_t> counters = {};
   std::vector<Refusal> refusals = {};
+  std::vector<Override> overrides = {};
+  std::vector<KernelChoice> choices = {};  // of choose_kernels
   int threads = 1;
   Numerics numerics = Numerics::standard;
+
+  // Whether an override wants the node to have a kernel of its own; it is then carried out.
+  bool keeps_apart(const Node& node) {
+    for (Override& override : overrides) {
+      if (override.what != Override::What::keep || override.node != node.name) continue;
+      return override.is_carried_out = true;
+    }
+    return false;
+  }
 };
 
 using PassFn = Result<Changed>(Unit&, const PassOptions&, PassContext&);

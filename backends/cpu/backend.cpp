@@ -15,6 +15,7 @@ class CpuBackend final : public Backend {
   CpuBackend(cpu::Isa isa, const Target& target) : isa_(isa), target_(target) {}
 
   const Target& target() const override { return target_; }
+  void set_rates(const Rates& rates) override { target_.rates = rates; }
 
   Result<std::unique_ptr<Executable>> compile(const Program& program,
                                               const CompileOptions& options) override {
@@ -43,7 +44,7 @@ class CpuBackend final : public Backend {
 
  private:
   cpu::Isa isa_;
-  const Target& target_;
+  Target target_;
   cpu::ObjectCache cache_;
 };
 

@@ -313,6 +313,7 @@ std::string print_config(const ExperimentConfig& config) {
   if (!config.request.isa.empty()) json["isa"] = config.request.isa;
   if (!config.threads.empty()) json["threads"] = config.threads;
   if (!config.dtype.empty()) json["dtype"] = config.dtype;
+  for (const Override& forced : config.request.force) json["force"].push_back(forced.text);
   json["numerics"] = kNumericsNames[static_cast<size_t>(config.request.numerics)];
   json["measure"] = {{"warmup", config.measure.warmup},
                      {"repeats", config.measure.repeats},

@@ -69,6 +69,7 @@ LATHE_EXPORT int32_t lathe_abi_version(void);
  *   "numerics": "default", or "strict": the same bits on "cpu" and "wasm"
  *   "isa":     "avx512", "avx2", "sm_90", "relaxed", "simd128" (default: the best of this machine)
  *   "passes":  pipeline text (default: "default")
+ *   "force":   ["kernel NODE = KIND", "tile NODE = 9x3", "keep NODE"]: decided so, or an error
  *   "dims":    {"s0": 8}: sizes of symbolic dims (default: the exporter's example)
  * Never null but when memory is out; ask lathe_error whether it worked.
  *

@@ -1,6 +1,8 @@
 // lathe doctor: what this machine offers, and what is missing.
 #include <fmt/format.h>
 
+#include <memory>
+
 #include "backends/cuda/device/backend.h"
 #include "backends/wasm/node/backend.h"
 #include "frontend/cli/command.h"
@@ -9,7 +11,9 @@
 #include "frontend/driver/backends.h"
 #include "frontend/driver/files.h"
 #include "frontend/driver/machine.h"
+#include "frontend/driver/rates.h"
 #include "ir/op/all_ops.h"
+#include "ir/support/diag_codes.h"
 #include "ir/target/target.h"
 #include "passes/pipeline/pipeline.h"
 
@@ -26,7 +30,29 @@ std::string state_of(const std::string& target, const std::string& isa, bool col
   return styled("no", Style::bad, color) + "  " + why.message;
 }
 
-int run() {
+// What the cost model reckons with, measured now when `measures`.
+std::string rates_text(Backend& backend, bool measures, bool color) {
+  const auto bad = [&](const Diag& diag) {
+    return styled("no", Style::bad, color) + "  " + diag.message;
+  };
+  if (measures) {
+    Result<Rates> measured = measure_rates(backend);
+    if (!measured.ok()) return bad(measured.error());
+    if (Status saved = save_rates(backend.target(), *measured); !saved.ok())
+      return bad(saved.error());
+  }
+  const Result<Rates> kept = load_rates(backend.target());
+  if (!kept.ok() && kept.error().code != code::kMissingFile) return bad(kept.error());
+  const Rates& rates = kept.ok() ? *kept : backend.target().rates;
+  return fmt::format(
+      "{:.2f} GHz, {:.2f} FMA vectors a cycle; bytes a cycle: {:.0f} from L2, "
+      "{:.0f} from L3, {:.0f} from memory; {:.2f} us a launch ({})",
+      rates.gigahertz, rates.vectors_a_cycle, rates.l2_bytes_a_cycle, rates.l3_bytes_a_cycle,
+      rates.memory_bytes_a_cycle, rates.launch_us,
+      kept.ok() ? "measured" : "not measured: doctor --measure");
+}
+
+int run(bool measures) {
   bool color = color_on_stdout();
   Machine machine = this_machine();
   Result<std::unique_ptr<Backend>> best = make_backend("cpu", "");
@@ -40,6 +66,7 @@ int run() {
     const std::string& target = find_target(isa)->name;
     table.add({target + ", " + isa, state_of(target, isa, color)});
   }
+  if (best.ok()) table.add({"rates", rates_text(**best, measures, color)});
   for (const CudaPart& part : cuda_parts())
     table.add({"  " + part.name, part.found.ok() ? *part.found
                                                  : styled("no", Style::bad, color) + "  " +
@@ -58,7 +85,11 @@ int run() {
 
 void add_doctor(CLI::App& app, Session& session) {
   CLI::App* command = app.add_subcommand("doctor", "Say what this machine offers");
-  command->callback([&session] { session.action = run; });
+  auto measures = std::make_shared<bool>(false);
+  command->add_flag("--measure", *measures,
+                    "measure what the cost model reckons with, and keep it (a second)");
+  command->callback(
+      [measures, &session] { session.action = [measures] { return run(*measures); }; });
 }
 
 }  // namespace lathe

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <memory>
 
+#include "frontend/cli/choices_table.h"
 #include "frontend/cli/command.h"
 #include "frontend/cli/format.h"
 #include "frontend/cli/model_flags.h"
 #include "frontend/cli/places.h"
 #include "frontend/cli/terminal.h"
+#include "frontend/driver/launches.h"
 
 namespace lathe {
 
@@ -18,6 +20,8 @@ namespace {
 struct ExplainArguments {
   ModelFlags model;
   bool all = false;
+  bool choices = false;
+  bool json = false;
 };
 
 // Launches that do the same for different layers: one line.
@@ -135,7 +139,8 @@ std::string values_text(const std::vector<TensorType>& types) {
   return types.size() > 4 ? text + fmt::format(", and {} more", types.size() - 4) : text;
 }
 
-void show(const Model& model, const Build& made, const std::vector<double>& seconds, bool all) {
+void show(const Model& model, const Build& made, const std::vector<double>& seconds,
+          const std::string& table) {
   bool color = color_on_stdout();
   std::vector<TensorType> takes, gives;
   for (const auto& param : model.module.main().params) takes.push_back(param->types[0]);
@@ -161,7 +166,7 @@ void show(const Model& model, const Build& made, const std::vector<double>& seco
                                     format_bytes(made.executable->stats().persistent_bytes))});
   facts.add({"time", fmt::format("{}, compiled in {}", format_ms(total * 1000),
                                  format_ms(made.compile_ms))});
-  say("{}\n{}", facts.str(2), kernels_table(group_launches(made, seconds), all));
+  say("{}\n{}", facts.str(2), table);
 }
 
 int run(const ExplainArguments& arguments, const std::string& command_line) {
@@ -173,7 +178,14 @@ int run(const ExplainArguments& arguments, const std::string& command_line) {
   if (!made.ok()) return report(made.error(), failure.locs, failure.reproducer);
   Result<std::vector<double>> seconds = time_steps(loaded->model, *made);
   if (!seconds.ok()) return report(seconds.error(), made->lowered.unit.module.locs);
-  show(loaded->model, *made, *seconds, arguments.all);
+  const std::vector<LaunchRow> rows = describe_launches(*made, loaded->backend->target(), *seconds);
+  if (arguments.json) {
+    write_out(to_json(rows) + "\n");
+    return kHeld;
+  }
+  show(loaded->model, *made, *seconds,
+       arguments.choices ? choices_table(rows, arguments.all)
+                         : kernels_table(group_launches(*made, *seconds), arguments.all));
   say("Next: ./lathe opt {} --passes=graph --diff     what each pass changed\n",
       loaded->request.model);
   return kHeld;
@@ -186,6 +198,9 @@ void add_explain(CLI::App& app, Session& session) {
   auto arguments = std::make_shared<ExplainArguments>();
   arguments->model.add_to(*command);
   command->add_flag("--all", arguments->all, "every kernel, nothing cut");
+  command->add_flag("--choices", arguments->choices,
+                    "of each launch its kind of kernel, and what the others would have taken");
+  command->add_flag("--json", arguments->json, "every launch with its choices, as JSON");
   command->callback([arguments, &session] {
     session.action = [arguments, &session] { return run(*arguments, session.command_line); };
   });

@@ -166,6 +166,7 @@ int run_bisect(const OptArguments& arguments, Loaded& loaded, const RunOptions& 
   if (!form.ok()) return report(form.error(), module.locs);
   PassContext context{.ops = builtin_registry(),
                       .target = loaded.backend->target(),
+                      .overrides = loaded.request.force,
                       .numerics = loaded.request.numerics};
   std::function<Result<bool>(Unit&)> is_good = [&](Unit& unit) {
     return command_accepts(arguments.bisect, text_of(unit, *form));

@@ -46,7 +46,11 @@ Result<Lowered> lower(const Model& model, const Target& target, const CompileReq
   LATHE_TRY(lowered.pipeline, parse_pipeline(request.passes));
   lowered.unit.module = clone(model.module);
   for (const auto& [symbol, size] : model.dims) lowered.unit.module.hints[symbol] = size;
-  PassContext context{.ops = builtin_registry(), .target = target, .numerics = request.numerics};
+  PassContext context{.ops = builtin_registry(), .target = target};
+  context.overrides = request.force;
+  // Errors speak of the module's places; the text of a decision says enough.
+  for (Override& decision : context.overrides) decision.loc = Loc::unknown();
+  context.numerics = request.numerics;
   context.threads = request.num_threads();
   RunOptions options = run;
   options.reproducer = &failure.reproducer;

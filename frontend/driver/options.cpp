@@ -19,6 +19,18 @@ using json::Value;
 constexpr int kMaxThreads = 1024;
 constexpr int64_t kMaxSize = int64_t{1} << 40;
 
+Status read_force(const ObjectReader& reader, const Member& member, CompileRequest& out) {
+  LATHE_TRY(const std::vector<Value> lines, reader.one_or_more(member));
+  out.force.clear();
+  for (const Value& line : lines) {
+    std::string text;
+    LATHE_DO(reader.string({member.key, line}, text));
+    LATHE_TRY(Override decision, parse_override(text, reader.at(line)));
+    out.force.push_back(std::move(decision));
+  }
+  return Ok{};
+}
+
 Status read_dims(const ObjectReader& reader, const Member& member, CompileRequest& out) {
   if (member.value.kind() != Kind::object)
     return reader.wrong_kind(member, "an object of sizes by symbol");
@@ -72,6 +84,8 @@ Status read_target(const ObjectReader& reader, const Member& member, CompileRequ
 const std::vector<CompileOption>& compile_options() {
   static const std::vector<CompileOption> options = {
       {"dims", "sizes of symbolic dims, such as s0=8", FlagForm::pairs, read_dims},
+      {"force", "'kernel NODE = KIND', 'tile NODE = 9x3', 'keep NODE': decided so, or refused",
+       FlagForm::list, read_force},
       {"isa", "avx2, avx512, sm_90, simd128, relaxed; the best there is unless given",
        FlagForm::text, read_text<&CompileRequest::isa>},
       {"mode", "torch.compile's word", FlagForm::text, read_mode},

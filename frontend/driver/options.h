@@ -11,6 +11,7 @@
 #include "ir/support/result.h"
 #include "ir/target/numerics.h"
 #include "ir/target/target.h"
+#include "passes/choices/override.h"
 
 namespace lathe {
 
@@ -31,7 +32,8 @@ struct CompileRequest {
   int threads = 0;       // 0: every core
   std::string passes = "default";
   Numerics numerics = Numerics::standard;
-  std::string mode = "default";  // torch.compile's word
+  std::string mode = "default";      // torch.compile's word
+  std::vector<Override> force = {};  // decided so, whatever the passes would do
   // Where each option was given, by key, for errors that are found later.
   std::map<std::string, Loc, std::less<>> places = {};
 

@@ -8,8 +8,9 @@ def registry(
         srcs,
         deps,
         is_list = False,
+        prefix = "define_",
         visibility = ["//visibility:public"]):
-    """A library whose `function` returns every `<type> define_<stem>()` of its sources, sorted.
+    """A library whose `function` returns every `<type> <prefix><stem>()` of its sources, sorted.
 
     Args:
       name: of the library.
@@ -18,6 +19,7 @@ def registry(
       function: the C++ name of the table.
       srcs: one .cpp file for each entry.
       deps: of the library.
+      prefix: of the functions; tables that one program links need different ones.
       is_list: a file defines a std::vector<type> (a family of rows) instead of one.
       visibility: of the library.
     """
@@ -25,13 +27,13 @@ def registry(
     result = "std::vector<%s>" % type if is_list else type
     headers = ["\"%s\"" % header, "<iterator>", "<utility>", "<vector>"]
     lines = ["#include %s" % h for h in headers] + ["namespace lathe {"]
-    lines += ["%s define_%s();" % (result, s) for s in stems]
+    lines += ["%s %s%s();" % (result, prefix, s) for s in stems]
     lines += ["std::vector<%s> %s() {" % (type, function), "  std::vector<%s> rows;" % type]
     for s in stems:
         if is_list:
-            lines.append("  for (auto& row : define_%s()) rows.push_back(std::move(row));" % s)
+            lines.append("  for (auto& row : %s()) rows.push_back(std::move(row));" % (prefix + s))
         else:
-            lines.append("  rows.push_back(define_%s());" % s)
+            lines.append("  rows.push_back(%s());" % (prefix + s))
     lines += ["  return rows;", "}", "}  // namespace lathe"]
     native.genrule(
         name = name + "_table",

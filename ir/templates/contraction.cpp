@@ -294,7 +294,9 @@ PackedLayout packed_layout(const ContractionSpec& spec, const Target& target) {
   const int64_t cached_rows = rows_in_cache(spec.row_bytes, target);
   PackedLayout best;
   double best_cycles = 0;
-  for (const RegisterTile& tile : target.gemm_tiles) {
+  const std::vector<RegisterTile> tiles =
+      spec.tile ? std::vector<RegisterTile>{*spec.tile} : target.gemm_tiles;
+  for (const RegisterTile& tile : tiles) {
     const int64_t width = static_cast<int64_t>(tile.vectors) * lanes;
     const int64_t panels = (spec.n + width - 1) / width;
     const RowTiling rows = tile_rows(spec.m, tile.rows);

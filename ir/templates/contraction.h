@@ -10,6 +10,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,9 +33,10 @@ struct ContractionSpec {
   std::vector<int64_t> batch;  // dims in which B differs; may be empty
   std::vector<int64_t> m;  // rows of the output, outermost first; the last is tiled, never empty
   int64_t n = 1;
-  std::vector<int64_t> k;    // reduction dims, outermost first, never empty
-  int64_t row_bytes = 0;     // from a row of A to the next of the last m dim
-  DType dtype = DType::f32;  // of the sum
+  std::vector<int64_t> k;                 // reduction dims, outermost first, never empty
+  int64_t row_bytes = 0;                  // from a row of A to the next of the last m dim
+  DType dtype = DType::f32;               // of the sum
+  std::optional<RegisterTile> tile = {};  // the one to use; none: the best of the target's
   std::function<loop::Expr(std::span<const loop::Expr> batch, std::span<const loop::Expr> m,
                            std::span<const loop::Expr> k)>
       a;

@@ -3,6 +3,9 @@
 
 #include <utility>
 
+#include "ir/loop/linear.h"
+#include "ir/loop/vectorize.h"
+
 namespace lathe {
 
 using loop::Expr;
@@ -28,7 +31,18 @@ std::vector<Expr> rename_index(KernelContext& kernel, const Node& view,
   return result;
 }
 
-ResultElement Epilogue::apply(std::vector<Expr> index, Expr value) {
+void Epilogue::build(DType dtype) {
+  const Node& root = node_.bodies.empty() ? node_ : *node_.bodies[0]->nodes[0];
+  std::vector<Expr> index;
+  for (const Dim& dim : root.types[0].shape) {
+    const bool is_single = dim == Dim(1);
+    vars_.push_back(is_single ? std::nullopt : std::optional(kernel_.fresh_var(dim.value())));
+    index.push_back(is_single ? kernel_.pool().integer(0) : kernel_.pool().var(*vars_.back()));
+  }
+  const loop::Var so_far =
+      kernel_.kernel().add_var({"sum", loop::VarKind::let, dtype, 1, INT64_MIN, INT64_MAX});
+  value_ = kernel_.pool().var(so_far, dtype);
+  Expr value = value_;
   kernel_.clear_bindings();
   if (!node_.bodies.empty()) {
     const Graph& body = *node_.bodies[0];
@@ -43,8 +57,21 @@ ResultElement Epilogue::apply(std::vector<Expr> index, Expr value) {
       kernel_.bind(member.result(), value);
     }
   }
-  ResultElement result{out_, kernel_.address(out_type_, index), loop::cast(value, out_type_.dtype)};
+  result_ = {out_, kernel_.address(out_type_, index), loop::cast(value, out_type_.dtype)};
   kernel_.clear_bindings();
+  is_built_ = true;
+}
+
+ResultElement Epilogue::apply(const std::vector<Expr>& index, Expr value) {
+  if (!is_built_) build(value->dtype);
+  ResultElement result = result_;
+  for (size_t i = 0; i < index.size(); ++i) {
+    if (!vars_[i]) continue;
+    result.index = loop::substitute(result.index, *vars_[i], index[i]);
+    result.value = loop::substitute(result.value, *vars_[i], index[i]);
+  }
+  result.index = kernel_.simplify(result.index);
+  result.value = loop::bind(result.value, {{value_.node(), value}});
   return result;
 }
 

@@ -143,6 +143,10 @@ Expr KernelContext::load(BufferId buffer, const TensorType& type, std::span<cons
   return dtype == type.dtype ? value : loop::cast(value, dtype);
 }
 
+Expr KernelContext::load(BufferId buffer, std::span<const Expr> index) {
+  return load(buffer, lowering_.buffer(buffer).type, index);
+}
+
 Expr KernelContext::operand(const Node& node, int i, std::span<const Expr> index) {
   return element(node.operands[static_cast<size_t>(i)], index);
 }

@@ -17,6 +17,11 @@ namespace lathe {
 class KernelContext final : public ElementContext {
  public:
   KernelContext(Lowering& lowering, Phase phase, std::string name);
+  // For what a region computes: named after it, its body entered.
+  KernelContext(Lowering& lowering, const Node& region, Phase phase)
+      : KernelContext(lowering, phase, region.name) {
+    if (!region.bodies.empty()) enter(region);
+  }
 
   // Reads inside the fused node's body mean its operands; its members are inlined.
   void enter(const Node& fused);
@@ -30,8 +35,6 @@ class KernelContext final : public ElementContext {
     forced_[resolve(value)] = {buffer, std::move(type)};
   }
 
-  bool is_forced(Value value) const { return forced_.count(resolve(value)) != 0; }
-
   // The element of a value at a logical index, in its compute dtype.
   loop::Expr element(Value value, std::span<const loop::Expr> index);
   // As element(), simplified by what only the shape of what is read says: the index lies within
@@ -43,6 +46,7 @@ class KernelContext final : public ElementContext {
   loop::Expr address(const TensorType& type, std::span<const loop::Expr> index);
   loop::BufferRef use(BufferId buffer, bool is_written = false);
   loop::Expr load(BufferId buffer, const TensorType& type, std::span<const loop::Expr> index);
+  loop::Expr load(BufferId buffer, std::span<const loop::Expr> index);  // of the buffer's own type
   Value resolve(Value value) const;
 
   loop::Expr operand(const Node& node, int i, std::span<const loop::Expr> index) override;

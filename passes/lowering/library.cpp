@@ -189,22 +189,13 @@ LibraryEpilogue claim_epilogue(KernelContext& kernel, const Node& node, std::vec
 
 Status emit_rest(Lowering& lowering, const Node& node, const Node& done, BufferId made,
                  BufferId out, Phase phase) {
-  KernelContext rest(lowering, phase, node.name);
-  if (!node.bodies.empty()) rest.enter(node);
+  KernelContext rest(lowering, node, phase);
   const Value value{const_cast<Node*>(&done), 0};
   rest.read_from(value, made, lowering.buffer(made).type);
   const Value result = node.bodies.empty() ? value : node.bodies[0]->outputs[0];
   return lowering.emit_elements(
       rest, out, {"epilogue", node.loc, 0},
       [&](std::span<const Expr> index) { return rest.element(result, index); });
-}
-
-Result<bool> lower_library(Lowering& lowering, Node& node, BufferId out, Phase phase) {
-  const Node& root = node.bodies.empty() ? node : *node.bodies[0]->nodes[0];
-  if (root.op->name == "matmul") return lower_library_matmul(lowering, node, out, phase);
-  if (root.op->name == "convolution") return lower_library_convolution(lowering, node, out, phase);
-  if (root.op->name == "attention") return lower_library_attention(lowering, node, out, phase);
-  return false;
 }
 
 }  // namespace lathe

@@ -60,13 +60,6 @@ LibraryEpilogue claim_epilogue(KernelContext& kernel, const Node& node,
 Status emit_rest(Lowering& lowering, const Node& node, const Node& done, BufferId made,
                  BufferId out, Phase phase);
 
-// A contraction, or a fused node whose body starts with one, through the library that its target
-// has for it. False: the library cannot, and loops must.
-Result<bool> lower_library(Lowering& lowering, Node& node, BufferId out, Phase phase);
-Result<bool> lower_library_matmul(Lowering& lowering, Node& node, BufferId out, Phase phase);
-Result<bool> lower_library_convolution(Lowering& lowering, Node& node, BufferId out, Phase phase);
-Result<bool> lower_library_attention(Lowering& lowering, Node& node, BufferId out, Phase phase);
-
 // A product of strided operands, appended as a launch. Rows and columns are those of the result.
 struct MatmulSpec {
   int64_t m = 1, n = 1, k = 1;

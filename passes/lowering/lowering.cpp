@@ -12,7 +12,6 @@
 #include "ir/loop/traffic.h"
 #include "ir/support/diag_codes.h"
 #include "passes/lowering/kernel_context.h"
-#include "passes/lowering/library.h"
 #include "passes/lowering/tidy.h"
 
 namespace lathe {
@@ -83,12 +82,16 @@ LaunchInfo describe(const Node& node) {
   return {label_of(node), node.loc, static_cast<int64_t>(std::min(count_flops(node), kMostFlops))};
 }
 
-Lowering::Lowering(Module& module, PassContext& context)
-    : graph_(module.main()), context_(context), target_(context.target), constants_(graph_) {
+Lowering::Lowering(Module& module, PassContext& context, std::vector<KernelDef> kinds)
+    : graph_(module.main()),
+      context_(context),
+      kinds_(std::move(kinds)),
+      target_(context.target),
+      constants_(graph_) {
   if (context.numerics == Numerics::strict) target_.sum_lanes = kStrictLanes;
 }
 
-Result<Program> Lowering::run() {
+Status Lowering::check_static() const {
   for (const auto& node : graph_.nodes) {
     for (const TensorType& type : node->types) {
       if (!type.is_static()) {
@@ -98,25 +101,55 @@ Result<Program> Lowering::run() {
       }
     }
   }
+  return Ok{};
+}
+
+Result<Program> Lowering::run() {
+  LATHE_TRY(const auto nodes, launched_nodes());
   program_.name = graph_.name;
-  break_chains();
   LATHE_DO(bind_params());
   LATHE_DO(bind_outputs());
-  for (const auto& node : graph_.nodes) {
-    if (node->types.empty() || node->op->name == "constant") continue;
-    const bool is_constant = constants_.contains(node->result());
-    if (is_constant ? chain_breaks_.count(node.get()) == 0
-                    : is_inlined(node->result(), Phase::step)) {
-      continue;
-    }
-    LATHE_DO(lower_node(*node, is_constant ? Phase::init : Phase::step));
-  }
+  for (const auto& [node, phase] : nodes) LATHE_DO(lower_node(*node, phase));
   LATHE_DO(copy_outputs());
   program_.buffers.assign(std::move_iterator(buffers_.begin()), std::move_iterator(buffers_.end()));
   share_constants(program_);
   drop_unread(program_);
   settle_persistent();
   return std::move(program_);
+}
+
+Result<std::vector<std::pair<Node*, Phase>>> Lowering::launched_nodes() {
+  LATHE_DO(check_static());
+  break_chains();
+  std::vector<std::pair<Node*, Phase>> nodes;
+  for (const auto& node : graph_.nodes) {
+    if (node->types.empty() || node->op->name == "constant") continue;
+    const bool is_constant = constants_.contains(node->result());
+    const bool is_made_on_demand = is_constant ? chain_breaks_.count(node.get()) == 0
+                                               : is_inlined(node->result(), Phase::step);
+    if (!is_made_on_demand) nodes.emplace_back(node.get(), is_constant ? Phase::init : Phase::step);
+  }
+  return nodes;
+}
+
+Result<Lowering::Trial> Lowering::try_kernel(Node& region, const KernelDef& kind, Phase phase) {
+  is_trial_ = true;
+  program_ = {};
+  buffers_.clear();
+  places_.clear();
+  weights_.clear();
+  kernel_index_.clear();
+  const TensorType& type = region.types[0];
+  ProgramBuffer result{.name = region.name, .type = type};
+  result.num_bytes = elements(type) * dtype_bytes(type.dtype);
+  result.kind = BufferKind::output;
+  const BufferId out = add_buffer(std::move(result));
+  program_.outputs = {out};
+  Trial trial;
+  LATHE_TRY(trial.answer, kind.emit(*this, region, out, phase));
+  program_.buffers.assign(std::move_iterator(buffers_.begin()), std::move_iterator(buffers_.end()));
+  trial.program = std::move(program_);
+  return trial;
 }
 
 // Chains of views and of constants are made when somebody reads their end, by recursion. In long
@@ -218,9 +251,17 @@ bool Lowering::is_inlined(Value value, Phase phase) const {
 Result<BufferId> Lowering::materialize(Value value) {
   if (auto found = places_.find(value); found != places_.end()) return found->second;
   if (value.node->op->name == "constant") return constant_buffer(*value.node);
-  LATHE_CHECK(value.node->op->name != "param",
+  LATHE_CHECK(is_trial_ || value.node->op->name != "param",
               fmt::format("the param '{}' has no buffer", value.node->name));
-  LATHE_DO(lower_node(*value.node, constants_.contains(value) ? Phase::init : Phase::step));
+  const bool is_constant = constants_.contains(value);
+  if (is_trial_) {
+    const TensorType& type = value.type();
+    const BufferId there = add_temporary(value.node->name, type, elements(type),
+                                         is_constant ? Phase::init : Phase::step);
+    places_[value] = there;
+    return there;
+  }
+  LATHE_DO(lower_node(*value.node, is_constant ? Phase::init : Phase::step));
   auto found = places_.find(value);
   LATHE_CHECK(found != places_.end(), fmt::format("'{}' was lowered, but result {} was not made",
                                                   value.node->name, value.index));
@@ -261,21 +302,23 @@ Status Lowering::lower_node(Node& node, Phase phase) {
     const BufferId out = output != outputs_.end() && phase == Phase::step
                              ? output->second
                              : add_temporary(node.name, type, elements(type), phase);
-    const Node& first = node.bodies.empty() ? node : *node.bodies[0]->nodes[0];
-    bool done = false;
-    if (result == 0 && target_.has_library(first.op->name)) {
-      LATHE_TRY(done, lower_library(*this, node, out, phase));
-    } else if (result == 0 && target_.max_threads == 0) {
-      for (auto* lower : {lower_attention, lower_depthwise, lower_contraction, lower_pool,
-                          lower_scan, lower_scatter}) {
-        LATHE_TRY(done, lower(*this, node, out, phase));
-        if (done) break;
-      }
-    }
-    if (!done) LATHE_DO(lower_generic(value, out, phase));
+    LATHE_DO(result == 0 ? emit_planned(node, out, phase) : emit_loops(value, out, phase));
     places_[value] = out;
   }
   return Ok{};
+}
+
+Status Lowering::emit_planned(Node& node, BufferId out, Phase phase) {
+  if (!node.plan) return emit_loops(node.result(), out, phase);
+  const KernelDef* kind = find_kernel(kinds_, node.plan->kind);
+  if (kind == nullptr) return unknown_kernel(kinds_, node.plan->kind, node.loc);
+  Answer answer = applies(*kind, node, target_);
+  if (answer.is_made()) {
+    LATHE_TRY(answer, kind->emit(*this, node, out, phase));
+  }
+  if (answer.is_made()) return Ok{};
+  return Diag{code::kUnsupported, node.loc,
+              fmt::format("'{}' cannot be made by {}: {}", node.name, kind->name, answer.why_not)};
 }
 
 bool Lowering::is_read(Value value) {
@@ -290,15 +333,12 @@ bool Lowering::is_read(Value value) {
   return reads_.count(value) != 0;
 }
 
-Status Lowering::lower_generic(Value value, BufferId out, Phase phase) {
+Status Lowering::emit_loops(Value value, BufferId out, Phase phase) {
   const Node& node = *value.node;
   if (elements(value.type()) == 0) return Ok{};
-  KernelContext kernel(*this, phase, node.name);
-  Value computed = value;
-  if (!node.bodies.empty()) {
-    kernel.enter(node);
-    computed = node.bodies[0]->outputs[static_cast<size_t>(value.index)];
-  }
+  KernelContext kernel(*this, node, phase);
+  const Value computed =
+      node.bodies.empty() ? value : node.bodies[0]->outputs[static_cast<size_t>(value.index)];
   return emit_elements(kernel, out, describe(node), [&](std::span<const Expr> index) {
     return kernel.compute(computed, index);
   });
@@ -325,14 +365,21 @@ Status Lowering::emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers,
   launch.label = info.label;
   launch.origins = {info.origin};
   launch.flops = info.flops;
-  const std::vector<int64_t> touched = loop::touched_elements(kernel);
-  for (size_t i = 0; i < buffers.size(); ++i)
-    launch.bytes += touched[i] * dtype_bytes(buffer(buffers[i]).type.dtype);
   kernel.origins = {info.origin};
   if (context_.numerics == Numerics::strict)
     loop::make_strict(kernel);
   else if (!target_.has_functions)
     loop::expand_math(kernel, target_.has_fma);
+  std::vector<Launch>& launches = phase == Phase::init ? program_.init : program_.steps;
+  if (is_trial_) {  // who prices a kernel looks at it closely enough
+    launch.kind = KernelLaunch{static_cast<int>(program_.kernels.size()), std::move(buffers)};
+    program_.kernels.push_back(std::move(kernel));
+    launches.push_back(std::move(launch));
+    return Ok{};
+  }
+  const std::vector<int64_t> touched = loop::touched_elements(kernel);
+  for (size_t i = 0; i < buffers.size(); ++i)
+    launch.bytes += touched[i] * dtype_bytes(buffer(buffers[i]).type.dtype);
   auto [found, is_new] = kernel_index_.emplace(loop::canonical_form(kernel),
                                                static_cast<int>(program_.kernels.size()));
   if (is_new) {
@@ -340,7 +387,7 @@ Status Lowering::emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers,
     program_.kernels.push_back(std::move(kernel));
   }
   launch.kind = KernelLaunch{found->second, std::move(buffers)};
-  (phase == Phase::init ? program_.init : program_.steps).push_back(std::move(launch));
+  launches.push_back(std::move(launch));
   return Ok{};
 }
 

@@ -1,4 +1,8 @@
-// From a fused graph to a program: where each value lives, and one kernel for each launch.
+// From a fused graph to a program: where each value lives, and the launches that make it.
+//
+// A node's plan says which kind of kernel makes its first result; without one, and for further
+// results, plain loops do. Nothing is chosen here: a kind that cannot make what its plan asks for
+// is an error.
 //
 // Values are made on demand. A view is never made unless something must find its elements in
 // memory: who reads it reads through it. What depends on constants alone is made once, in
@@ -20,6 +24,7 @@
 #include "ir/support/result.h"
 #include "ir/templates/loop_nest.h"
 #include "passes/analysis/patterns.h"
+#include "passes/lowering/kernel_def.h"
 #include "passes/pass.h"
 
 namespace lathe {
@@ -38,9 +43,24 @@ LaunchInfo describe(const Node& node);
 
 class Lowering {
  public:
-  // The module's types must be static, and weights that the graph replaces must be params.
-  Lowering(Module& module, PassContext& context);
+  // The module's types must be static, and weights that the graph replaces must be params. `kinds`
+  // are looked up by the names of plans.
+  Lowering(Module& module, PassContext& context, std::vector<KernelDef> kinds);
   Result<Program> run();
+
+  // --- one region by itself, for who chooses among kinds; not together with run()
+
+  // The nodes that run() makes launches for, with their phase.
+  Result<std::vector<std::pair<Node*, Phase>>> launched_nodes();
+  // What `kind` makes of the region's first result, which is the program's only output. What the
+  // region reads is there: the init and the steps are those of the region alone.
+  struct Trial {
+    Answer answer;
+    Program program;
+  };
+  Result<Trial> try_kernel(Node& region, const KernelDef& kind, Phase phase);
+
+  // --- for kinds of kernels
 
   // The buffer that holds the value's elements as its type says; appends what makes it when needed.
   Result<BufferId> materialize(Value value);
@@ -64,15 +84,18 @@ class Lowering {
   using ElementFn = std::function<loop::Expr(std::span<const loop::Expr> index)>;
   Status emit_elements(KernelContext& kernel, BufferId out, const LaunchInfo& info,
                        const ElementFn& element);
+  // Appends plain loops that make the value, of an op or of a fused node.
+  Status emit_loops(Value value, BufferId out, Phase phase);
   const Target& target() const { return target_; }
 
  private:
   BufferId add_buffer(ProgramBuffer buffer);
+  Status check_static() const;
   void break_chains();
   Status bind_params();
   Status bind_outputs();
   Status lower_node(Node& node, Phase phase);
-  Status lower_generic(Value value, BufferId out, Phase phase);
+  Status emit_planned(Node& node, BufferId out, Phase phase);
   Result<BufferId> constant_buffer(const Node& node);
   Status copy_outputs();
   void settle_persistent();
@@ -80,7 +103,9 @@ class Lowering {
 
   Graph& graph_;
   PassContext& context_;
-  Target target_;  // the context's, as its numerics want it
+  std::vector<KernelDef> kinds_;
+  bool is_trial_ = false;  // what is read is there, and nothing makes it
+  Target target_;          // the context's, as its numerics want it
   ConstantValues constants_;
   std::unordered_set<const Node*> chain_breaks_;
   Program program_;  // without its buffers until the end
@@ -92,14 +117,5 @@ class Lowering {
   std::unordered_map<std::string, int> kernel_index_;  // by canonical form
   std::set<Value> reads_;
 };
-
-// The kinds of kernels, each in the file of its name in this folder. `node` is an op or a fused
-// node; false: the kind is not for it, and the next one, or in the end the generic loop, must do.
-Result<bool> lower_contraction(Lowering& lowering, Node& node, BufferId out, Phase phase);
-Result<bool> lower_attention(Lowering& lowering, Node& node, BufferId out, Phase phase);
-Result<bool> lower_depthwise(Lowering& lowering, Node& node, BufferId out, Phase phase);
-Result<bool> lower_pool(Lowering& lowering, Node& node, BufferId out, Phase phase);
-Result<bool> lower_scan(Lowering& lowering, Node& node, BufferId out, Phase phase);
-Result<bool> lower_scatter(Lowering& lowering, Node& node, BufferId out, Phase phase);
 
 }  // namespace lathe

@@ -103,6 +103,7 @@ struct PassRecord {
   double milliseconds = 0;  // of the pass alone, without the checks
   std::map<std::string, int64_t> counters;
   std::vector<Refusal> refusals;
+  std::vector<KernelChoice> choices;
   UnitSize size_before;
   UnitSize size_after;
   std::map<std::string, int64_t> ops_delta;  // op name -> count after minus before, without zeros

@@ -47,6 +47,7 @@ const std::vector<NamedPipeline>& pipelines() {
                  "before fuse_pointwise, or the bias and the activation of a "
                  "contraction would join other groups"},
                 {"fuse_pointwise", "what is left between contractions becomes few loops"},
+                {"choose_kernels", "last on the graph, when regions and layouts are settled"},
                 {"lower_to_loops", "the graph's job is done: loops, kernels and launches"},
                 {"plan_memory", "last, because only now is every temporary known"},
             })},
@@ -59,6 +60,7 @@ const std::vector<NamedPipeline>& pipelines() {
            {"drop_noops", "asserts and dropout have no kernel"},
            {"decompose", "composite ops have no kernel"},
            {"dce", "what nothing reads would be launched all the same"},
+           {"choose_kernels", "a product by plain loops would hide what the other passes buy"},
            {"lower_to_loops", "one kernel for each op"},
            {"plan_memory", "backends run planned programs"},
        }},

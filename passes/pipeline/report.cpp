@@ -47,6 +47,21 @@ Json to_json(const UnitSize& size) {
   return {{"nodes", size.nodes}, {"inside", size.inside}, {"launches", size.launches}};
 }
 
+Json to_json(const KernelChoice& choice) {
+  Json json = {{"region", choice.region}, {"loc", choice.loc.id}, {"forced", choice.is_forced}};
+  json["plan"] = print(choice.plan);
+  json["candidates"] = Json::array();
+  for (const KernelCandidate& candidate : choice.candidates) {
+    Json one = {{"plan", print(candidate.plan)}};
+    if (candidate.why_not.empty())
+      one["seconds"] = candidate.seconds;
+    else
+      one["why_not"] = candidate.why_not;
+    json["candidates"].push_back(std::move(one));
+  }
+  return json;
+}
+
 Json to_json(const PassRecord& record) {
   Json json;
   json["pass"] = record.pass;
@@ -63,6 +78,10 @@ Json to_json(const PassRecord& record) {
   for (const Refusal& refusal : record.refusals)
     refusals.push_back({{"loc", refusal.loc.id}, {"message", refusal.message}});
   json["refusals"] = refusals;
+  if (!record.choices.empty()) {
+    json["choices"] = Json::array();
+    for (const KernelChoice& choice : record.choices) json["choices"].push_back(to_json(choice));
+  }
   json["removed"] = to_json(record.diff.removed);
   json["added"] = to_json(record.diff.added);
   if (!record.before.empty()) json["before"] = record.before;

@@ -59,7 +59,10 @@ std::string make_reproducer(Module module, const Pipeline& steps, size_t failing
     form = next;
   }
   Unit unit{std::move(module), {}};
-  PassContext replay{context.ops, context.target, {}, {}, context.threads, context.numerics};
+  PassContext replay{.ops = context.ops, .target = context.target};
+  replay.overrides = context.overrides;
+  replay.threads = context.threads;
+  replay.numerics = context.numerics;
   for (size_t i = 0; i < first; ++i) {
     if (!steps.steps[i].pass->run(unit, steps.steps[i].options, replay).ok()) {
       first = i;  // not deterministic; what is there is the best that can be had

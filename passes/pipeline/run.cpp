@@ -100,6 +100,38 @@ std::string print_unit(const Unit& unit, Form form) {
   return form >= Form::loops ? print(unit.program) : print(unit.module);
 }
 
+void add_names(const Graph& graph, std::vector<std::string>& names) {
+  for (const auto& node : graph.nodes) {
+    names.push_back(node->name);
+    for (const auto& body : node->bodies) add_names(*body, names);
+  }
+}
+
+constexpr size_t kShown = 60;  // characters of a person's text in a message
+
+// The error for an override that no step has carried out.
+Status check_carried_out(const PassContext& context, const Module& module) {
+  for (const Override& override : context.overrides) {
+    if (override.is_carried_out) continue;
+    std::vector<std::string> names;
+    for (const auto& graph : module.graphs) add_names(*graph, names);
+    const bool exists = std::find(names.begin(), names.end(), override.node) != names.end();
+    const std::string near = exists ? "" : nearest(override.node, names);
+    const char* pass = override.what == Override::What::keep ? "fuse_epilogue and fuse_pointwise"
+                                                             : "choose_kernels";
+    std::string why =
+        exists ? fmt::format(
+                     "nothing would have joined it, or the pipeline has no "
+                     "{}",
+                     pass)
+               : fmt::format("no node is named '{}'{}", override.node.substr(0, kShown),
+                             near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
+    return Diag{code::kBadValue, override.loc,
+                fmt::format("'{}' was not carried out: {}", override.text.substr(0, kShown), why)};
+  }
+  return Ok{};
+}
+
 class Runner {
  public:
   Runner(Unit& unit, const Pipeline& pipeline, const RunOptions& options, PassContext& context)
@@ -124,6 +156,7 @@ class Runner {
         return Diag{code::kUnsupported, Loc::unknown(),
                     fmt::format("stopped on request after '{}'", pipeline_.steps[i].pass->name)};
     }
+    LATHE_DO(check_carried_out(context_, unit_.module));
     report_.milliseconds = milliseconds_since(start);
     return std::move(report_);
   }
@@ -163,6 +196,7 @@ class Runner {
 
     context_.counters.clear();
     context_.refusals.clear();
+    context_.choices.clear();
     for (const std::string& counter : pass.counters) context_.counters[counter] = 0;
     Clock::time_point start = Clock::now();
     Result<Changed> result = pass.run(unit_, step.options, context_);
@@ -172,6 +206,7 @@ class Runner {
     record.changed = *result;
     record.counters = context_.counters;
     record.refusals = context_.refusals;
+    record.choices = context_.choices;
     report_.form = after;
     LATHE_DO(check_claim(pass, record, after, old_contents));
     record.size_after = measure(unit_, after, record.ops_delta, 1);

@@ -27,6 +27,12 @@ func @main(%x: f32[1, 19, 14], %w: f32[19, 1, 5], %b: f32[19]) -> f32[1, 19, 14]
   %2 = add(%1, %x)
   return %2
 })"},
+    {"a_residual_that_is_also_padded", R"(
+func @main(%x: f32[1, 6, 14], %w: f32[6, 2, 5]) -> f32[1, 6, 14] {
+  %0 = convolution(%x, %w) {padding = [4], dilation = [2], groups = 3}
+  %1 = add(%0, %x)
+  return %1
+})"},
     {"depthwise_in_three_dims", R"(
 func @main(%x: f32[2, 17, 3, 4, 6], %w: f32[17, 1, 2, 3, 3]) -> f32[2, 17, 2, 2, 6] {
   %0 = convolution(%x, %w, none) {stride = [1, 2, 1], padding = [0, 1, 1], groups = 17}

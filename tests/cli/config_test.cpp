@@ -121,6 +121,7 @@ TEST(Config, SchemaHasTheKeysThatAreRead) {
 // One table serves files, the C ABI and command lines: no option is left out of one of them.
 TEST(Options, FlagsAndJsonSayTheSame) {
   const std::map<std::string, std::pair<std::string, std::string>> samples = {
+      {"force", {"keep add_3,tile %0 = 9x3", R"(["keep add_3", "tile %0 = 9x3"])"}},
       {"dims", {"s0=8", R"({"s0": 8})"}},
       {"isa", {"avx2", R"("avx2")"}},
       {"mode", {"reduce-overhead", R"("reduce-overhead")"}},
@@ -153,6 +154,9 @@ TEST(Options, FlagsAndJsonSayTheSame) {
   status = apply_options((*document)->root(), nowhere, {}, of_json);
   ASSERT_TRUE(status.ok()) << status.error().message;
   for (const CompileRequest* request : {&of_flags, &of_json}) {
+    ASSERT_EQ(request->force.size(), 2u);
+    EXPECT_EQ(request->force[0].node, "add_3");
+    EXPECT_EQ(request->force[1].tile, (std::vector<int64_t>{9, 3}));
     EXPECT_EQ(request->dims.at("s0"), 8);
     EXPECT_EQ(request->isa, "avx2");
     EXPECT_TRUE(request->reduces_overhead());

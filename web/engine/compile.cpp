@@ -23,7 +23,7 @@ Result<CompileRequest> compile_request(const Request& request) {
   CompileRequest options;
   options.isa = "simd128";
   options.threads = 1;
-  LATHE_DO(request.options({"isa", "numerics", "passes", "threads"}, options));
+  LATHE_DO(request.options({"force", "isa", "numerics", "passes", "threads"}, options));
   return options;
 }
 
@@ -121,8 +121,9 @@ Result<Outcome> run_steps(const Model& model, const Pipeline& pipeline, RunOptio
     recorder.take(record);
     return true;
   };
-  PassContext context{
-      .ops = builtin_registry(), .target = *run.target, .numerics = request.numerics};
+  PassContext context{.ops = builtin_registry(), .target = *run.target};
+  context.overrides = request.force;
+  context.numerics = request.numerics;
   context.threads = request.num_threads();
   Result<PipelineReport> report = run_pipeline(unit, pipeline, options, context);
   if (!report.ok()) outcome.error = std::move(report).error();

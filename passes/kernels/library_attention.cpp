@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "passes/lowering/attention.h"
+#include "passes/lowering/kernel_def.h"
 #include "passes/lowering/library.h"
 
 namespace lathe {
@@ -22,21 +23,19 @@ class LibraryAttention {
   LibraryAttention(Lowering& lowering, Node& node, Phase phase)
       : lowering_(lowering),
         node_(node),
-        root_(node.bodies.empty() ? node : *node.bodies[0]->nodes[0]),
+        root_(*root_of(node)),
         phase_(phase),
-        kernel_(lowering, phase, node.name),
+        kernel_(lowering, node, phase),
         shape_(root_.types[0].static_shape()),
-        dtype_(root_.types[0].dtype) {
-    if (!node.bodies.empty()) kernel_.enter(node);
-  }
+        dtype_(root_.types[0].dtype) {}
 
-  Result<bool> run(BufferId out) {
+  Result<Answer> run(BufferId out) {
     const Value query = operand(0), key = operand(1), value = operand(2);
     const std::vector<int64_t> q = query.type().static_shape(), k = key.type().static_shape();
     for (Value each : {query, key, value})
-      if (each.type().dtype != dtype_ || each.type().rank() < 2) return false;
-    if (!is_float(dtype_) || lowering_.buffer(out).num_bytes == 0 || k[k.size() - 2] == 0)
-      return false;
+      if (each.type().dtype != dtype_) return Answer{"its operands are not of one dtype"};
+    if (lowering_.buffer(out).num_bytes == 0) return Answer{"it has no elements"};
+    if (k[k.size() - 2] == 0) return Answer{"it has no keys"};
     queries_ = q[q.size() - 2];
     keys_ = k[k.size() - 2];
     make_batch(key.type());
@@ -49,9 +48,9 @@ class LibraryAttention {
     if (!is_done) {
       LATHE_TRY(is_done, emit_products(query, key, value, made));
     }
-    if (!is_done || is_direct) return is_done;
-    LATHE_DO(emit_rest(lowering_, node_, root_, made, out, phase_));
-    return true;
+    if (!is_done) return Answer{"strides cannot say where an operand lies"};
+    if (!is_direct) LATHE_DO(emit_rest(lowering_, node_, root_, made, out, phase_));
+    return Answer{};
   }
 
  private:
@@ -275,10 +274,28 @@ class LibraryAttention {
   std::vector<int64_t> extents_;  // of those
 };
 
+Result<Answer> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+  return LibraryAttention(lowering, node, phase).run(out);
+}
+
 }  // namespace
 
-Result<bool> lower_library_attention(Lowering& lowering, Node& node, BufferId out, Phase phase) {
-  return LibraryAttention(lowering, node, phase).run(out);
+KernelDef kernel_library_attention() {
+  return {
+      .name = "library_attention",
+      .summary = "attention by the library of the target, or as two of its products and a softmax",
+      .roots = {"attention"},
+      .members = Members::epilogue,
+      .needs = Needs::library,
+      .emit = emit,
+      .example = R"(
+func @main(%q: f16[2, 16, 64], %k: f16[2, 16, 64], %v: f16[2, 16, 64]) -> f16[2, 16, 64] {
+  %0 = attention(%q, %k, %v)
+  return %0
+}
+)",
+      .isa = "sm_90",
+  };
 }
 
 }  // namespace lathe

@@ -5,6 +5,7 @@
 
 #include "ir/op/reduction.h"
 #include "passes/lowering/kernel_context.h"
+#include "passes/lowering/kernel_def.h"
 #include "passes/lowering/lowering.h"
 #include "passes/lowering/operand.h"
 
@@ -16,15 +17,13 @@ using loop::Expr;
 // Of floats in f64, as PyTorch does: one chain of additions in f32 would lose digits.
 DType total_dtype(DType dtype) { return is_float(dtype) ? DType::f64 : dtype; }
 
-}  // namespace
-
-Result<bool> lower_scan(Lowering& lowering, Node& node, BufferId out, Phase phase) {
-  const Node& root = node.bodies.empty() ? node : *node.bodies[0]->outputs[0].node;
+Result<Answer> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+  const Node& root = *root_of(node);
   const TensorType type = lowering.buffer(out).type;
-  if (root.op->name != "cumsum" || type.rank() == 0 || type.static_elements() == 0) return false;
+  if (type.rank() == 0) return Answer{"it is one number"};
+  if (type.static_elements() == 0) return Answer{"it has no elements"};
   const int dim = known_dim(root, type.rank());
-  KernelContext kernel(lowering, phase, node.name);
-  if (!node.bodies.empty()) kernel.enter(node);
+  KernelContext kernel(lowering, node, phase);
   std::vector<int> order;  // dims of the lines, as they lie in memory
   for (int i = 0; i < type.rank(); ++i) {
     const int own = type.layout.empty() ? i : type.layout[static_cast<size_t>(i)];
@@ -55,7 +54,26 @@ Result<bool> lower_scan(Lowering& lowering, Node& node, BufferId out, Phase phas
   build_scan(kernel.kernel(), spec, lowering.target());
   if (kernel.error()) return *kernel.error();
   LATHE_DO(lowering.emit_kernel(kernel.kernel(), kernel.buffers(), describe(node), phase));
-  return true;
+  return Answer{};
+}
+
+}  // namespace
+
+KernelDef kernel_scan() {
+  return {
+      .name = "scan",
+      .summary = "running totals, each from the one before",
+      .roots = {"cumsum"},
+      .members = Members::prologue,
+      .needs = Needs::registers,
+      .emit = emit,
+      .example = R"(
+func @main(%x: f32[3, 50, 20]) -> f32[3, 50, 20] {
+  %0 = cumsum(%x) {dim = 1}
+  return %0
+}
+)",
+  };
 }
 
 }  // namespace lathe

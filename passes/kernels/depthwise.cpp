@@ -1,9 +1,11 @@
 // Convolutions of each channel by itself: operands and epilogue for the window template.
 #include <utility>
 
+#include "fmt/format.h"
 #include "ir/op/window.h"
 #include "ir/templates/window.h"
 #include "passes/lowering/epilogue.h"
+#include "passes/lowering/kernel_def.h"
 #include "passes/lowering/library.h"
 #include "passes/lowering/lowering.h"
 #include "passes/lowering/operand.h"
@@ -16,7 +18,7 @@ using Index = std::span<const Expr>;
 
 // Every result channel from the input channel of the same number.
 bool is_depthwise(const Node& node) {
-  if (node.op->name != "convolution" || node.bool_attr("transposed")) return false;
+  if (node.bool_attr("transposed")) return false;
   const Shape &input = node.operands[0].type().shape, &result = node.types[0].shape;
   const int64_t groups = node.int_attr("groups", 1);
   return groups > 1 && input.size() >= 3 && input[1].value() == groups &&
@@ -52,13 +54,15 @@ class DepthwiseLowering {
   DepthwiseLowering(Lowering& lowering, Node& node, const Node& root, Phase phase)
       : lowering_(lowering), node_(node), root_(root), phase_(phase), spec_(window_spec(root)) {}
 
-  Result<bool> run(BufferId out) {
-    if (!is_float(spec_.dtype) || lowering_.buffer(out).num_bytes == 0) return false;
+  Result<Answer> run(BufferId out) {
+    if (!is_float(spec_.dtype))
+      return Answer{fmt::format("its dtype is {}", dtype_name(spec_.dtype))};
+    if (lowering_.buffer(out).num_bytes == 0) return Answer{"it has no elements"};
     for (const WindowDim& dim : spec_.dims)
-      if (dim.taps == 0 || dim.input == 0) return false;
+      if (dim.taps == 0 || dim.input == 0) return Answer{"its sums are of nothing"};
     if (writes_channels(out)) {
       LATHE_DO(emit(node_, out));
-      return true;
+      return Answer{};
     }
     // The sums with their channels side by side first; a loop then puts them where they belong.
     TensorType type = root_.types[0];
@@ -67,15 +71,11 @@ class DepthwiseLowering {
                                                   type.static_elements().value_or(0), phase_);
     LATHE_DO(emit(root_, sums));
     LATHE_DO(emit_rest(lowering_, node_, root_, sums, out, phase_));
-    return true;
+    return Answer{};
   }
 
  private:
-  KernelContext context() {
-    KernelContext kernel(lowering_, phase_, node_.name);
-    if (!node_.bodies.empty()) kernel.enter(node_);
-    return kernel;
-  }
+  KernelContext context() { return {lowering_, node_, phase_}; }
 
   bool writes_channels(BufferId out) {
     KernelContext probe = context();
@@ -150,12 +150,29 @@ class DepthwiseLowering {
   WindowSpec spec_;
 };
 
+Result<Answer> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+  const Node& root = *root_of(node);
+  if (!is_depthwise(root)) return Answer{"its result channels are not each of one input channel"};
+  return DepthwiseLowering(lowering, node, root, phase).run(out);
+}
+
 }  // namespace
 
-Result<bool> lower_depthwise(Lowering& lowering, Node& node, BufferId out, Phase phase) {
-  const Node& root = node.bodies.empty() ? node : *node.bodies[0]->nodes[0];
-  if (!is_depthwise(root)) return false;
-  return DepthwiseLowering(lowering, node, root, phase).run(out);
+KernelDef kernel_depthwise() {
+  return {
+      .name = "depthwise",
+      .summary = "each channel by itself: windows over channels that lie side by side",
+      .roots = {"convolution"},
+      .members = Members::epilogue,
+      .needs = Needs::registers,
+      .emit = emit,
+      .example = R"(
+func @main(%x: f32[1, 19, 9, 7], %w: f32[19, 1, 3, 3]) -> f32[1, 19, 9, 7] {
+  %0 = convolution(%x, %w) {padding = [1, 1], groups = 19}
+  return %0
+}
+)",
+  };
 }
 
 }  // namespace lathe

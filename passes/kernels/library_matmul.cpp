@@ -3,6 +3,7 @@
 #include <numeric>
 #include <utility>
 
+#include "passes/lowering/kernel_def.h"
 #include "passes/lowering/library.h"
 
 namespace lathe {
@@ -77,24 +78,23 @@ class MatmulLowering {
   MatmulLowering(Lowering& lowering, Node& node, Phase phase)
       : lowering_(lowering),
         node_(node),
-        root_(node.bodies.empty() ? node : *node.bodies[0]->nodes[0]),
+        root_(*root_of(node)),
         phase_(phase),
-        kernel_(lowering, phase, node.name),
-        dtype_(root_.types[0].dtype) {
-    if (!node.bodies.empty()) kernel_.enter(node);
-  }
+        kernel_(lowering, node, phase),
+        dtype_(root_.types[0].dtype) {}
 
-  Result<bool> run(BufferId out) {
+  Result<Answer> run(BufferId out) {
     const Value a = kernel_.resolve(root_.operands[0]), b = kernel_.resolve(root_.operands[1]);
     const std::vector<int64_t> shape = root_.types[0].static_shape();
-    if (!is_float(dtype_) || a.type().dtype != dtype_ || b.type().dtype != dtype_ ||
-        a.type().rank() < 2 || b.type().rank() < 2 || lowering_.buffer(out).num_bytes == 0)
-      return false;
+    if (!is_float(dtype_) || a.type().dtype != dtype_ || b.type().dtype != dtype_)
+      return Answer{"its operands and result are not of one float dtype"};
+    if (a.type().rank() < 2 || b.type().rank() < 2) return Answer{"an operand is a vector"};
+    if (lowering_.buffer(out).num_bytes == 0) return Answer{"it has no elements"};
     spec_.batch.assign(shape.begin(), shape.end() - 2);
     spec_.m = shape[shape.size() - 2];
     spec_.n = shape.back();
     spec_.k = a.type().static_shape().back();
-    if (spec_.k == 0) return false;
+    if (spec_.k == 0) return Answer{"its sums are of nothing"};
     for (int64_t extent : spec_.batch) batch_.push_back(variable(extent));
     m_ = variable(spec_.m);
     n_ = variable(spec_.n);
@@ -106,7 +106,7 @@ class MatmulLowering {
       LATHE_DO(copy_operand(lowering_, kernel_, a));
       LATHE_TRY(has_a, place(a, m_, k_, spec_.m, spec_.k, spec_.a));
     }
-    if (!has_a || !has_b) return false;
+    if (!has_a || !has_b) return Answer{"strides cannot say where an operand lies"};
 
     const std::vector<Expr> vars = all_vars(m_, n_);
     spec_.epilogue = claim_epilogue(kernel_, node_, vars, vars, n_, spec_.n);
@@ -114,7 +114,7 @@ class MatmulLowering {
     if (spec_.epilogue.num_claimed == members && lowering_.buffer(out).type.dtype == dtype_ &&
         place_sums(out, lowering_.buffer(out).type)) {
       emit_matmul(lowering_, spec_, describe(node_), phase_);
-      return true;
+      return Answer{};
     }
     return emit_with_rest(out);
   }
@@ -175,12 +175,12 @@ class MatmulLowering {
   }
 
   // The product and what goes with it into a buffer, the rest of the body in a loop.
-  Result<bool> emit_with_rest(BufferId out) {
+  Result<Answer> emit_with_rest(BufferId out) {
     BufferId sums = -1;
     TensorType type;
     // Less and less of the epilogue, until strides can say where the result goes.
     for (size_t most = spec_.epilogue.num_claimed;; --most) {
-      if (most == 0) return false;
+      if (most == 0) return Answer{"strides cannot say where its result goes"};
       const std::vector<Expr> vars = all_vars(m_, n_);
       spec_.epilogue = claim_epilogue(kernel_, node_, vars, vars, n_, spec_.n, {}, most);
       type = claimed_node().types[0];
@@ -194,7 +194,7 @@ class MatmulLowering {
     const Node& last = claimed_node();
     emit_matmul(lowering_, spec_, describe(node_), phase_);
     LATHE_DO(emit_rest(lowering_, node_, last, sums, out, phase_));
-    return true;
+    return Answer{};
   }
 
   Lowering& lowering_;
@@ -207,6 +207,10 @@ class MatmulLowering {
   std::vector<Expr> batch_;
   Expr m_, n_, k_;
 };
+
+Result<Answer> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+  return MatmulLowering(lowering, node, phase).run(out);
+}
 
 }  // namespace
 
@@ -228,8 +232,23 @@ void emit_matmul(Lowering& lowering, MatmulSpec spec, const LaunchInfo& info, Ph
   lowering.emit_library(std::move(call), info, phase);
 }
 
-Result<bool> lower_library_matmul(Lowering& lowering, Node& node, BufferId out, Phase phase) {
-  return MatmulLowering(lowering, node, phase).run(out);
+KernelDef kernel_library_matmul() {
+  return {
+      .name = "library_matmul",
+      .summary =
+          "a product by the library of the target, with what the library knows of an epilogue",
+      .roots = {"matmul"},
+      .members = Members::epilogue,
+      .needs = Needs::library,
+      .emit = emit,
+      .example = R"(
+func @main(%x: f32[40, 64], %w: f32[64, 48]) -> f32[40, 48] {
+  %0 = matmul(%x, %w)
+  return %0
+}
+)",
+      .isa = "sm_90",
+  };
 }
 
 }  // namespace lathe

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "fmt/format.h"
+#include "passes/lowering/kernel_def.h"
 #include "passes/lowering/library.h"
 
 namespace lathe {
@@ -19,22 +21,23 @@ class ConvolutionLowering {
   ConvolutionLowering(Lowering& lowering, Node& node, Phase phase)
       : lowering_(lowering),
         node_(node),
-        root_(node.bodies.empty() ? node : *node.bodies[0]->nodes[0]),
+        root_(*root_of(node)),
         phase_(phase),
-        kernel_(lowering, phase, node.name),
-        dtype_(root_.types[0].dtype) {
-    if (!node.bodies.empty()) kernel_.enter(node);
-  }
+        kernel_(lowering, node, phase),
+        dtype_(root_.types[0].dtype) {}
 
-  Result<bool> run(BufferId out) {
+  Result<Answer> run(BufferId out) {
     const Value input = kernel_.resolve(root_.operands[0]);
     const Value filter = kernel_.resolve(root_.operands[1]);
     const Value bias = root_.operands.size() > 2 ? kernel_.resolve(root_.operands[2]) : Value{};
-    if (!fits(input, filter, bias) || lowering_.buffer(out).num_bytes == 0) return false;
-    if (filter.type().static_elements() == 0) return false;  // sums of nothing
+    if (!fits(input, filter, bias))
+      return Answer{"it takes lines and images of one dtype, in one group, not transposed"};
+    if (lowering_.buffer(out).num_bytes == 0) return Answer{"it has no elements"};
+    if (filter.type().static_elements() == 0) return Answer{"its sums are of nothing"};
     const std::vector<int64_t> y = root_.types[0].static_shape();
     step_ = kChannelBytes / dtype_bytes(dtype_);
-    if (y[1] % step_ != 0) return false;
+    if (y[1] % step_ != 0)
+      return Answer{fmt::format("its {} channels are no multiple of {}", y[1], step_)};
     spatial_ = y.size() - 2;
     // Element (n, c, ...) of images, with the channel as the column of a row of pixels.
     for (int64_t extent : y) index_.push_back(variable(extent));
@@ -57,7 +60,7 @@ class ConvolutionLowering {
       direct = place_sums(out, lowering_.buffer(out).type, epilogue);
     if (direct) {
       emit(x, w, *direct, epilogue);
-      return true;
+      return Answer{};
     }
     return emit_with_rest(x, w, out, std::move(start), epilogue.num_claimed);
   }
@@ -153,15 +156,15 @@ class ConvolutionLowering {
     return place_result(kernel_, buffer, type, epilogue.index, vars_, y.back(), y[1]);
   }
 
-  Result<bool> emit_with_rest(const Place& x, const Place& w, BufferId out, LibraryEpilogue start,
-                              size_t most) {
+  Result<Answer> emit_with_rest(const Place& x, const Place& w, BufferId out, LibraryEpilogue start,
+                                size_t most) {
     // Less and less of the epilogue, until strides can say where the result goes.
     std::optional<Strided> place;
     LibraryEpilogue epilogue;
     const Node* last = nullptr;
     TensorType type;
     for (; !place; --most) {
-      if (most == 0) return false;
+      if (most == 0) return Answer{"strides cannot say where its result goes"};
       const int64_t channels = root_.types[0].static_shape()[1];
       epilogue = claim_epilogue(kernel_, node_, index_, vars_, index_[1], channels, start, most);
       last = node_.bodies.empty() ? &root_ : node_.bodies[0]->nodes[epilogue.num_claimed - 1].get();
@@ -175,7 +178,7 @@ class ConvolutionLowering {
     place->buffer = sums;
     emit(x, w, *place, epilogue);
     LATHE_DO(emit_rest(lowering_, node_, *last, sums, out, phase_));
-    return true;
+    return Answer{};
   }
 
   // Strides over vars_ (n, space, c) in the order n, c, space.
@@ -243,10 +246,28 @@ class ConvolutionLowering {
   std::vector<Expr> index_, vars_;
 };
 
+Result<Answer> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+  return ConvolutionLowering(lowering, node, phase).run(out);
+}
+
 }  // namespace
 
-Result<bool> lower_library_convolution(Lowering& lowering, Node& node, BufferId out, Phase phase) {
-  return ConvolutionLowering(lowering, node, phase).run(out);
+KernelDef kernel_library_convolution() {
+  return {
+      .name = "library_convolution",
+      .summary = "a convolution by the library of the target, channels last",
+      .roots = {"convolution"},
+      .members = Members::epilogue,
+      .needs = Needs::library,
+      .emit = emit,
+      .example = R"(
+func @main(%x: f32[1, 16, 9, 7], %w: f32[32, 16, 3, 3]) -> f32[1, 32, 9, 7] {
+  %0 = convolution(%x, %w) {padding = [1, 1]}
+  return %0
+}
+)",
+      .isa = "sm_90",
+  };
 }
 
 }  // namespace lathe

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "fmt/format.h"
 #include "ir/loop/linear.h"
 #include "passes/lowering/epilogue.h"
 #include "passes/lowering/kernel_context.h"
+#include "passes/lowering/kernel_def.h"
+#include "passes/lowering/library.h"
 #include "passes/lowering/lowering.h"
 #include "passes/lowering/operand.h"
 
@@ -16,8 +19,6 @@ namespace {
 
 using loop::Expr;
 using Index = std::span<const Expr>;
-
-constexpr int64_t kFewRows = 3;
 
 std::vector<int64_t> extents(const TensorType& type) { return type.static_shape(); }
 
@@ -80,6 +81,13 @@ std::vector<Expr> fresh_vars(KernelContext& kernel, const std::vector<int64_t>& 
   return vars;
 }
 
+// An element of the rows, from where they lie or from their copy. The copy is the rows' alone: with
+// a border its indices are others, and an epilogue may read the same value.
+Expr row_element(KernelContext& kernel, const ContractionOperands& operands, Index index) {
+  if (operands.rows_buffer < 0) return kernel.element_within(operands.rows, index);
+  return kernel.load(operands.rows_buffer, index);
+}
+
 // Elements between the starts of neighbouring rows, when the template can walk them in place: a
 // plain load whose index is linear.
 std::optional<int64_t> row_stride(KernelContext& kernel, const ContractionOperands& operands) {
@@ -87,7 +95,7 @@ std::optional<int64_t> row_stride(KernelContext& kernel, const ContractionOperan
   const std::vector<Expr> batch = fresh_vars(kernel, spec.batch), m = fresh_vars(kernel, spec.m),
                           k = fresh_vars(kernel, spec.k);
   const std::optional<loop::Linear> form =
-      load_index(kernel.element(operands.rows, operands.row_index(batch, m, k)));
+      load_index(row_element(kernel, operands, operands.row_index(batch, m, k)));
   if (!form) return std::nullopt;
   return form->coefficient(std::get<loop::VarRead>(m.back()->kind).var);
 }
@@ -127,13 +135,14 @@ class ContractionLowering {
   ContractionLowering(Lowering& lowering, Node& node, Phase phase)
       : lowering_(lowering),
         node_(node),
-        root_(node.bodies.empty() ? node : *node.bodies[0]->nodes[0]),
+        root_(*root_of(node)),
         phase_(phase),
         columns_(context().resolve(root_.operands[1])) {}
 
-  Result<bool> run(BufferId out) {
+  Result<Answer> run(BufferId out) {
     const DType dtype = compute_dtype(root_.types[0].dtype);
-    if (!is_float(dtype) || lowering_.buffer(out).num_bytes == 0) return false;
+    if (!is_float(dtype)) return Answer{fmt::format("its dtype is {}", dtype_name(dtype))};
+    if (lowering_.buffer(out).num_bytes == 0) return Answer{"it has no elements"};
     std::vector<ContractionOperands> products;
     if (root_.op->name == "matmul") {
       if (auto product = matmul_operands(root_, context())) products.push_back(*std::move(product));
@@ -142,9 +151,11 @@ class ContractionLowering {
     }
     for (ContractionOperands& product : products) {
       product.spec.dtype = dtype;
-      if (std::count(product.spec.k.begin(), product.spec.k.end(), 0) > 0) return false;
+      if (std::count(product.spec.k.begin(), product.spec.k.end(), 0) > 0)
+        return Answer{"its sums are of nothing"};
     }
-    if (products.empty() || is_for_loops(products[0].spec)) return false;
+    if (products.empty()) return Answer{"it is not one product, nor up to 1024 of them"};
+    if (const std::string why = read_tile(products); !why.empty()) return Answer{why};
     LATHE_DO(place_rows(products));
     KernelContext probe = context();
     if (is_row_contiguous(probe, products[0], node_, out, lowering_.buffer(out).type)) {
@@ -152,41 +163,35 @@ class ContractionLowering {
     } else {
       LATHE_DO(emit_in_two(products, out));
     }
-    return true;
+    return Answer{};
   }
 
  private:
-  KernelContext context() {
-    KernelContext kernel(lowering_, phase_, node_.name);
-    if (!node_.bodies.empty()) kernel.enter(node_);
-    return kernel;
-  }
+  KernelContext context() { return {lowering_, node_, phase_}; }
 
-  KernelContext context(const ContractionOperands& operands) {
-    KernelContext kernel = context();
-    if (operands.rows_buffer >= 0) kernel.read_from(operands.rows, operands.rows_buffer);
-    return kernel;
-  }
-
-  // A vector of results, or few rows whose right operand would be packed in every run: the sums of
-  // plain loops read each operand once, as it lies.
-  bool is_for_loops(const ContractionSpec& spec) const {
-    int64_t rows = 1;
-    for (int64_t extent : spec.m) rows *= extent;
-    const bool is_vector = spec.n == 1 && root_.op->name == "matmul";
-    return is_vector || (rows <= kFewRows && !lowering_.is_constant(columns_));
+  // The tile that the plan asks for; what is wrong with it otherwise.
+  std::string read_tile(std::vector<ContractionOperands>& products) const {
+    if (!node_.plan || node_.plan->tile.empty()) return "";
+    const int64_t rows = node_.plan->tile[0], vectors = node_.plan->tile[1];
+    const int64_t most = lowering_.target().num_vector_registers;
+    if (rows < 1 || vectors < 1 || rows > most || vectors > most || rows * vectors > most)
+      return fmt::format("a tile of {}x{} does not fit {} registers of {}", rows, vectors, most,
+                         lowering_.target().isa);
+    for (ContractionOperands& product : products)
+      product.spec.tile = RegisterTile{static_cast<int>(rows), static_cast<int>(vectors)};
+    return "";
   }
 
   // The rows where they are, when the template can walk them there, or in a copy.
   Status place_rows(std::vector<ContractionOperands>& products) {
     const ContractionOperands& first = products[0];
-    KernelContext probe = context(first);
+    KernelContext probe = context();
     std::optional<int64_t> stride = row_stride(probe, first);
     if (probe.error()) return *probe.error();
     if (!stride && first.rows_buffer < 0) {
       LATHE_TRY(const BufferId copied, materialize_copy(lowering_, first.rows, phase_));
       for (ContractionOperands& product : products) product.rows_buffer = copied;
-      KernelContext copy = context(first);
+      KernelContext copy = context();
       stride = row_stride(copy, first);
     }
     for (ContractionOperands& product : products)
@@ -199,7 +204,7 @@ class ContractionLowering {
     LaunchInfo info = describe(node_);
     info.flops /= static_cast<int64_t>(products.size());
     for (ContractionOperands& product : products) {
-      KernelContext kernel = context(product);
+      KernelContext kernel = context();
       LATHE_DO(emit(kernel, product, computed, out, info));
     }
     return Ok{};
@@ -212,12 +217,12 @@ class ContractionLowering {
     LATHE_TRY(const BufferId packed, pack(lowering_, operands, layout, node_, pack_phase));
     Epilogue epilogue(kernel, computed, out, lowering_.buffer(out).type);
     operands.spec.a = [&](Index batch, Index m, Index k) {
-      return kernel.element_within(operands.rows, operands.row_index(batch, m, k));
+      return row_element(kernel, operands, operands.row_index(batch, m, k));
     };
     operands.spec.epilogue = [&](Index batch, Index m, Expr n, Expr sum) {
-      std::vector<Expr> index = operands.result_index(batch, m, n);
+      const std::vector<Expr> index = operands.result_index(batch, m, n);
       if (operands.bias) sum = sum + kernel.element(operands.bias, std::vector<Expr>{index[1]});
-      return epilogue.apply(std::move(index), sum);
+      return epilogue.apply(index, sum);
     };
     const loop::BufferRef packed_ref = kernel.use(packed);
     build_contraction(kernel.kernel(), operands.spec, layout, packed_ref, lowering_.target());
@@ -228,21 +233,11 @@ class ContractionLowering {
   // The sums with their columns side by side first; a loop then puts the results where they belong.
   Status emit_in_two(std::vector<ContractionOperands>& products, BufferId out) {
     TensorType type = root_.types[0];
-    type.layout.clear();
-    if (root_.op->name == "convolution") {
-      type.layout = {0};
-      for (int i = 2; i < type.rank(); ++i) type.layout.push_back(i);
-      type.layout.push_back(1);
-    }
+    type.layout = root_.op->name == "convolution" ? channels_last(type.rank()) : Layout{};
     const int64_t size = type.static_elements().value_or(0);
     const BufferId sums = lowering_.add_temporary(node_.name + "_sums", type, size, phase_);
     LATHE_DO(emit(products, root_, sums));
-    KernelContext rest = context();
-    const Value root{const_cast<Node*>(&root_), 0};
-    rest.read_from(root, sums, type);
-    const Value result = node_.bodies.empty() ? root : node_.bodies[0]->outputs[0];
-    return lowering_.emit_elements(rest, out, {"scatter", node_.loc, 0},
-                                   [&](Index index) { return rest.element(result, index); });
+    return emit_rest(lowering_, node_, root_, sums, out, phase_);
   }
 
   Lowering& lowering_;
@@ -252,12 +247,28 @@ class ContractionLowering {
   Value columns_;
 };
 
+Result<Answer> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+  return ContractionLowering(lowering, node, phase).run(out);
+}
+
 }  // namespace
 
-Result<bool> lower_contraction(Lowering& lowering, Node& node, BufferId out, Phase phase) {
-  const Node& root = node.bodies.empty() ? node : *node.bodies[0]->nodes[0];
-  if (root.op->name != "matmul" && root.op->name != "convolution") return false;
-  return ContractionLowering(lowering, node, phase).run(out);
+KernelDef kernel_contraction() {
+  return {
+      .name = "contraction",
+      .summary = "a tile of sums in registers, over packed columns: products and convolutions",
+      .roots = {"convolution", "matmul"},
+      .members = Members::epilogue,
+      .needs = Needs::registers,
+      .has_tile = true,
+      .emit = emit,
+      .example = R"(
+func @main(%x: f32[40, 64], %w: f32[64, 48]) -> f32[40, 48] {
+  %0 = matmul(%x, %w)
+  return %0
+}
+)",
+  };
 }
 
 }  // namespace lathe

@@ -2,10 +2,12 @@
 // template.
 #include <utility>
 
+#include "fmt/format.h"
 #include "ir/loop/vectorize.h"
 #include "ir/op/window.h"
 #include "ir/templates/window.h"
 #include "passes/lowering/kernel_context.h"
+#include "passes/lowering/kernel_def.h"
 #include "passes/lowering/lowering.h"
 #include "passes/lowering/operand.h"
 
@@ -16,10 +18,6 @@ using loop::Expr;
 using Index = std::span<const Expr>;
 
 constexpr int64_t kLongestSum = 256;  // additions of one chain; see ir/templates/accumulate.h
-
-bool is_pool(const Node& node) {
-  return node.op->name.starts_with("max_pool") || node.op->name.starts_with("avg_pool");
-}
 
 // The one reduction of an element; null when there is none, or more.
 Expr reduction_of(Expr element) {
@@ -33,20 +31,15 @@ Expr reduction_of(Expr element) {
   return count == 1 ? found : Expr();
 }
 
-}  // namespace
-
-Result<bool> lower_pool(Lowering& lowering, Node& node, BufferId out, Phase phase) {
-  const Value result = node.bodies.empty() ? node.result() : node.bodies[0]->outputs[0];
-  const Node& root = *result.node;
+Result<Answer> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+  const Node& root = *root_of(node);
+  const Value result{const_cast<Node*>(&root), 0};
   const TensorType type = lowering.buffer(out).type;
-  if (!is_pool(root) || !is_float(type.dtype) || type.static_elements() == 0) return false;
+  if (!is_float(type.dtype)) return Answer{fmt::format("its dtype is {}", dtype_name(type.dtype))};
+  if (type.static_elements() == 0) return Answer{"it has no elements"};
   const size_t lead = first_spatial(root);
-  if (lead != 2 || type.layout != channels_last(type.rank())) return false;
-  const auto enter = [&] {
-    KernelContext kernel(lowering, phase, node.name);
-    if (!node.bodies.empty()) kernel.enter(node);
-    return kernel;
-  };
+  if (lead != 2 || type.layout != channels_last(type.rank()))
+    return Answer{"its result does not lie channels last"};
   const auto at_channel = [](Expr image, Index at, Expr channel) {
     std::vector<Expr> index = {image, channel};
     index.insert(index.end(), at.begin(), at.end());
@@ -66,7 +59,7 @@ Result<bool> lower_pool(Lowering& lowering, Node& node, BufferId out, Phase phas
     taps *= window.kernel;
   }
   // Lanes are channels: what the element is made of must lie so, or be the same for all.
-  KernelContext probe = enter();
+  KernelContext probe(lowering, node, phase);
   std::vector<Expr> index;
   for (int64_t extent : in) index.push_back(probe.pool().var(probe.fresh_var(extent)));
   const loop::Var channel = std::get<loop::VarRead>(index[1]->kind).var;
@@ -79,13 +72,16 @@ Result<bool> lower_pool(Lowering& lowering, Node& node, BufferId out, Phase phas
     is_even = is_even && !std::holds_alternative<loop::Reduce>(e->kind) &&
               (!moves || moves_by_one(load->index, channel));
   });
-  KernelContext kernel = enter();
+  KernelContext kernel(lowering, node, phase);
   std::vector<Expr> at;
   for (int64_t extent : shape) at.push_back(kernel.pool().var(kernel.fresh_var(extent)));
   const Expr reduction = reduction_of(kernel.compute(result, at));
-  if (!is_even || !reduction) return false;
+  if (!is_even) return Answer{"what it reads does not lie channels last"};
+  if (!reduction) return Answer{"its element is no single reduction"};
   spec.op = std::get<loop::Reduce>(reduction->kind).op;
-  if (spec.op == loop::ReduceOp::sum && taps > kLongestSum) return false;
+  if (spec.op == loop::ReduceOp::sum && taps > kLongestSum)
+    return Answer{
+        fmt::format("a chain of {} additions would lose digits, more than {}", taps, kLongestSum)};
 
   const loop::BufferRef buffer = kernel.use(out, true);
   spec.input = [&](Expr image, Index place, Expr c) {
@@ -101,7 +97,28 @@ Result<bool> lower_pool(Lowering& lowering, Node& node, BufferId out, Phase phas
   build_window(kernel.kernel(), spec, {}, lowering.target());
   if (kernel.error()) return *kernel.error();
   LATHE_DO(lowering.emit_kernel(kernel.kernel(), kernel.buffers(), describe(node), phase));
-  return true;
+  return Answer{};
+}
+
+}  // namespace
+
+KernelDef kernel_pool() {
+  return {
+      .name = "pool",
+      .summary = "windows over images whose channels lie side by side, a vector of them at a time",
+      .roots = {"avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d"},
+      .members = Members::prologue,
+      .needs = Needs::registers,
+      .emit = emit,
+      .example = R"(
+func @main(%x: f32[1, 9, 7, 19]) -> f32[1, 19, 4, 3] {
+  %0 = permute(%x) {dims = [0, 3, 1, 2]}
+  %1 = max_pool2d(%0) {kernel_size = [3, 3], stride = [2, 2]}
+  %2 = relu(%1)
+  return %2
+}
+)",
+  };
 }
 
 }  // namespace lathe

@@ -9,6 +9,7 @@
 #include "ir/op/position.h"
 #include "ir/op/reduction.h"
 #include "passes/lowering/kernel_context.h"
+#include "passes/lowering/kernel_def.h"
 #include "passes/lowering/lowering.h"
 #include "passes/lowering/operand.h"
 
@@ -41,14 +42,11 @@ class ScatterLowering {
         node_(node),
         root_(root),
         phase_(phase),
-        kernel_(lowering, phase, node.name),
-        shape_(root.types[0].static_shape()) {
-    if (!node.bodies.empty()) kernel_.enter(node);
-  }
+        kernel_(lowering, node, phase),
+        shape_(root.types[0].static_shape()) {}
 
   Status run(BufferId out) {
-    KernelContext copy(lowering_, phase_, "copy");
-    if (!node_.bodies.empty()) copy.enter(node_);
+    KernelContext copy(lowering_, node_, phase_);
     LATHE_DO(lowering_.emit_elements(copy, out, {"copy", node_.loc, 0}, [&](Index index) {
       return copy.element(root_.operands[0], index);
     }));
@@ -232,16 +230,32 @@ class ScatterLowering {
   std::vector<int64_t> shape_;
 };
 
+Result<Answer> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+  const TensorType& type = lowering.buffer(out).type;
+  if (type.rank() == 0) return Answer{"it is one number"};
+  if (type.static_elements() == 0) return Answer{"it has no elements"};
+  if (!type.layout.empty()) return Answer{"its result does not lie in rows"};
+  LATHE_DO(ScatterLowering(lowering, node, *root_of(node), phase).run(out));
+  return Answer{};
+}
+
 }  // namespace
 
-Result<bool> lower_scatter(Lowering& lowering, Node& node, BufferId out, Phase phase) {
-  const Node& root = node.bodies.empty() ? node : *node.bodies[0]->outputs[0].node;
-  const TensorType& type = lowering.buffer(out).type;
-  const bool is_written = root.op->name == "scatter" || root.op->name == "index_put";
-  if (!is_written || type.rank() == 0 || type.static_elements() == 0 || !type.layout.empty())
-    return false;
-  LATHE_DO(ScatterLowering(lowering, node, root, phase).run(out));
-  return true;
+KernelDef kernel_scatter() {
+  return {
+      .name = "scatter",
+      .summary = "a copy of what is written to, then each write once, in order where two may meet",
+      .roots = {"index_put", "scatter"},
+      .members = Members::prologue,
+      .needs = Needs::registers,
+      .emit = emit,
+      .example = R"(
+func @main(%x: f32[40, 8], %at: i64[20, 8], %y: f32[20, 8]) -> f32[40, 8] {
+  %0 = scatter(%x, %at, %y) {dim = 0}
+  return %0
+}
+)",
+  };
 }
 
 }  // namespace lathe

@@ -1,0 +1,215 @@
+// Decides which kind of kernel makes each region, and writes it into the graph as the node's plan.
+//
+// Every kind that a region could be is tried: lowered by itself, with what it reads taken as there,
+// and the launches of a call are priced by the cost model. The cheapest becomes the plan, an
+// override before all others. Where vectors are spread over threads the model has no prices: a
+// library is taken before loops there. Runs last on the graph, when fusion and layouts have
+// settled what the regions are; lower_to_loops then only carries the plans out. Views and other
+// values that readers compute by themselves have no kernel, and so no plan.
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "fmt/format.h"
+#include "ir/cost/price.h"
+#include "ir/graph/op_def.h"
+#include "ir/support/diag_codes.h"
+#include "passes/lowering/lowering.h"
+#include "passes/lowering/signature.h"
+#include "passes/pass.h"
+
+namespace lathe {
+namespace {
+
+constexpr const char* kStrictIsa = "avx2";
+constexpr size_t kShown = 60;  // characters of a person's text in a message
+
+// What all weights of the module hold: a bound of what a call reads of them.
+double bytes_of_weights(const Module& module) {
+  double bytes = 0;
+  for (const auto& node : module.main().nodes) {
+    if (node->op->name != "constant" || node->types.empty()) continue;
+    const TensorType& type = node->types[0];
+    bytes += static_cast<double>(type.static_elements().value_or(0)) *
+             static_cast<double>(dtype_bytes(type.dtype));
+  }
+  return bytes;
+}
+
+class Chooser {
+ public:
+  Chooser(Module& module, PassContext& context)
+      : context_(context),
+        kinds_(all_kernels()),
+        // Strictly, every target makes the same sums: the choice is that of one of them.
+        priced_{.ops = context.ops,
+                .target = context.numerics == Numerics::strict ? *find_target(kStrictIsa)
+                                                               : context.target,
+                .numerics = context.numerics},
+        lowering_(module, priced_, kinds_),
+        weight_bytes_(bytes_of_weights(module)) {}
+
+  Result<Changed> run() {
+    LATHE_TRY(const auto regions, lowering_.launched_nodes());
+    LATHE_DO(read_overrides(regions));
+    bool is_changed = false;
+    for (const auto& [region, phase] : regions) {
+      if (region->types[0].static_elements() == 0) continue;  // nothing is launched
+      const std::optional<KernelPlan> before = region->plan;
+      region->plan = forced_.count(region) != 0 ? forced_[region] : std::optional<KernelPlan>();
+      LATHE_DO(choose(*region, phase));
+      is_changed = is_changed || region->plan != before;
+    }
+    context_.counters["regions"] = static_cast<int64_t>(context_.choices.size());
+    return is_changed ? Changed::yes : Changed::no;
+  }
+
+ private:
+  using Regions = std::vector<std::pair<Node*, Phase>>;
+
+  // An override names a region, or a member of one.
+  Status read_overrides(const Regions& regions) {
+    std::unordered_map<std::string, Node*> by_name;
+    std::vector<std::string> names;
+    const auto add = [&](const std::string& name, Node* region) {
+      if (by_name.emplace(name, region).second) names.push_back(name);
+    };
+    for (const auto& [region, phase] : regions) {
+      add(region->name, region);
+      for (const auto& body : region->bodies)
+        for (const auto& member : body->nodes) add(member->name, region);
+    }
+    for (Override& override : context_.overrides) {
+      if (override.what == Override::What::keep) continue;
+      auto found = by_name.find(override.node);
+      if (found == by_name.end()) return unknown_node(override, names);
+      override.is_carried_out = true;
+      std::optional<KernelPlan>& plan = forced_[found->second];
+      if (!plan) plan = KernelPlan{};
+      if (override.what == Override::What::tile) plan->tile = override.tile;
+      if (override.what != Override::What::kernel) continue;
+      if (find_kernel(kinds_, override.kernel) == nullptr)
+        return unknown_kernel(kinds_, override.kernel, override.loc);
+      plan->kind = override.kernel;
+    }
+    return Ok{};
+  }
+
+  Status choose(Node& region, Phase phase) {
+    KernelChoice choice{.region = region.name, .loc = region.loc};
+    const std::optional<KernelPlan> forced = region.plan;
+    region.plan.reset();
+    const std::string signature = region_signature(lowering_, region, phase);
+    if (auto like = chosen_.find(signature); !forced && like != chosen_.end()) {
+      choice.plan = like->second.plan;
+      choice.candidates = like->second.candidates;
+      region.plan = choice.plan;
+      context_.choices.push_back(std::move(choice));
+      return Ok{};
+    }
+    const KernelCandidate* best = nullptr;
+    Diag failure;
+    choice.candidates.reserve(kinds_.size());
+    const bool asks_kind = forced && !forced->kind.empty();
+    const bool asks_tile = forced && !forced->tile.empty();
+    for (const KernelDef& kind : kinds_) {
+      const bool is_asked = asks_kind ? forced->kind == kind.name : asks_tile && kind.has_tile;
+      Answer answer = applies(kind, region, lowering_.target());
+      if (answer.is_made() && is_asked && asks_tile && !kind.has_tile) answer = {"it has no tile"};
+      if (!answer.is_made() && !is_asked) continue;
+      KernelCandidate candidate{.plan = {kind.name}, .why_not = answer.why_not};
+      if (is_asked) candidate.plan.tile = forced->tile;
+      region.plan = candidate.plan;
+      if (answer.is_made()) {
+        if (Status tried = price(region, kind, phase, candidate); !tried.ok()) {
+          failure = std::move(tried).error();
+          if (failure.is_internal) return failure;
+          candidate.why_not = failure.message;
+        }
+      }
+      choice.candidates.push_back(std::move(candidate));
+      const KernelCandidate& last = choice.candidates.back();
+      if (is_asked && !last.why_not.empty())
+        return Diag{
+            code::kUnsupported, region.loc,
+            fmt::format("'{}' cannot be made by {}: {}", region.name, kind.name, last.why_not)};
+      if (!last.why_not.empty() || (forced && !is_asked)) continue;
+      if (best == nullptr || is_better(kind, last, *best)) best = &last;
+    }
+    if (best == nullptr) return failure;
+    choice.is_forced = forced.has_value();
+    choice.plan = best->plan;
+    region.plan = best->plan;
+    if (!forced) chosen_[signature] = choice;
+    context_.choices.push_back(std::move(choice));
+    return Ok{};
+  }
+
+  bool has_prices() const { return lowering_.target().max_threads == 0; }
+
+  bool is_better(const KernelDef& kind, const KernelCandidate& candidate,
+                 const KernelCandidate& best) const {
+    return has_prices() ? candidate.seconds < best.seconds : kind.needs == Needs::library;
+  }
+
+  // Of the launches of a call; what runs once, when weights are bound, costs nothing. A region that
+  // runs there altogether is priced by that.
+  Status price(Node& region, const KernelDef& kind, Phase phase, KernelCandidate& candidate) {
+    LATHE_TRY(const Lowering::Trial trial, lowering_.try_kernel(region, kind, phase));
+    candidate.why_not = trial.answer.why_not;
+    if (!has_prices()) return Ok{};
+    const Program& program = trial.program;
+    for (const Launch& launch : phase == Phase::init ? program.init : program.steps)
+      candidate.seconds += predict(program, launch, lowering_.target(), weight_bytes_).seconds;
+    return Ok{};
+  }
+
+  Diag unknown_node(const Override& override, const std::vector<std::string>& names) const {
+    const std::string near = nearest(override.node, names);
+    return {code::kUndefinedValue, override.loc,
+            fmt::format("'{}': no kernel computes '{}'{}", override.text.substr(0, kShown),
+                        override.node.substr(0, kShown),
+                        near.empty() ? "" : fmt::format("; did you mean '{}'?", near))};
+  }
+
+  PassContext& context_;
+  std::vector<KernelDef> kinds_;
+  PassContext priced_;
+  Lowering lowering_;
+  double weight_bytes_;
+  std::unordered_map<std::string, KernelChoice> chosen_;  // by signature: layers repeat
+  std::unordered_map<const Node*, std::optional<KernelPlan>> forced_;  // kind empty: a tile alone
+};
+
+Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
+  return Chooser(unit.module, context).run();
+}
+
+}  // namespace
+
+PassDef define_choose_kernels() {
+  return {
+      .name = "choose_kernels",
+      .summary = "try every kind of kernel for each region and plan the cheapest",
+      .needs = Form::core,
+      .leaves = Form::core,
+      .options = {},
+      .counters = {"regions"},
+      .example = R"(
+func @main(%x: f32[40, 64], %w: f32[64, 48]) -> f32[40, 48] {
+  %0 = matmul(%x, %w)
+  %1 = exp(%0)
+  return %1
+}
+=>
+func @main(%x: f32[40, 64], %w: f32[64, 48]) -> f32[40, 48] {
+  %0 = matmul(%x, %w) using contraction
+  %1 = exp(%0) using loops
+  return %1
+}
+)",
+      .run = run,
+  };
+}
+
+}  // namespace lathe

@@ -1,0 +1,29 @@
+// Plain loops over the elements of a result, by the generic schedule: every region has them.
+#include "passes/lowering/kernel_def.h"
+#include "passes/lowering/lowering.h"
+
+namespace lathe {
+namespace {
+
+Result<Answer> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+  LATHE_DO(lowering.emit_loops(node.result(), out, phase));
+  return Answer{};
+}
+
+}  // namespace
+
+KernelDef kernel_loops() {
+  return {
+      .name = "loops",
+      .summary = "one loop over the elements of the result, by the generic schedule",
+      .emit = emit,
+      .example = R"(
+func @main(%x: f32[8, 33], %y: f32[33]) -> f32[8, 33] {
+  %0 = add(%x, %y)
+  return %0
+}
+)",
+  };
+}
+
+}  // namespace lathe

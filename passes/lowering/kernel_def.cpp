@@ -1,0 +1,70 @@
+// What kinds of kernels ask of a region: see kernel_def.h.
+#include "passes/lowering/kernel_def.h"
+
+#include <algorithm>
+
+#include "fmt/format.h"
+#include "ir/graph/op_def.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+namespace {
+
+bool gives_loops(const Node& node) {
+  switch (node.op->traits.op_class) {
+    case OpClass::elementwise:
+    case OpClass::view:
+    case OpClass::source:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+const Node* root_of(const Node& region) {
+  if (region.bodies.empty()) return gives_loops(region) ? &region : nullptr;
+  const Node* root = nullptr;
+  for (const auto& member : region.bodies[0]->nodes)
+    if (gives_loops(*member)) root = member.get();
+  return root;
+}
+
+Answer applies(const KernelDef& kind, const Node& region, const Target& target) {
+  if (kind.roots.empty()) return {};
+  const Node* root = root_of(region);
+  const std::string name = root == nullptr ? "elementwise" : root->op->name;
+  if (std::find(kind.roots.begin(), kind.roots.end(), name) == kind.roots.end())
+    return {fmt::format("it makes {}, not {}", fmt::join(kind.roots, ", "), name)};
+  if (!region.bodies.empty()) {
+    const Graph& body = *region.bodies[0];
+    if (kind.members == Members::epilogue && body.nodes.front().get() != root)
+      return {fmt::format("'{}' stands before its root", body.nodes.front()->name)};
+    if (kind.members == Members::prologue && body.outputs.front().node != root)
+      return {fmt::format("'{}' follows its root", body.outputs.front().node->name)};
+  }
+  if (kind.needs == Needs::registers && target.max_threads > 0)
+    return {fmt::format("vectors of {} are spread over threads", target.isa)};
+  if (kind.needs == Needs::library && !target.has_library(name))
+    return {fmt::format("{} has no library for {}", target.isa, name)};
+  return {};
+}
+
+const KernelDef* find_kernel(const std::vector<KernelDef>& kinds, std::string_view name) {
+  for (const KernelDef& kind : kinds)
+    if (kind.name == name) return &kind;
+  return nullptr;
+}
+
+Diag unknown_kernel(const std::vector<KernelDef>& kinds, const std::string& name, Loc loc) {
+  std::vector<std::string> names;
+  for (const KernelDef& kind : kinds) names.push_back(kind.name);
+  const std::string near = nearest(name, names);
+  return {code::kBadValue, loc,
+          fmt::format("no kind of kernel is named '{}'; {}", name.substr(0, 60),
+                      near.empty() ? fmt::format("the kinds are {}", fmt::join(names, ", "))
+                                   : fmt::format("did you mean '{}'?", near))};
+}
+
+}  // namespace lathe
