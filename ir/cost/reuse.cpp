@@ -2,6 +2,7 @@
 #include "ir/cost/reuse.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
@@ -21,8 +22,8 @@ constexpr double kLine = 64;
 // Places of one buffer: those of several constants beside each other count as one.
 struct Access {
   uint32_t buffer = 0;
-  double bytes = 0;                   // side by side, of one execution
-  std::map<size_t, int64_t> strides;  // in bytes by loop; 0: anywhere, by data
+  double bytes = 0;                  // side by side, of one execution
+  std::map<size_t, double> strides;  // in bytes by loop; 0: anywhere, by data
   friend bool operator<(const Access& a, const Access& b) {
     return std::tie(a.buffer, a.strides, a.bytes) < std::tie(b.buffer, b.strides, b.bytes);
   }
@@ -140,13 +141,14 @@ class ReuseCounter {
 
   // The loops that an index moves with, through lets; what is not linear (a clamp, a division) is
   // taken to move by an element.
-  void add_strides(Expr index, int64_t factor, int64_t element, Access& access) {
+  void add_strides(Expr index, double factor, double element, Access& access) {
     if (index->lanes > 1) {
       add_loops(index, element, access);
       return;
     }
     const loop::Linear form = loop::linear(index);
-    for (const auto& [atom, coefficient] : form.terms) {
+    for (const auto& [atom, count] : form.terms) {
+      const auto coefficient = static_cast<double>(count);
       const auto* read = std::get_if<loop::VarRead>(&atom->kind);
       const auto* binary = std::get_if<loop::Binary>(&atom->kind);
       const bool is_clamp = binary != nullptr && (binary->op == loop::BinaryOp::min ||
@@ -158,7 +160,7 @@ class ReuseCounter {
         add_loops(atom, element, access);
       } else if (auto found = loops_.find(read->var.id); found != loops_.end()) {
         const Loop& inner = found->second;
-        access.strides[inner.node] += factor * coefficient * inner.step;
+        access.strides[inner.node] += factor * coefficient * static_cast<double>(inner.step);
         if (inner.lo) add_strides(inner.lo, factor * coefficient, element, access);
       } else if (auto let = lets_.find(read->var.id); let != lets_.end()) {
         add_strides(let->second, factor * coefficient, element, access);
@@ -166,7 +168,7 @@ class ReuseCounter {
     }
   }
 
-  void add_loops(Expr e, int64_t element, Access& access) {
+  void add_loops(Expr e, double element, Access& access) {
     bool is_data = false;
     loop::for_each(
         e, [&](Expr part) { is_data = is_data || std::holds_alternative<loop::Load>(part->kind); });
@@ -174,7 +176,7 @@ class ReuseCounter {
       const auto* read = std::get_if<loop::VarRead>(&part->kind);
       if (read == nullptr) return;
       if (auto found = loops_.find(read->var.id); found != loops_.end())
-        access.strides.emplace(found->second.node, is_data ? 0 : element);
+        access.strides.emplace(found->second.node, is_data ? 0.0 : element);
       else if (auto let = lets_.find(read->var.id); let != lets_.end())
         add_loops(let->second, element, access);
     });
@@ -184,7 +186,7 @@ class ReuseCounter {
     const int64_t size = dtype_bytes(kernel_.buffers[buffer.id].dtype);
     Access access{buffer.id, static_cast<double>(size * lanes), {}};
     if (index->lanes > 1) access.bytes = kLine * index->lanes;
-    add_strides(index, size, size, access);
+    add_strides(index, static_cast<double>(size), static_cast<double>(size), access);
     nodes_[path_.back()].accesses.insert(std::move(access));
   }
 
@@ -195,7 +197,7 @@ class ReuseCounter {
       auto stride = access.strides.find(node);
       if (stride == access.strides.end()) continue;
       count *= nodes_[node].trips;
-      const auto step = static_cast<double>(std::abs(stride->second));
+      const double step = std::abs(stride->second);
       if (nodes_[node].trips > 1) least = least == 0 ? step : std::min(least, step);
     }
     // Neighbours share lines; what overlaps is counted once.

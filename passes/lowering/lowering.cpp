@@ -21,6 +21,7 @@ using loop::Expr;
 
 // Values made on demand ask for others, each one deeper.
 constexpr int kMaxDemandDepth = 64;
+constexpr int64_t kMostElements = int64_t{1} << 48;
 constexpr int kStrictLanes = 16;  // of f32 and everything else: the widest target's registers
 
 // "matmul_add_gelu": the ops of a launch that compute something.
@@ -75,6 +76,30 @@ double count_flops(const Node& node) {
   }
 }
 
+// Static types, of sizes whose bytes, and sums of a few, are numbers.
+Status check_types(const Node& node) {
+  for (const TensorType& type : node.types) {
+    if (!type.is_static())
+      return Diag{code::kUnsupported, node.loc,
+                  fmt::format("'{}' has the symbolic type {}: run specialize_shapes first",
+                              node.name, to_string(type))};
+    if (elements(type) > kMostElements)
+      return Diag{code::kTooLarge, node.loc,
+                  fmt::format("'{}' is {}, of {} elements; expected at most {}", node.name,
+                              to_string(type), elements(type), kMostElements)};
+  }
+  return Ok{};
+}
+
+Status check_types(const Graph& graph) {
+  for (const auto& node : graph.nodes) {
+    LATHE_DO(check_types(*node));
+    for (const auto& body : node->bodies) LATHE_DO(check_types(*body));
+  }
+  for (const auto& param : graph.params) LATHE_DO(check_types(*param));
+  return Ok{};
+}
+
 }  // namespace
 
 LaunchInfo describe(const Node& node) {
@@ -89,19 +114,6 @@ Lowering::Lowering(Module& module, PassContext& context, std::vector<KernelDef> 
       target_(context.target),
       constants_(graph_) {
   if (context.numerics == Numerics::strict) target_.sum_lanes = kStrictLanes;
-}
-
-Status Lowering::check_static() const {
-  for (const auto& node : graph_.nodes) {
-    for (const TensorType& type : node->types) {
-      if (!type.is_static()) {
-        return Diag{code::kUnsupported, node->loc,
-                    fmt::format("'{}' has the symbolic type {}: run specialize_shapes first",
-                                node->name, to_string(type))};
-      }
-    }
-  }
-  return Ok{};
 }
 
 Result<Program> Lowering::run() {
@@ -119,7 +131,7 @@ Result<Program> Lowering::run() {
 }
 
 Result<std::vector<std::pair<Node*, Phase>>> Lowering::launched_nodes() {
-  LATHE_DO(check_static());
+  LATHE_DO(check_types(graph_));
   break_chains();
   std::vector<std::pair<Node*, Phase>> nodes;
   for (const auto& node : graph_.nodes) {

@@ -90,7 +90,6 @@ class Lowering {
 
  private:
   BufferId add_buffer(ProgramBuffer buffer);
-  Status check_static() const;
   void break_chains();
   Status bind_params();
   Status bind_outputs();
