@@ -83,11 +83,13 @@ void share_constants(Program& program) {
     if (kernel == nullptr) continue;
     std::pair<int, std::vector<BufferId>> key{kernel->kernel, {}};
     std::vector<BufferId> written;
+    bool is_settled = true;  // what it reads is the same whenever it is read
     for (const BufferUse& use : uses(program, launch)) {
       key.second.push_back(use.is_written ? -1 : use.id);
       if (use.is_written) written.push_back(use.id);
+      is_settled = is_settled && writers[static_cast<size_t>(use.id)] <= 1;
     }
-    if (written.size() != 1 || writers[static_cast<size_t>(written[0])] != 1) continue;
+    if (written.size() != 1 || !is_settled) continue;
     const auto [found, is_new] = made.emplace(std::move(key), written[0]);
     const auto buffer = [&](BufferId id) -> ProgramBuffer& {
       return program.buffers[static_cast<size_t>(id)];
