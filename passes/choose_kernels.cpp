@@ -6,7 +6,9 @@
 // library is taken before loops there. Runs last on the graph, when fusion and layouts have
 // settled what the regions are; lower_to_loops then only carries the plans out. Views and other
 // values that readers compute by themselves have no kernel, and so no plan.
-#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -14,6 +16,7 @@
 #include "ir/cost/price.h"
 #include "ir/graph/op_def.h"
 #include "ir/support/diag_codes.h"
+#include "ir/support/hash.h"
 #include "passes/lowering/lowering.h"
 #include "passes/lowering/signature.h"
 #include "passes/pass.h"
@@ -38,8 +41,10 @@ double bytes_of_weights(const Module& module) {
 
 class Chooser {
  public:
-  Chooser(Module& module, PassContext& context)
+  // `seed`: of a random choice among the kinds that can; none: the cheapest.
+  Chooser(Module& module, PassContext& context, std::optional<uint64_t> seed)
       : context_(context),
+        seed_(seed),
         kinds_(all_kernels()),
         // Strictly, every target makes the same sums: the choice is that of one of them.
         priced_{.ops = context.ops,
@@ -137,12 +142,22 @@ class Chooser {
       if (best == nullptr || is_better(kind, last, *best)) best = &last;
     }
     if (best == nullptr) return failure;
+    if (!forced && seed_) best = draw(choice.candidates, signature);
     choice.is_forced = forced.has_value();
     choice.plan = best->plan;
     region.plan = best->plan;
     if (!forced) chosen_[signature] = choice;
     context_.choices.push_back(std::move(choice));
     return Ok{};
+  }
+
+  // One that can, the same for regions that are alike.
+  const KernelCandidate* draw(const std::vector<KernelCandidate>& candidates,
+                              const std::string& signature) const {
+    std::vector<const KernelCandidate*> makers;
+    for (const KernelCandidate& candidate : candidates)
+      if (candidate.why_not.empty()) makers.push_back(&candidate);
+    return makers[Hasher().add(*seed_).add(signature).value() % makers.size()];
   }
 
   bool has_prices() const { return lowering_.target().max_threads == 0; }
@@ -173,6 +188,7 @@ class Chooser {
   }
 
   PassContext& context_;
+  std::optional<uint64_t> seed_;
   std::vector<KernelDef> kinds_;
   PassContext priced_;
   Lowering lowering_;
@@ -181,8 +197,24 @@ class Chooser {
   std::unordered_map<const Node*, std::optional<KernelPlan>> forced_;  // kind empty: a tile alone
 };
 
-Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
-  return Chooser(unit.module, context).run();
+// "cheapest", or the number in "random:7".
+Result<std::optional<uint64_t>> read_pick(const std::string& pick) {
+  constexpr std::string_view kRandom = "random:";
+  if (pick == "cheapest") return std::optional<uint64_t>();
+  uint64_t seed = 0;
+  const char* const end = pick.data() + pick.size();
+  const bool is_random = pick.starts_with(kRandom) && pick.size() > kRandom.size();
+  const auto [at, error] =
+      std::from_chars(pick.data() + (is_random ? kRandom.size() : 0), end, seed);
+  if (is_random && error == std::errc() && at == end) return std::optional(seed);
+  return Diag{
+      code::kBadValue, Loc::unknown(),
+      fmt::format("'pick' is 'cheapest' or 'random:SEED', got '{}'", pick.substr(0, kShown))};
+}
+
+Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context) {
+  LATHE_TRY(const std::optional<uint64_t> seed, read_pick(options.at("pick")));
+  return Chooser(unit.module, context, seed).run();
 }
 
 }  // namespace
@@ -193,7 +225,7 @@ PassDef define_choose_kernels() {
       .summary = "try every kind of kernel for each region and plan the cheapest",
       .needs = Form::core,
       .leaves = Form::core,
-      .options = {},
+      .options = {{"pick", "cheapest", "or random:SEED, any kind that can: what tests compare"}},
       .counters = {"regions"},
       .example = R"(
 func @main(%x: f32[40, 64], %w: f32[64, 48]) -> f32[40, 48] {

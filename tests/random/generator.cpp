@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "fmt/format.h"
 #include "ir/op/all_ops.h"
 #include "ir/target/target.h"
 #include "ir/type/dtype.h"
@@ -123,6 +124,15 @@ std::string draw_passes(Draw& draw) {
   return text;
 }
 
+// The pipeline with any kind of kernel for each region, instead of the cheapest.
+std::string with_random_kernels(const std::string& passes, uint64_t seed) {
+  auto pipeline = parse_pipeline(passes);
+  if (!pipeline.ok()) return passes;
+  for (PipelineStep& step : pipeline->steps)
+    if (step.pass->name == "choose_kernels") step.options["pick"] = fmt::format("random:{}", seed);
+  return print(*pipeline);
+}
+
 }  // namespace
 
 Case generate(uint64_t seed, uint64_t index) {
@@ -132,6 +142,9 @@ Case generate(uint64_t seed, uint64_t index) {
   Grower grower(test, draw);
   grow(grower, draw);
   if (!grower.style().has_writes && draw.chance(0.12)) take_apart(test);
+  constexpr int64_t kSeeds = 1000;
+  if (draw.chance(0.5))
+    test.passes = with_random_kernels(test.passes, static_cast<uint64_t>(draw.below(kSeeds)));
   return test;
 }
 
