@@ -52,6 +52,7 @@ class Chooser {
                                                                : context.target,
                 .numerics = context.numerics},
         lowering_(module, priced_, kinds_),
+        signatures_(lowering_),
         weight_bytes_(bytes_of_weights(module)) {}
 
   Result<Changed> run() {
@@ -104,7 +105,7 @@ class Chooser {
     KernelChoice choice{.region = region.name, .loc = region.loc};
     const std::optional<KernelPlan> forced = region.plan;
     region.plan.reset();
-    const std::string signature = region_signature(lowering_, region, phase);
+    const std::string signature = signatures_.of(region, phase);
     if (auto like = chosen_.find(signature); !forced && like != chosen_.end()) {
       choice.plan = like->second.plan;
       choice.candidates = like->second.candidates;
@@ -119,7 +120,7 @@ class Chooser {
     const bool asks_tile = forced && !forced->tile.empty();
     for (const KernelDef& kind : kinds_) {
       const bool is_asked = asks_kind ? forced->kind == kind.name : asks_tile && kind.has_tile;
-      Answer answer = applies(kind, region, lowering_.target());
+      Verdict answer = applies(kind, region, lowering_.target());
       if (answer.is_made() && is_asked && asks_tile && !kind.has_tile) answer = {"it has no tile"};
       if (!answer.is_made() && !is_asked) continue;
       KernelCandidate candidate{.plan = {kind.name}, .why_not = answer.why_not};
@@ -192,6 +193,7 @@ class Chooser {
   std::vector<KernelDef> kinds_;
   PassContext priced_;
   Lowering lowering_;
+  Signatures signatures_;
   double weight_bytes_;
   std::unordered_map<std::string, KernelChoice> chosen_;  // by signature: layers repeat
   std::unordered_map<const Node*, std::optional<KernelPlan>> forced_;  // kind empty: a tile alone

@@ -22,7 +22,7 @@ bool is_contiguous(KernelContext& probe, Value value) {
   return form && form->coefficient(std::get<loop::VarRead>(index.back()->kind).var) == 1;
 }
 
-Result<Answer> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
   const Node& root = *root_of(node);
   KernelContext kernel(lowering, node, phase), probe(lowering, node, phase);
   const Value query = kernel.resolve(root.operands[0]), key = kernel.resolve(root.operands[1]),
@@ -30,8 +30,8 @@ Result<Answer> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
   const Value mask = root.operands.size() > 3 ? kernel.resolve(root.operands[3]) : Value{};
   const std::vector<int64_t> shape = root.types[0].static_shape(), q = query.type().static_shape(),
                              k = key.type().static_shape();
-  if (lowering.buffer(out).num_bytes == 0) return Answer{"it has no elements"};
-  if (k[k.size() - 2] == 0) return Answer{"it has no keys"};
+  if (lowering.buffer(out).num_bytes == 0) return Verdict{"it has no elements"};
+  if (k[k.size() - 2] == 0) return Verdict{"it has no keys"};
 
   AttentionSpec spec;
   spec.batch.assign(shape.begin(), shape.end() - 2);
@@ -77,7 +77,7 @@ Result<Answer> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
   build_attention(kernel.kernel(), spec, lowering.target());
   if (kernel.error()) return *kernel.error();
   LATHE_DO(lowering.emit_kernel(kernel.kernel(), kernel.buffers(), describe(node), phase));
-  return Answer{};
+  return Verdict{};
 }
 
 }  // namespace

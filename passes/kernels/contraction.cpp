@@ -139,10 +139,10 @@ class ContractionLowering {
         phase_(phase),
         columns_(context().resolve(root_.operands[1])) {}
 
-  Result<Answer> run(BufferId out) {
+  Result<Verdict> run(BufferId out) {
     const DType dtype = compute_dtype(root_.types[0].dtype);
-    if (!is_float(dtype)) return Answer{fmt::format("its dtype is {}", dtype_name(dtype))};
-    if (lowering_.buffer(out).num_bytes == 0) return Answer{"it has no elements"};
+    if (!is_float(dtype)) return Verdict{fmt::format("its dtype is {}", dtype_name(dtype))};
+    if (lowering_.buffer(out).num_bytes == 0) return Verdict{"it has no elements"};
     std::vector<ContractionOperands> products;
     if (root_.op->name == "matmul") {
       if (auto product = matmul_operands(root_, context())) products.push_back(*std::move(product));
@@ -152,10 +152,10 @@ class ContractionLowering {
     for (ContractionOperands& product : products) {
       product.spec.dtype = dtype;
       if (std::count(product.spec.k.begin(), product.spec.k.end(), 0) > 0)
-        return Answer{"its sums are of nothing"};
+        return Verdict{"its sums are of nothing"};
     }
-    if (products.empty()) return Answer{"it is not one product, nor up to 1024 of them"};
-    if (const std::string why = read_tile(products); !why.empty()) return Answer{why};
+    if (products.empty()) return Verdict{"it is not one product, nor up to 1024 of them"};
+    if (const std::string why = read_tile(products); !why.empty()) return Verdict{why};
     LATHE_DO(place_rows(products));
     KernelContext probe = context();
     if (is_row_contiguous(probe, products[0], node_, out, lowering_.buffer(out).type)) {
@@ -163,7 +163,7 @@ class ContractionLowering {
     } else {
       LATHE_DO(emit_in_two(products, out));
     }
-    return Answer{};
+    return Verdict{};
   }
 
  private:
@@ -247,7 +247,7 @@ class ContractionLowering {
   Value columns_;
 };
 
-Result<Answer> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
   return ContractionLowering(lowering, node, phase).run(out);
 }
 

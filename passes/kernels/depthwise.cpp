@@ -54,15 +54,15 @@ class DepthwiseLowering {
   DepthwiseLowering(Lowering& lowering, Node& node, const Node& root, Phase phase)
       : lowering_(lowering), node_(node), root_(root), phase_(phase), spec_(window_spec(root)) {}
 
-  Result<Answer> run(BufferId out) {
+  Result<Verdict> run(BufferId out) {
     if (!is_float(spec_.dtype))
-      return Answer{fmt::format("its dtype is {}", dtype_name(spec_.dtype))};
-    if (lowering_.buffer(out).num_bytes == 0) return Answer{"it has no elements"};
+      return Verdict{fmt::format("its dtype is {}", dtype_name(spec_.dtype))};
+    if (lowering_.buffer(out).num_bytes == 0) return Verdict{"it has no elements"};
     for (const WindowDim& dim : spec_.dims)
-      if (dim.taps == 0 || dim.input == 0) return Answer{"its sums are of nothing"};
+      if (dim.taps == 0 || dim.input == 0) return Verdict{"its sums are of nothing"};
     if (writes_channels(out)) {
       LATHE_DO(emit(node_, out));
-      return Answer{};
+      return Verdict{};
     }
     // The sums with their channels side by side first; a loop then puts them where they belong.
     TensorType type = root_.types[0];
@@ -71,7 +71,7 @@ class DepthwiseLowering {
                                                   type.static_elements().value_or(0), phase_);
     LATHE_DO(emit(root_, sums));
     LATHE_DO(emit_rest(lowering_, node_, root_, sums, out, phase_));
-    return Answer{};
+    return Verdict{};
   }
 
  private:
@@ -150,9 +150,9 @@ class DepthwiseLowering {
   WindowSpec spec_;
 };
 
-Result<Answer> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
   const Node& root = *root_of(node);
-  if (!is_depthwise(root)) return Answer{"its result channels are not each of one input channel"};
+  if (!is_depthwise(root)) return Verdict{"its result channels are not each of one input channel"};
   return DepthwiseLowering(lowering, node, root, phase).run(out);
 }
 

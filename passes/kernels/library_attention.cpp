@@ -29,13 +29,13 @@ class LibraryAttention {
         shape_(root_.types[0].static_shape()),
         dtype_(root_.types[0].dtype) {}
 
-  Result<Answer> run(BufferId out) {
+  Result<Verdict> run(BufferId out) {
     const Value query = operand(0), key = operand(1), value = operand(2);
     const std::vector<int64_t> q = query.type().static_shape(), k = key.type().static_shape();
     for (Value each : {query, key, value})
-      if (each.type().dtype != dtype_) return Answer{"its operands are not of one dtype"};
-    if (lowering_.buffer(out).num_bytes == 0) return Answer{"it has no elements"};
-    if (k[k.size() - 2] == 0) return Answer{"it has no keys"};
+      if (each.type().dtype != dtype_) return Verdict{"its operands are not of one dtype"};
+    if (lowering_.buffer(out).num_bytes == 0) return Verdict{"it has no elements"};
+    if (k[k.size() - 2] == 0) return Verdict{"it has no keys"};
     queries_ = q[q.size() - 2];
     keys_ = k[k.size() - 2];
     make_batch(key.type());
@@ -48,9 +48,9 @@ class LibraryAttention {
     if (!is_done) {
       LATHE_TRY(is_done, emit_products(query, key, value, made));
     }
-    if (!is_done) return Answer{"strides cannot say where an operand lies"};
+    if (!is_done) return Verdict{"strides cannot say where an operand lies"};
     if (!is_direct) LATHE_DO(emit_rest(lowering_, node_, root_, made, out, phase_));
-    return Answer{};
+    return Verdict{};
   }
 
  private:
@@ -274,7 +274,7 @@ class LibraryAttention {
   std::vector<int64_t> extents_;  // of those
 };
 
-Result<Answer> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
   return LibraryAttention(lowering, node, phase).run(out);
 }
 

@@ -26,18 +26,18 @@ class ConvolutionLowering {
         kernel_(lowering, node, phase),
         dtype_(root_.types[0].dtype) {}
 
-  Result<Answer> run(BufferId out) {
+  Result<Verdict> run(BufferId out) {
     const Value input = kernel_.resolve(root_.operands[0]);
     const Value filter = kernel_.resolve(root_.operands[1]);
     const Value bias = root_.operands.size() > 2 ? kernel_.resolve(root_.operands[2]) : Value{};
     if (!fits(input, filter, bias))
-      return Answer{"it takes lines and images of one dtype, in one group, not transposed"};
-    if (lowering_.buffer(out).num_bytes == 0) return Answer{"it has no elements"};
-    if (filter.type().static_elements() == 0) return Answer{"its sums are of nothing"};
+      return Verdict{"it takes lines and images of one dtype, in one group, not transposed"};
+    if (lowering_.buffer(out).num_bytes == 0) return Verdict{"it has no elements"};
+    if (filter.type().static_elements() == 0) return Verdict{"its sums are of nothing"};
     const std::vector<int64_t> y = root_.types[0].static_shape();
     step_ = kChannelBytes / dtype_bytes(dtype_);
     if (y[1] % step_ != 0)
-      return Answer{fmt::format("its {} channels are no multiple of {}", y[1], step_)};
+      return Verdict{fmt::format("its {} channels are no multiple of {}", y[1], step_)};
     spatial_ = y.size() - 2;
     // Element (n, c, ...) of images, with the channel as the column of a row of pixels.
     for (int64_t extent : y) index_.push_back(variable(extent));
@@ -60,7 +60,7 @@ class ConvolutionLowering {
       direct = place_sums(out, lowering_.buffer(out).type, epilogue);
     if (direct) {
       emit(x, w, *direct, epilogue);
-      return Answer{};
+      return Verdict{};
     }
     return emit_with_rest(x, w, out, std::move(start), epilogue.num_claimed);
   }
@@ -156,15 +156,15 @@ class ConvolutionLowering {
     return place_result(kernel_, buffer, type, epilogue.index, vars_, y.back(), y[1]);
   }
 
-  Result<Answer> emit_with_rest(const Place& x, const Place& w, BufferId out, LibraryEpilogue start,
-                                size_t most) {
+  Result<Verdict> emit_with_rest(const Place& x, const Place& w, BufferId out,
+                                 LibraryEpilogue start, size_t most) {
     // Less and less of the epilogue, until strides can say where the result goes.
     std::optional<Strided> place;
     LibraryEpilogue epilogue;
     const Node* last = nullptr;
     TensorType type;
     for (; !place; --most) {
-      if (most == 0) return Answer{"strides cannot say where its result goes"};
+      if (most == 0) return Verdict{"strides cannot say where its result goes"};
       const int64_t channels = root_.types[0].static_shape()[1];
       epilogue = claim_epilogue(kernel_, node_, index_, vars_, index_[1], channels, start, most);
       last = node_.bodies.empty() ? &root_ : node_.bodies[0]->nodes[epilogue.num_claimed - 1].get();
@@ -178,7 +178,7 @@ class ConvolutionLowering {
     place->buffer = sums;
     emit(x, w, *place, epilogue);
     LATHE_DO(emit_rest(lowering_, node_, *last, sums, out, phase_));
-    return Answer{};
+    return Verdict{};
   }
 
   // Strides over vars_ (n, space, c) in the order n, c, space.
@@ -246,7 +246,7 @@ class ConvolutionLowering {
   std::vector<Expr> index_, vars_;
 };
 
-Result<Answer> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
   return ConvolutionLowering(lowering, node, phase).run(out);
 }
 

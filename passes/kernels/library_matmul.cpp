@@ -83,18 +83,18 @@ class MatmulLowering {
         kernel_(lowering, node, phase),
         dtype_(root_.types[0].dtype) {}
 
-  Result<Answer> run(BufferId out) {
+  Result<Verdict> run(BufferId out) {
     const Value a = kernel_.resolve(root_.operands[0]), b = kernel_.resolve(root_.operands[1]);
     const std::vector<int64_t> shape = root_.types[0].static_shape();
     if (!is_float(dtype_) || a.type().dtype != dtype_ || b.type().dtype != dtype_)
-      return Answer{"its operands and result are not of one float dtype"};
-    if (a.type().rank() < 2 || b.type().rank() < 2) return Answer{"an operand is a vector"};
-    if (lowering_.buffer(out).num_bytes == 0) return Answer{"it has no elements"};
+      return Verdict{"its operands and result are not of one float dtype"};
+    if (a.type().rank() < 2 || b.type().rank() < 2) return Verdict{"an operand is a vector"};
+    if (lowering_.buffer(out).num_bytes == 0) return Verdict{"it has no elements"};
     spec_.batch.assign(shape.begin(), shape.end() - 2);
     spec_.m = shape[shape.size() - 2];
     spec_.n = shape.back();
     spec_.k = a.type().static_shape().back();
-    if (spec_.k == 0) return Answer{"its sums are of nothing"};
+    if (spec_.k == 0) return Verdict{"its sums are of nothing"};
     for (int64_t extent : spec_.batch) batch_.push_back(variable(extent));
     m_ = variable(spec_.m);
     n_ = variable(spec_.n);
@@ -106,7 +106,7 @@ class MatmulLowering {
       LATHE_DO(copy_operand(lowering_, kernel_, a));
       LATHE_TRY(has_a, place(a, m_, k_, spec_.m, spec_.k, spec_.a));
     }
-    if (!has_a || !has_b) return Answer{"strides cannot say where an operand lies"};
+    if (!has_a || !has_b) return Verdict{"strides cannot say where an operand lies"};
 
     const std::vector<Expr> vars = all_vars(m_, n_);
     spec_.epilogue = claim_epilogue(kernel_, node_, vars, vars, n_, spec_.n);
@@ -114,7 +114,7 @@ class MatmulLowering {
     if (spec_.epilogue.num_claimed == members && lowering_.buffer(out).type.dtype == dtype_ &&
         place_sums(out, lowering_.buffer(out).type)) {
       emit_matmul(lowering_, spec_, describe(node_), phase_);
-      return Answer{};
+      return Verdict{};
     }
     return emit_with_rest(out);
   }
@@ -175,12 +175,12 @@ class MatmulLowering {
   }
 
   // The product and what goes with it into a buffer, the rest of the body in a loop.
-  Result<Answer> emit_with_rest(BufferId out) {
+  Result<Verdict> emit_with_rest(BufferId out) {
     BufferId sums = -1;
     TensorType type;
     // Less and less of the epilogue, until strides can say where the result goes.
     for (size_t most = spec_.epilogue.num_claimed;; --most) {
-      if (most == 0) return Answer{"strides cannot say where its result goes"};
+      if (most == 0) return Verdict{"strides cannot say where its result goes"};
       const std::vector<Expr> vars = all_vars(m_, n_);
       spec_.epilogue = claim_epilogue(kernel_, node_, vars, vars, n_, spec_.n, {}, most);
       type = claimed_node().types[0];
@@ -194,7 +194,7 @@ class MatmulLowering {
     const Node& last = claimed_node();
     emit_matmul(lowering_, spec_, describe(node_), phase_);
     LATHE_DO(emit_rest(lowering_, node_, last, sums, out, phase_));
-    return Answer{};
+    return Verdict{};
   }
 
   Lowering& lowering_;
@@ -208,7 +208,7 @@ class MatmulLowering {
   Expr m_, n_, k_;
 };
 
-Result<Answer> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
   return MatmulLowering(lowering, node, phase).run(out);
 }
 

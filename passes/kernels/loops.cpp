@@ -5,9 +5,9 @@
 namespace lathe {
 namespace {
 
-Result<Answer> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
   LATHE_DO(lowering.emit_loops(node.result(), out, phase));
-  return Answer{};
+  return Verdict{};
 }
 
 }  // namespace

@@ -31,15 +31,15 @@ Expr reduction_of(Expr element) {
   return count == 1 ? found : Expr();
 }
 
-Result<Answer> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
   const Node& root = *root_of(node);
   const Value result{const_cast<Node*>(&root), 0};
   const TensorType type = lowering.buffer(out).type;
-  if (!is_float(type.dtype)) return Answer{fmt::format("its dtype is {}", dtype_name(type.dtype))};
-  if (type.static_elements() == 0) return Answer{"it has no elements"};
+  if (!is_float(type.dtype)) return Verdict{fmt::format("its dtype is {}", dtype_name(type.dtype))};
+  if (type.static_elements() == 0) return Verdict{"it has no elements"};
   const size_t lead = first_spatial(root);
   if (lead != 2 || type.layout != channels_last(type.rank()))
-    return Answer{"its result does not lie channels last"};
+    return Verdict{"its result does not lie channels last"};
   const auto at_channel = [](Expr image, Index at, Expr channel) {
     std::vector<Expr> index = {image, channel};
     index.insert(index.end(), at.begin(), at.end());
@@ -76,11 +76,11 @@ Result<Answer> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
   std::vector<Expr> at;
   for (int64_t extent : shape) at.push_back(kernel.pool().var(kernel.fresh_var(extent)));
   const Expr reduction = reduction_of(kernel.compute(result, at));
-  if (!is_even) return Answer{"what it reads does not lie channels last"};
-  if (!reduction) return Answer{"its element is no single reduction"};
+  if (!is_even) return Verdict{"what it reads does not lie channels last"};
+  if (!reduction) return Verdict{"its element is no single reduction"};
   spec.op = std::get<loop::Reduce>(reduction->kind).op;
   if (spec.op == loop::ReduceOp::sum && taps > kLongestSum)
-    return Answer{
+    return Verdict{
         fmt::format("a chain of {} additions would lose digits, more than {}", taps, kLongestSum)};
 
   const loop::BufferRef buffer = kernel.use(out, true);
@@ -97,7 +97,7 @@ Result<Answer> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
   build_window(kernel.kernel(), spec, {}, lowering.target());
   if (kernel.error()) return *kernel.error();
   LATHE_DO(lowering.emit_kernel(kernel.kernel(), kernel.buffers(), describe(node), phase));
-  return Answer{};
+  return Verdict{};
 }
 
 }  // namespace

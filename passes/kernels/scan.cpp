@@ -17,11 +17,11 @@ using loop::Expr;
 // Of floats in f64, as PyTorch does: one chain of additions in f32 would lose digits.
 DType total_dtype(DType dtype) { return is_float(dtype) ? DType::f64 : dtype; }
 
-Result<Answer> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
   const Node& root = *root_of(node);
   const TensorType type = lowering.buffer(out).type;
-  if (type.rank() == 0) return Answer{"it is one number"};
-  if (type.static_elements() == 0) return Answer{"it has no elements"};
+  if (type.rank() == 0) return Verdict{"it is one number"};
+  if (type.static_elements() == 0) return Verdict{"it has no elements"};
   const int dim = known_dim(root, type.rank());
   KernelContext kernel(lowering, node, phase);
   std::vector<int> order;  // dims of the lines, as they lie in memory
@@ -54,7 +54,7 @@ Result<Answer> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
   build_scan(kernel.kernel(), spec, lowering.target());
   if (kernel.error()) return *kernel.error();
   LATHE_DO(lowering.emit_kernel(kernel.kernel(), kernel.buffers(), describe(node), phase));
-  return Answer{};
+  return Verdict{};
 }
 
 }  // namespace

@@ -230,13 +230,13 @@ class ScatterLowering {
   std::vector<int64_t> shape_;
 };
 
-Result<Answer> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
   const TensorType& type = lowering.buffer(out).type;
-  if (type.rank() == 0) return Answer{"it is one number"};
-  if (type.static_elements() == 0) return Answer{"it has no elements"};
-  if (!type.layout.empty()) return Answer{"its result does not lie in rows"};
+  if (type.rank() == 0) return Verdict{"it is one number"};
+  if (type.static_elements() == 0) return Verdict{"it has no elements"};
+  if (!type.layout.empty()) return Verdict{"its result does not lie in rows"};
   LATHE_DO(ScatterLowering(lowering, node, *root_of(node), phase).run(out));
-  return Answer{};
+  return Verdict{};
 }
 
 }  // namespace

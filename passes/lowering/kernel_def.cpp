@@ -31,7 +31,7 @@ const Node* root_of(const Node& region) {
   return root;
 }
 
-Answer applies(const KernelDef& kind, const Node& region, const Target& target) {
+Verdict applies(const KernelDef& kind, const Node& region, const Target& target) {
   if (kind.roots.empty()) return {};
   const Node* root = root_of(region);
   const std::string name = root == nullptr ? "elementwise" : root->op->name;

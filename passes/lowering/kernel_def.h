@@ -17,7 +17,7 @@ class Lowering;
 enum class Phase : uint8_t;
 
 // What a kind says to a region: nothing when it made it, otherwise why it cannot.
-struct Answer {
+struct Verdict {
   std::string why_not = {};  // "its weights have no fixed strides", to follow the name and a colon
   bool is_made() const { return why_not.empty(); }
 };
@@ -41,7 +41,7 @@ struct KernelDef {
   bool has_tile = false;  // of registers, which a plan may choose
   // Appends launches that write the region's first result to `out`, with the tile of the node's
   // plan where that has one. Launches appended before a refusal are to be dropped by the caller.
-  using Emit = Result<Answer>(Lowering& lowering, Node& region, BufferId out, Phase phase);
+  using Emit = Result<Verdict>(Lowering& lowering, Node& region, BufferId out, Phase phase);
   Emit* emit;
   std::string example;  // "func ..." with a region that the kind makes on `isa`
   std::string isa = "avx2";
@@ -51,7 +51,7 @@ struct KernelDef {
 std::vector<KernelDef> all_kernels();
 
 // Why the kind is not for the region on any sizes: its root, other members, the target.
-Answer applies(const KernelDef& kind, const Node& region, const Target& target);
+Verdict applies(const KernelDef& kind, const Node& region, const Target& target);
 // The kind of that name; null when there is none.
 const KernelDef* find_kernel(const std::vector<KernelDef>& kinds, std::string_view name);
 

@@ -324,7 +324,7 @@ Status Lowering::emit_planned(Node& node, BufferId out, Phase phase) {
   if (!node.plan) return emit_loops(node.result(), out, phase);
   const KernelDef* kind = find_kernel(kinds_, node.plan->kind);
   if (kind == nullptr) return unknown_kernel(kinds_, node.plan->kind, node.loc);
-  Answer answer = applies(*kind, node, target_);
+  Verdict answer = applies(*kind, node, target_);
   if (answer.is_made()) {
     LATHE_TRY(answer, kind->emit(*this, node, out, phase));
   }

@@ -55,7 +55,7 @@ class Lowering {
   // What `kind` makes of the region's first result, which is the program's only output. What the
   // region reads is there: the init and the steps are those of the region alone.
   struct Trial {
-    Answer answer;
+    Verdict answer;
     Program program;
   };
   Result<Trial> try_kernel(Node& region, const KernelDef& kind, Phase phase);

@@ -8,11 +8,11 @@
 #include "ir/support/canonical.h"
 
 namespace lathe {
-namespace {
 
 class SignatureWriter {
  public:
-  SignatureWriter(const Lowering& lowering, Phase phase) : lowering_(lowering), phase_(phase) {}
+  SignatureWriter(Signatures& signatures, Phase phase)
+      : signatures_(signatures), lowering_(signatures.lowering_), phase_(phase) {}
 
   std::string run(const Node& region) {
     bytes_.add(static_cast<int>(phase_));
@@ -24,15 +24,7 @@ class SignatureWriter {
   enum class Tag : uint8_t { none, seen, inlined, there };
 
   void add(const Node& node) {
-    bytes_.add(std::string_view(node.op->name)).add(node.attrs.size());
-    for (const Attr& attr : node.attrs) bytes_.add(std::string_view(print(attr)));
-    bytes_.add(node.types.size());
-    for (const TensorType& type : node.types) bytes_.add(std::string_view(to_string(type)));
-    bytes_.add(node.bodies.size());
-    for (const auto& body : node.bodies) bytes_.add(std::string_view(canonical_form(*body)));
-    bytes_.add(node.list_sizes.size());
-    for (int size : node.list_sizes) bytes_.add(size);
-    bytes_.add(node.operands.size());
+    bytes_.add(signatures_.number_of(node)).add(node.operands.size());
     for (Value operand : node.operands) add(operand);
   }
 
@@ -53,16 +45,31 @@ class SignatureWriter {
     }
   }
 
+  Signatures& signatures_;
   const Lowering& lowering_;
   Phase phase_;
   CanonicalBytes bytes_;
   std::map<Value, size_t> seen_;
 };
 
-}  // namespace
+std::string Signatures::of(const Node& region, Phase phase) {
+  return SignatureWriter(*this, phase).run(region);
+}
 
-std::string region_signature(const Lowering& lowering, const Node& region, Phase phase) {
-  return SignatureWriter(lowering, phase).run(region);
+size_t Signatures::number_of(const Node& node) {
+  if (auto found = by_node_.find(&node); found != by_node_.end()) return found->second;
+  CanonicalBytes words;
+  words.add(std::string_view(node.op->name)).add(node.attrs.size());
+  for (const Attr& attr : node.attrs) words.add(std::string_view(print(attr)));
+  words.add(node.types.size());
+  for (const TensorType& type : node.types) words.add(std::string_view(to_string(type)));
+  words.add(node.bodies.size());
+  for (const auto& body : node.bodies) words.add(std::string_view(canonical_form(*body)));
+  words.add(node.list_sizes.size());
+  for (int size : node.list_sizes) words.add(size);
+  const size_t number = by_words_.emplace(words.take(), by_words_.size()).first->second;
+  by_node_.emplace(&node, number);
+  return number;
 }
 
 }  // namespace lathe
