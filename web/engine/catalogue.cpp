@@ -5,7 +5,7 @@
 #include "ir/op/all_ops.h"
 #include "web/engine/engine.h"
 #include "web/engine/op_class.h"
-#include "web/engine/session.h"
+#include "web/engine/workspace.h"
 
 namespace lathe {
 namespace {
@@ -71,7 +71,7 @@ Json pipeline_json(const NamedPipeline& pipeline) {
 
 }  // namespace
 
-Result<Answer> handle_about(Session&, const Request&) {
+Result<Answer> handle_about(Workspace&, const Request&) {
   Answer answer;
   answer.json["version"] = static_cast<int>(kLatheEngineVersion);
   answer.json["targets"] = target_names();
@@ -80,7 +80,7 @@ Result<Answer> handle_about(Session&, const Request&) {
   return answer;
 }
 
-Result<Answer> handle_catalogue(Session&, const Request&) {
+Result<Answer> handle_catalogue(Workspace&, const Request&) {
   Answer answer;
   Json& json = answer.json;
   json["ops"] = Json::array();

@@ -11,7 +11,7 @@
 #include "frontend/driver/check.h"
 #include "ir/support/diag_codes.h"
 #include "web/engine/places.h"
-#include "web/engine/session.h"
+#include "web/engine/workspace.h"
 
 namespace lathe {
 namespace {
@@ -121,13 +121,13 @@ Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nul
 
 }  // namespace
 
-Result<Answer> handle_check(Session& session, const Request& request) {
-  LATHE_TRY(PipelineRun * run, run_of(session, request));
+Result<Answer> handle_check(Workspace& workspace, const Request& request) {
+  LATHE_TRY(PipelineRun * run, run_of(workspace, request));
   if (run->form != Form::planned)
     return request.bad("run", "only a run that ends in a planned program is checked");
   const Program& program = *run->program();
-  auto found = session.models.find(run->model);
-  if (found == session.models.end()) return request.bad("run", "the run's model is closed");
+  auto found = workspace.models.find(run->model);
+  if (found == workspace.models.end()) return request.bad("run", "the run's model is closed");
   Model& model = found->second->model;
   LATHE_DO(check_size(model, program));
 

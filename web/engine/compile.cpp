@@ -4,7 +4,7 @@
 #include "ir/op/all_ops.h"
 #include "ir/support/diag_codes.h"
 #include "web/engine/places.h"
-#include "web/engine/session.h"
+#include "web/engine/workspace.h"
 
 namespace lathe {
 namespace {
@@ -140,8 +140,8 @@ Result<Outcome> run_steps(const Model& model, const Pipeline& pipeline, RunOptio
 
 }  // namespace
 
-Result<Answer> handle_compile(Session& session, const Request& request) {
-  LATHE_TRY(OpenModel * open, model_of(session, request));
+Result<Answer> handle_compile(Workspace& workspace, const Request& request) {
+  LATHE_TRY(OpenModel * open, model_of(workspace, request));
   auto run = std::make_unique<PipelineRun>();
   LATHE_TRY(run->model, request.integer("model"));
   LATHE_TRY(CompileRequest asked, compile_request(request));
@@ -154,7 +154,7 @@ Result<Answer> handle_compile(Session& session, const Request& request) {
   LATHE_TRY(Outcome outcome, run_steps(open->model, pipeline, options, asked, *run));
   Answer answer;
   Json& json = answer.json;
-  const int64_t handle = session.next_handle();
+  const int64_t handle = workspace.next_handle();
   json["run"] = handle;
   json["passes"] = run->passes;
   json["target"] = run->target->isa;
@@ -169,7 +169,7 @@ Result<Answer> handle_compile(Session& session, const Request& request) {
     json["failed"]["step"] = run->steps.size();
     if (!outcome.reproducer.empty()) json["failed"]["reproducer"] = outcome.reproducer;
   }
-  session.runs[handle] = std::move(run);
+  workspace.runs[handle] = std::move(run);
   return answer;
 }
 

@@ -5,7 +5,7 @@
 #include "backends/wasm/emit_program.h"
 #include "ir/support/diag_codes.h"
 #include "web/engine/places.h"
-#include "web/engine/session.h"
+#include "web/engine/workspace.h"
 
 namespace lathe {
 namespace {
@@ -57,8 +57,8 @@ constexpr Emitter kEmitters[] = {
 
 }  // namespace
 
-Result<Answer> handle_emit(Session& session, const Request& request) {
-  LATHE_TRY(PipelineRun * run, run_of(session, request));
+Result<Answer> handle_emit(Workspace& workspace, const Request& request) {
+  LATHE_TRY(PipelineRun * run, run_of(workspace, request));
   if (!run->program())
     return request.bad("run", fmt::format("pipeline '{}' ends in the form '{}', expected a program",
                                           run->passes, form_name(run->form)));

@@ -10,7 +10,7 @@
 
 #include "ir/support/diag_codes.h"
 #include "web/engine/places.h"
-#include "web/engine/session.h"
+#include "web/engine/workspace.h"
 
 namespace lathe {
 namespace {
@@ -36,11 +36,11 @@ constexpr Handler kHandlers[] = {
     {"weights", handle_weights},
 };
 
-Result<Answer> dispatch(Session& session, const Request& request) {
+Result<Answer> dispatch(Workspace& workspace, const Request& request) {
   LATHE_TRY(std::string name, request.text("do"));
   std::vector<std::string> names;
   for (const Handler& handler : kHandlers) {
-    if (name == handler.name) return handler.handle(session, request);
+    if (name == handler.name) return handler.handle(workspace, request);
     names.push_back(handler.name);
   }
   std::string near = nearest(name, names);
@@ -50,14 +50,14 @@ Result<Answer> dispatch(Session& session, const Request& request) {
                                               : fmt::format("did you mean '{}'?", near)));
 }
 
-Answer handle(Session& session, std::string_view text, FileBytes bytes) {
+Answer handle(Workspace& workspace, std::string_view text, FileBytes bytes) {
   LocTable locs;
   Result<Answer> result = [&]() -> Result<Answer> {
     LATHE_TRY(auto document, json::parse(text, "request", locs, {.max_bytes = kMaxRequest}));
     if (document->root().kind() != json::Kind::object)
       return json::error_at(document->root(), locs, code::kBadValue,
                             "a request is a JSON object with a member 'do'");
-    return dispatch(session, Request(*document, std::move(bytes), locs));
+    return dispatch(workspace, Request(*document, std::move(bytes), locs));
   }();
   if (result.ok()) return *std::move(result);
   return refused(result.error(), locs);
@@ -65,7 +65,7 @@ Answer handle(Session& session, std::string_view text, FileBytes bytes) {
 
 // What the caller reads until its next request.
 struct Engine {
-  Session session;
+  Workspace workspace;
   std::string text;
   FileBytes bytes;
   lathe_engine_answer answer = {};
@@ -97,7 +97,7 @@ const lathe_engine_answer* lathe_engine_request(const char* json, size_t json_si
   state.text.clear();
   std::string_view text = json == nullptr ? std::string_view() : std::string_view(json, json_size);
   FileBytes given{reinterpret_cast<const std::byte*>(bytes), bytes == nullptr ? 0 : num_bytes, {}};
-  Answer answer = handle(state.session, text, std::move(given));
+  Answer answer = handle(state.workspace, text, std::move(given));
   state.text = answer.json.dump(-1, ' ', false, Json::error_handler_t::replace);
   state.bytes = std::move(answer.bytes);
   state.answer = {state.text.data(), state.text.size(),

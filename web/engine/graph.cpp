@@ -8,7 +8,7 @@
 #include "ir/graph/text.h"
 #include "web/engine/op_class.h"
 #include "web/engine/places.h"
-#include "web/engine/session.h"
+#include "web/engine/workspace.h"
 #include "web/layout/layout.h"
 
 namespace lathe {
@@ -201,8 +201,8 @@ const Node* find_node(const Graph& graph, const std::string& name) {
 
 }  // namespace
 
-Result<Answer> handle_graph(Session& session, const Request& request) {
-  LATHE_TRY(PipelineRun * run, run_of(session, request));
+Result<Answer> handle_graph(Workspace& workspace, const Request& request) {
+  LATHE_TRY(PipelineRun * run, run_of(workspace, request));
   LATHE_TRY(size_t index, step_of(*run, request));
   if (!run->steps[index].graph)
     return request.bad("step",

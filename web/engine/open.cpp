@@ -3,8 +3,8 @@
 
 #include "ir/graph/verify.h"
 #include "ir/support/diag_codes.h"
-#include "web/engine/session.h"
 #include "web/engine/tensor_json.h"
+#include "web/engine/workspace.h"
 
 namespace lathe {
 namespace {
@@ -49,11 +49,11 @@ Json model_json(int64_t handle, const OpenModel& open) {
   return json;
 }
 
-Answer keep(Session& session, OpenModel open) {
-  const int64_t handle = session.next_handle();
+Answer keep(Workspace& workspace, OpenModel open) {
+  const int64_t handle = workspace.next_handle();
   Answer answer;
   answer.json = model_json(handle, open);
-  session.models[handle] = std::make_unique<OpenModel>(std::move(open));
+  workspace.models[handle] = std::make_unique<OpenModel>(std::move(open));
   return answer;
 }
 
@@ -66,7 +66,7 @@ Result<ModelOptions> options_of(const Request& request) {
   return options;
 }
 
-Result<Answer> open_remote(Session& session, const Request& request) {
+Result<Answer> open_remote(Workspace& workspace, const Request& request) {
   int64_t handle = 0;
   if (request.has("file")) {
     LATHE_TRY(handle, request.integer("file"));
@@ -74,17 +74,17 @@ Result<Answer> open_remote(Session& session, const Request& request) {
     LATHE_TRY(int64_t size, request.integer("size"));
     if (size < 0) return request.bad("size", fmt::format("'size' is {}, expected bytes", size));
     LATHE_TRY(std::string name, request.text("name"));
-    handle = session.next_handle();
-    session.files[handle] = std::make_unique<RemoteFile>(static_cast<uint64_t>(size));
-    session.file_names[handle] = std::move(name);
+    handle = workspace.next_handle();
+    workspace.files[handle] = std::make_unique<RemoteFile>(static_cast<uint64_t>(size));
+    workspace.file_names[handle] = std::move(name);
   }
-  auto found = session.files.find(handle);
-  if (found == session.files.end())
+  auto found = workspace.files.find(handle);
+  if (found == workspace.files.end())
     return request.bad("file", fmt::format("no file {} is being opened", handle));
   RemoteFile& file = *found->second;
   LATHE_DO(take_ranges(request, file));
   LATHE_TRY(ModelOptions options, options_of(request));
-  const std::string& name = session.file_names[handle];
+  const std::string& name = workspace.file_names[handle];
   pt2::OpenOptions open_options;
   LATHE_TRY(open_options.model, request.text("entry", ""));
   Result<pt2::ModelFile> opened = pt2::open_archive(file.source(), name, open_options);
@@ -97,30 +97,30 @@ Result<Answer> open_remote(Session& session, const Request& request) {
   OpenModel open;
   open.remote = std::move(found->second);
   open.name = name;
-  session.files.erase(found);
-  session.file_names.erase(handle);
+  workspace.files.erase(found);
+  workspace.file_names.erase(handle);
   if (!opened.ok()) return std::move(opened).error();
   open.file = *std::move(opened);
   LATHE_TRY(open.model, load_model(*open.file, options, request.locs()));
   open.file->program = {};  // only the directory is used from now on
   open.remote->forget();
-  return keep(session, std::move(open));
+  return keep(workspace, std::move(open));
 }
 
 }  // namespace
 
-Result<Answer> handle_open(Session& session, const Request& request) {
-  if (request.has("file") || request.has("size")) return open_remote(session, request);
+Result<Answer> handle_open(Workspace& workspace, const Request& request) {
+  if (request.has("file") || request.has("size")) return open_remote(workspace, request);
   OpenModel open;
   LATHE_TRY(open.name, request.text("name"));
   LATHE_TRY(ModelOptions options, options_of(request));
   if (ends_with(open.name, ".lathe")) {
     LATHE_TRY(open.model, load_text(request.bytes().text(), open.name, options, request.locs()));
-    return keep(session, std::move(open));
+    return keep(workspace, std::move(open));
   }
   LATHE_TRY(pt2::ModelFile file, pt2::open_model(request.bytes(), open.name));
   LATHE_TRY(open.model, load_model(file, options, request.locs()));
-  return keep(session, std::move(open));
+  return keep(workspace, std::move(open));
 }
 
 }  // namespace lathe

@@ -5,7 +5,7 @@
 #include "ir/program/buffer_kind.h"
 #include "ir/support/diag_codes.h"
 #include "web/engine/places.h"
-#include "web/engine/session.h"
+#include "web/engine/workspace.h"
 
 namespace lathe {
 namespace {
@@ -66,8 +66,8 @@ Result<const Program*> program_of(const PipelineRun& run, const Request& request
 
 }  // namespace
 
-Result<Answer> handle_program(Session& session, const Request& request) {
-  LATHE_TRY(PipelineRun * run, run_of(session, request));
+Result<Answer> handle_program(Workspace& workspace, const Request& request) {
+  LATHE_TRY(PipelineRun * run, run_of(workspace, request));
   LATHE_TRY(const Program* program, program_of(*run, request));
   Answer answer;
   Json& json = answer.json;
@@ -98,8 +98,8 @@ Result<Answer> handle_program(Session& session, const Request& request) {
   return answer;
 }
 
-Result<Answer> handle_kernel(Session& session, const Request& request) {
-  LATHE_TRY(PipelineRun * run, run_of(session, request));
+Result<Answer> handle_kernel(Workspace& workspace, const Request& request) {
+  LATHE_TRY(PipelineRun * run, run_of(workspace, request));
   LATHE_TRY(const Program* program, program_of(*run, request));
   LATHE_TRY(int64_t index, request.integer("kernel"));
   if (index < 0 || index >= static_cast<int64_t>(program->kernels.size()))

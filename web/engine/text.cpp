@@ -3,7 +3,7 @@
 
 #include "ir/graph/text.h"
 #include "web/engine/places.h"
-#include "web/engine/session.h"
+#include "web/engine/workspace.h"
 
 namespace lathe {
 namespace {
@@ -33,8 +33,8 @@ Json node_json(const std::string& name, const Printed& printed, PlaceTable& plac
 
 }  // namespace
 
-Result<Answer> handle_text(Session& session, const Request& request) {
-  LATHE_TRY(PipelineRun * run, run_of(session, request));
+Result<Answer> handle_text(Workspace& workspace, const Request& request) {
+  LATHE_TRY(PipelineRun * run, run_of(workspace, request));
   LATHE_TRY(size_t index, step_of(*run, request));
   const Step& step = run->steps[index];
   Answer answer;
@@ -43,8 +43,8 @@ Result<Answer> handle_text(Session& session, const Request& request) {
 }
 
 // In the order of the graphs; a node that only changed its text stands in "changed".
-Result<Answer> handle_diff(Session& session, const Request& request) {
-  LATHE_TRY(PipelineRun * run, run_of(session, request));
+Result<Answer> handle_diff(Workspace& workspace, const Request& request) {
+  LATHE_TRY(PipelineRun * run, run_of(workspace, request));
   LATHE_TRY(size_t index, step_of(*run, request));
   Answer answer;
   Json& json = answer.json;

@@ -6,8 +6,8 @@
 
 #include "frontend/weights/random.h"
 #include "ir/support/diag_codes.h"
-#include "web/engine/session.h"
 #include "web/engine/tensor_json.h"
+#include "web/engine/workspace.h"
 
 namespace lathe {
 namespace {
@@ -77,8 +77,8 @@ Result<Answer> random_elements_of(const Request& request, const std::string& nam
 
 }  // namespace
 
-Result<Answer> handle_weights(Session& session, const Request& request) {
-  LATHE_TRY(OpenModel * open, model_of(session, request));
+Result<Answer> handle_weights(Workspace& workspace, const Request& request) {
+  LATHE_TRY(OpenModel * open, model_of(workspace, request));
   Answer answer;
   answer.json["weights"] = Json::array();
   for (const auto& [name, weight] : open->model.module.weights)
@@ -86,8 +86,8 @@ Result<Answer> handle_weights(Session& session, const Request& request) {
   return answer;
 }
 
-Result<Answer> handle_weight_places(Session& session, const Request& request) {
-  LATHE_TRY(OpenModel * open, model_of(session, request));
+Result<Answer> handle_weight_places(Workspace& workspace, const Request& request) {
+  LATHE_TRY(OpenModel * open, model_of(workspace, request));
   if (!open->file || !open->file->archive || !open->remote)
     return request.bad("model",
                        "this model was not opened from an archive, so no weight has a "
@@ -110,8 +110,8 @@ Result<Answer> handle_weight_places(Session& session, const Request& request) {
   return answer;
 }
 
-Result<Answer> handle_make_weight(Session& session, const Request& request) {
-  LATHE_TRY(OpenModel * open, model_of(session, request));
+Result<Answer> handle_make_weight(Workspace& workspace, const Request& request) {
+  LATHE_TRY(OpenModel * open, model_of(workspace, request));
   LATHE_TRY(std::string name, request.text("name"));
   auto weight = open->model.module.weights.find(name);
   if (weight == open->model.module.weights.end())
@@ -120,8 +120,8 @@ Result<Answer> handle_make_weight(Session& session, const Request& request) {
   return random_elements_of(request, name, type, weight_rule(name, type));
 }
 
-Result<Answer> handle_make_input(Session& session, const Request& request) {
-  LATHE_TRY(OpenModel * open, model_of(session, request));
+Result<Answer> handle_make_input(Workspace& workspace, const Request& request) {
+  LATHE_TRY(OpenModel * open, model_of(workspace, request));
   LATHE_TRY(std::vector<TensorType> types, input_types(open->model));
   LATHE_TRY(int64_t index, request.integer("input"));
   if (index < 0 || index >= static_cast<int64_t>(types.size()))

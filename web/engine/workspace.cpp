@@ -1,5 +1,5 @@
 // Handles of models and runs.
-#include "web/engine/session.h"
+#include "web/engine/workspace.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@ namespace lathe {
 namespace {
 
 template <class T>
-Result<T*> find(Session::Table<T>& table, const Request& request, std::string_view key) {
+Result<T*> find(Workspace::Table<T>& table, const Request& request, std::string_view key) {
   LATHE_TRY(int64_t handle, request.integer(key));
   auto found = table.find(handle);
   if (found == table.end()) return request.bad(key, fmt::format("no {} {} is open", key, handle));
@@ -16,12 +16,12 @@ Result<T*> find(Session::Table<T>& table, const Request& request, std::string_vi
 
 }  // namespace
 
-Result<OpenModel*> model_of(Session& session, const Request& request) {
-  return find(session.models, request, "model");
+Result<OpenModel*> model_of(Workspace& workspace, const Request& request) {
+  return find(workspace.models, request, "model");
 }
 
-Result<PipelineRun*> run_of(Session& session, const Request& request) {
-  return find(session.runs, request, "run");
+Result<PipelineRun*> run_of(Workspace& workspace, const Request& request) {
+  return find(workspace.runs, request, "run");
 }
 
 Result<size_t> step_of(const PipelineRun& run, const Request& request) {
@@ -32,17 +32,17 @@ Result<size_t> step_of(const PipelineRun& run, const Request& request) {
   return static_cast<size_t>(step);
 }
 
-Result<Answer> handle_close(Session& session, const Request& request) {
+Result<Answer> handle_close(Workspace& workspace, const Request& request) {
   bool closes_all = true;
   for (const char* key : {"model", "run", "file"}) {
     if (!request.has(key)) continue;
     closes_all = false;
     LATHE_TRY(int64_t handle, request.integer(key));
-    session.runs.erase(handle);
-    session.models.erase(handle);
-    session.files.erase(handle);
+    workspace.runs.erase(handle);
+    workspace.models.erase(handle);
+    workspace.files.erase(handle);
   }
-  if (closes_all) session = Session();
+  if (closes_all) workspace = Workspace();
   return Answer();
 }
 

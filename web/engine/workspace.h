@@ -46,7 +46,7 @@ struct PipelineRun {
   const Program* program() const { return steps.back().program.get(); }
 };
 
-class Session {
+class Workspace {
  public:
   template <class T>
   using Table = std::map<int64_t, std::unique_ptr<T>>;
@@ -63,8 +63,8 @@ class Session {
 };
 
 // The thing that a member of the request names, such as "model": 3.
-Result<OpenModel*> model_of(Session& session, const Request& request);
-Result<PipelineRun*> run_of(Session& session, const Request& request);
+Result<OpenModel*> model_of(Workspace& workspace, const Request& request);
+Result<PipelineRun*> run_of(Workspace& workspace, const Request& request);
 // The member "step": 0 (the import) to the last one, which is the default.
 Result<size_t> step_of(const PipelineRun& run, const Request& request);
 
@@ -72,23 +72,23 @@ Result<size_t> step_of(const PipelineRun& run, const Request& request);
 // run it answers `refused` with their own table.
 struct Handler {
   const char* name;
-  Result<Answer> (*handle)(Session& session, const Request& request);
+  Result<Answer> (*handle)(Workspace& workspace, const Request& request);
 };
-Result<Answer> handle_about(Session& session, const Request& request);
-Result<Answer> handle_catalogue(Session& session, const Request& request);
-Result<Answer> handle_open(Session& session, const Request& request);
-Result<Answer> handle_close(Session& session, const Request& request);
-Result<Answer> handle_weights(Session& session, const Request& request);
-Result<Answer> handle_weight_places(Session& session, const Request& request);
-Result<Answer> handle_make_weight(Session& session, const Request& request);
-Result<Answer> handle_make_input(Session& session, const Request& request);
-Result<Answer> handle_compile(Session& session, const Request& request);
-Result<Answer> handle_text(Session& session, const Request& request);
-Result<Answer> handle_diff(Session& session, const Request& request);
-Result<Answer> handle_graph(Session& session, const Request& request);
-Result<Answer> handle_program(Session& session, const Request& request);
-Result<Answer> handle_kernel(Session& session, const Request& request);
-Result<Answer> handle_emit(Session& session, const Request& request);
-Result<Answer> handle_check(Session& session, const Request& request);
+Result<Answer> handle_about(Workspace& workspace, const Request& request);
+Result<Answer> handle_catalogue(Workspace& workspace, const Request& request);
+Result<Answer> handle_open(Workspace& workspace, const Request& request);
+Result<Answer> handle_close(Workspace& workspace, const Request& request);
+Result<Answer> handle_weights(Workspace& workspace, const Request& request);
+Result<Answer> handle_weight_places(Workspace& workspace, const Request& request);
+Result<Answer> handle_make_weight(Workspace& workspace, const Request& request);
+Result<Answer> handle_make_input(Workspace& workspace, const Request& request);
+Result<Answer> handle_compile(Workspace& workspace, const Request& request);
+Result<Answer> handle_text(Workspace& workspace, const Request& request);
+Result<Answer> handle_diff(Workspace& workspace, const Request& request);
+Result<Answer> handle_graph(Workspace& workspace, const Request& request);
+Result<Answer> handle_program(Workspace& workspace, const Request& request);
+Result<Answer> handle_kernel(Workspace& workspace, const Request& request);
+Result<Answer> handle_emit(Workspace& workspace, const Request& request);
+Result<Answer> handle_check(Workspace& workspace, const Request& request);
 
 }  // namespace lathe
