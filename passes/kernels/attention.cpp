@@ -14,10 +14,7 @@ using loop::Expr;
 
 // The values' rows are read as vectors: their elements must lie side by side.
 bool is_contiguous(KernelContext& probe, Value value) {
-  std::vector<Expr> index;
-  for (const Dim& dim : value.type().shape) {
-    index.push_back(probe.pool().var(probe.fresh_var(std::max<int64_t>(1, dim.value()))));
-  }
+  const std::vector<Expr> index = probe.variables(value.type().static_shape());
   const std::optional<loop::Linear> form = load_index(probe.element(value, index));
   return form && form->coefficient(std::get<loop::VarRead>(index.back()->kind).var) == 1;
 }

@@ -73,14 +73,6 @@ std::optional<ContractionOperands> matmul_operands(const Node& node, const Kerne
   return result;
 }
 
-std::vector<Expr> fresh_vars(KernelContext& kernel, const std::vector<int64_t>& extents) {
-  std::vector<Expr> vars;
-  for (int64_t extent : extents) {
-    vars.push_back(kernel.pool().var(kernel.fresh_var(std::max<int64_t>(1, extent))));
-  }
-  return vars;
-}
-
 // An element of the rows, from where they lie or from their copy. The copy is the rows' alone: with
 // a border its indices are others, and an epilogue may read the same value.
 Expr row_element(KernelContext& kernel, const ContractionOperands& operands, Index index) {
@@ -92,8 +84,8 @@ Expr row_element(KernelContext& kernel, const ContractionOperands& operands, Ind
 // plain load whose index is linear.
 std::optional<int64_t> row_stride(KernelContext& kernel, const ContractionOperands& operands) {
   const ContractionSpec& spec = operands.spec;
-  const std::vector<Expr> batch = fresh_vars(kernel, spec.batch), m = fresh_vars(kernel, spec.m),
-                          k = fresh_vars(kernel, spec.k);
+  const std::vector<Expr> batch = kernel.variables(spec.batch), m = kernel.variables(spec.m),
+                          k = kernel.variables(spec.k);
   const std::optional<loop::Linear> form =
       load_index(row_element(kernel, operands, operands.row_index(batch, m, k)));
   if (!form) return std::nullopt;
@@ -124,7 +116,7 @@ bool is_row_contiguous(KernelContext& probe, const ContractionOperands& operands
   const loop::Var n = probe.fresh_var(spec.n);
   Epilogue epilogue(probe, node, out, type);
   const ResultElement result =
-      epilogue.apply(operands.result_index(fresh_vars(probe, spec.batch), fresh_vars(probe, spec.m),
+      epilogue.apply(operands.result_index(probe.variables(spec.batch), probe.variables(spec.m),
                                            probe.pool().var(n)),
                      probe.pool().number(0, spec.dtype));
   return spec.n == 1 || moves_by_one(result.index, n);

@@ -80,9 +80,7 @@ class DepthwiseLowering {
   bool writes_channels(BufferId out) {
     KernelContext probe = context();
     Epilogue epilogue(probe, node_, out, lowering_.buffer(out).type);
-    std::vector<Expr> index;
-    for (const Dim& dim : root_.types[0].shape)
-      index.push_back(probe.pool().var(probe.fresh_var(dim.value())));
+    const std::vector<Expr> index = probe.variables(root_.types[0].static_shape());
     const loop::Var channel = std::get<loop::VarRead>(index[1]->kind).var;
     const ResultElement result = epilogue.apply(index, probe.pool().number(0, spec_.dtype));
     return moves_by_one(result.index, channel) || spec_.channels == 1;
@@ -91,9 +89,7 @@ class DepthwiseLowering {
   // The input where channels lie side by side, or a copy where they do.
   Status place_input(KernelContext& kernel, Value input) {
     KernelContext probe = context();
-    std::vector<Expr> index;
-    for (const Dim& dim : input.type().shape)
-      index.push_back(probe.pool().var(probe.fresh_var(dim.value())));
+    const std::vector<Expr> index = probe.variables(input.type().static_shape());
     const loop::Var channel = std::get<loop::VarRead>(index[1]->kind).var;
     const std::optional<loop::Linear> form = load_index(probe.element(input, index));
     if (probe.error()) return *probe.error();

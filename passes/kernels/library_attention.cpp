@@ -40,9 +40,9 @@ class LibraryAttention {
     keys_ = k[k.size() - 2];
     make_batch(key.type());
     const TensorType& type = lowering_.buffer(out).type;
-    const bool is_direct =
-        node_.bodies.empty() && type.dtype == dtype_ &&
-        result(out, type, variable(queries_), variable(shape_.back()), queries_, shape_.back());
+    const bool is_direct = node_.bodies.empty() && type.dtype == dtype_ &&
+                           result(out, type, kernel_.variable(queries_),
+                                  kernel_.variable(shape_.back()), queries_, shape_.back());
     const BufferId made = is_direct ? out : temporary("sums", dtype_, shape_);
     LATHE_TRY(bool is_done, emit_whole(made));
     if (!is_done) {
@@ -64,8 +64,7 @@ class LibraryAttention {
     if (!is_half(dtype_) || operand(3) || !is_even || depth > kMostDepth || width > kMostDepth ||
         shape_.size() > kImageRank || !std::isfinite(scale()))
       return false;
-    std::vector<Expr> vars;
-    for (int64_t extent : shape_) vars.push_back(variable(extent));
+    const std::vector<Expr> vars = kernel_.variables(shape_);
     auto place =
         place_result(kernel_, made, lowering_.buffer(made).type, vars, vars, queries_, width);
     if (!place || !is_image(*place, shape_)) return false;
@@ -104,8 +103,7 @@ class LibraryAttention {
 
   Result<CallTensor> place_image(Value tensor) {
     const std::vector<int64_t> shape = tensor.type().static_shape();
-    std::vector<Expr> vars;
-    for (int64_t extent : shape) vars.push_back(variable(extent));
+    const std::vector<Expr> vars = kernel_.variables(shape);
     std::optional<Strided> found = as_strided(kernel_, kernel_.element(tensor, vars), dtype_, vars);
     if (!found || !is_image(*found, shape)) {
       LATHE_DO(copy_operand(lowering_, kernel_, tensor));
@@ -128,8 +126,8 @@ class LibraryAttention {
 
   Result<bool> emit_products(Value query, Value key, Value value, BufferId made) {
     const int64_t depth = query.type().static_shape().back(), width = shape_.back();
-    const Expr i = variable(queries_), t = variable(keys_), d = variable(depth),
-               e = variable(width);
+    const Expr i = kernel_.variable(queries_), t = kernel_.variable(keys_),
+               d = kernel_.variable(depth), e = kernel_.variable(width);
     MatmulSpec scores{queries_, keys_, depth, extents_, {}, {}, {}, {}};
     MatmulSpec sums{queries_, width, keys_, extents_, {}, {}, {}, {}};
     if (depth > 0) {
@@ -174,10 +172,6 @@ class LibraryAttention {
     return i < root_.operands.size() ? kernel_.resolve(root_.operands[i]) : Value{};
   }
 
-  Expr variable(int64_t extent) {
-    return kernel_.pool().var(kernel_.fresh_var(std::max<int64_t>(1, extent)));
-  }
-
   BufferId temporary(const std::string& name, DType dtype, const std::vector<int64_t>& shape) {
     TensorType type{dtype, {}};
     for (int64_t extent : shape) type.shape.push_back(Dim(extent));
@@ -191,9 +185,9 @@ class LibraryAttention {
       const bool is_shared = d + own >= num_batch;
       const int64_t heads = is_shared ? key.shape[d + own - num_batch].value() : 1;
       const int64_t outer = heads > 1 && heads < shape_[d] ? heads : 1, inner = shape_[d] / outer;
-      Expr at = variable(inner);
+      Expr at = kernel_.variable(inner);
       if (outer > 1) {
-        vars_.push_back(variable(outer));
+        vars_.push_back(kernel_.variable(outer));
         extents_.push_back(outer);
         batch_.push_back(vars_.back() * kernel_.integer(inner) + at);
       } else {

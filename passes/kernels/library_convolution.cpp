@@ -40,7 +40,7 @@ class ConvolutionLowering {
       return Verdict{fmt::format("its {} channels are no multiple of {}", y[1], step_)};
     spatial_ = y.size() - 2;
     // Element (n, c, ...) of images, with the channel as the column of a row of pixels.
-    for (int64_t extent : y) index_.push_back(variable(extent));
+    index_ = kernel_.variables(y);
     vars_ = {index_[0]};
     vars_.insert(vars_.end(), index_.begin() + 2, index_.end());
     vars_.push_back(index_[1]);
@@ -86,17 +86,11 @@ class ConvolutionLowering {
     return lowering_.is_constant(filter) ? Phase::init : phase_;
   }
 
-  Expr variable(int64_t extent) {
-    return kernel_.pool().var(kernel_.fresh_var(std::max<int64_t>(1, extent)));
-  }
-
   Result<Place> place_channels_last(Value value, Phase phase) {
     const std::vector<int64_t> shape = value.type().static_shape();
     if (shape[1] % step_ == 0) {
       KernelContext probe(lowering_, phase, "probe");
-      std::vector<Expr> at;
-      for (int64_t extent : shape)
-        at.push_back(probe.pool().var(probe.fresh_var(std::max<int64_t>(1, extent))));
+      const std::vector<Expr> at = probe.variables(shape);
       std::optional<Strided> found = as_strided(probe, probe.element(value, at), dtype_, at);
       if (probe.error()) return *probe.error();
       if (found && has_channels_last(*found, shape))

@@ -1,6 +1,5 @@
 // Matrix products for a library: operands as strides, batch dims merged.
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "passes/lowering/kernel_def.h"
@@ -95,10 +94,10 @@ class MatmulLowering {
     spec_.n = shape.back();
     spec_.k = a.type().static_shape().back();
     if (spec_.k == 0) return Verdict{"its sums are of nothing"};
-    for (int64_t extent : spec_.batch) batch_.push_back(variable(extent));
-    m_ = variable(spec_.m);
-    n_ = variable(spec_.n);
-    k_ = variable(spec_.k);
+    batch_ = kernel_.variables(spec_.batch);
+    m_ = kernel_.variable(spec_.m);
+    n_ = kernel_.variable(spec_.n);
+    k_ = kernel_.variable(spec_.k);
     LATHE_TRY(bool has_a, place(a, m_, k_, spec_.m, spec_.k, spec_.a));
     LATHE_TRY(const bool has_b, place(b, k_, n_, spec_.k, spec_.n, spec_.b));
     // One product of all rows beats one for each element of the batch.
@@ -120,10 +119,6 @@ class MatmulLowering {
   }
 
  private:
-  Expr variable(int64_t extent) {
-    return kernel_.pool().var(kernel_.fresh_var(std::max<int64_t>(1, extent)));
-  }
-
   std::vector<Expr> all_vars(Expr row, Expr column) const {
     std::vector<Expr> vars = batch_;
     vars.push_back(row);

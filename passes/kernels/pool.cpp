@@ -1,7 +1,5 @@
 // Pools over images that lie channels last: operand and result as expressions for the window
 // template.
-#include <utility>
-
 #include "fmt/format.h"
 #include "ir/loop/vectorize.h"
 #include "ir/op/window.h"
@@ -60,8 +58,7 @@ Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) 
   }
   // Lanes are channels: what the element is made of must lie so, or be the same for all.
   KernelContext probe(lowering, node, phase);
-  std::vector<Expr> index;
-  for (int64_t extent : in) index.push_back(probe.pool().var(probe.fresh_var(extent)));
+  const std::vector<Expr> index = probe.variables(in);
   const loop::Var channel = std::get<loop::VarRead>(index[1]->kind).var;
   const Expr element = probe.element(root.operands[0], index);
   if (probe.error()) return *probe.error();
@@ -73,9 +70,7 @@ Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) 
               (!moves || moves_by_one(load->index, channel));
   });
   KernelContext kernel(lowering, node, phase);
-  std::vector<Expr> at;
-  for (int64_t extent : shape) at.push_back(kernel.pool().var(kernel.fresh_var(extent)));
-  const Expr reduction = reduction_of(kernel.compute(result, at));
+  const Expr reduction = reduction_of(kernel.compute(result, kernel.variables(shape)));
   if (!is_even) return Verdict{"what it reads does not lie channels last"};
   if (!reduction) return Verdict{"its element is no single reduction"};
   spec.op = std::get<loop::Reduce>(reduction->kind).op;

@@ -1,8 +1,6 @@
 // Running sums: operand and result as expressions for the scan template.
 #include "ir/templates/scan.h"
 
-#include <utility>
-
 #include "ir/op/reduction.h"
 #include "passes/lowering/kernel_context.h"
 #include "passes/lowering/kernel_def.h"

@@ -1,6 +1,8 @@
 // The pull: an element of a value is an expression over elements of what it reads.
 #include "passes/lowering/kernel_context.h"
 
+#include <algorithm>
+
 #include "fmt/format.h"
 #include "ir/loop/linear.h"
 #include "ir/support/diag_codes.h"
@@ -153,6 +155,16 @@ Expr KernelContext::operand(const Node& node, int i, std::span<const Expr> index
 
 loop::Var KernelContext::fresh_var(int64_t extent) {
   return kernel_.add_var({"r", loop::VarKind::loop, DType::i64, 1, 0, extent - 1});
+}
+
+Expr KernelContext::variable(int64_t extent) {
+  return pool().var(fresh_var(std::max<int64_t>(1, extent)));
+}
+
+std::vector<Expr> KernelContext::variables(std::span<const int64_t> extents) {
+  std::vector<Expr> result;
+  for (int64_t extent : extents) result.push_back(variable(extent));
+  return result;
 }
 
 Expr KernelContext::simplify(Expr index) { return loop::simplify_index(index, kernel_); }

@@ -51,6 +51,10 @@ class KernelContext final : public ElementContext {
 
   loop::Expr operand(const Node& node, int i, std::span<const loop::Expr> index) override;
   loop::Var fresh_var(int64_t extent) override;
+  // Fresh variables in [0, extent): the index of any element of such a shape, also of one that has
+  // none.
+  loop::Expr variable(int64_t extent);
+  std::vector<loop::Expr> variables(std::span<const int64_t> extents);
   loop::Pool& pool() override { return *kernel_.pool; }
   loop::Expr simplify(loop::Expr index) override;
 
