@@ -5,7 +5,7 @@
 
 #include "passes/lowering/attention.h"
 #include "passes/lowering/kernel_def.h"
-#include "passes/lowering/library.h"
+#include "passes/lowering/matmul.h"
 
 namespace lathe {
 namespace {
@@ -49,7 +49,7 @@ class LibraryAttention {
       LATHE_TRY(is_done, emit_products(query, key, value, made));
     }
     if (!is_done) return Verdict{"strides cannot say where an operand lies"};
-    if (!is_direct) LATHE_DO(emit_rest(lowering_, node_, root_, made, out, phase_));
+    LATHE_DO(emit_rest(lowering_, node_, root_, made, out, phase_));
     return Verdict{};
   }
 

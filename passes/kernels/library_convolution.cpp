@@ -46,23 +46,17 @@ class ConvolutionLowering {
     vars_.push_back(index_[1]);
     LATHE_TRY(const Place x, place_channels_last(input, phase_));
     LATHE_TRY(const Place w, place_channels_last(filter, filter_phase(filter)));
-    LibraryEpilogue start;
-    start.has_gelu = false;
+    LibrarySums sums{.index = index_, .vars = vars_, .rows = y.back(), .columns = y[1]};
+    sums.layout = channels_last(static_cast<int>(y.size()));
+    sums.has_gelu = false;
     if (bias) {
-      LATHE_TRY(start.bias, place_bias(bias));
+      LATHE_TRY(sums.bias, place_bias(bias));
     }
-    const LibraryEpilogue epilogue =
-        claim_epilogue(kernel_, node_, index_, vars_, index_[1], y[1], start);
-    if (kernel_.error()) return *kernel_.error();
-    const size_t members = node_.bodies.empty() ? 1 : node_.bodies[0]->nodes.size();
-    std::optional<Strided> direct;
-    if (epilogue.num_claimed == members && lowering_.buffer(out).type.dtype == dtype_)
-      direct = place_sums(out, lowering_.buffer(out).type, epilogue);
-    if (direct) {
-      emit(x, w, *direct, epilogue);
-      return Verdict{};
-    }
-    return emit_with_rest(x, w, out, std::move(start), epilogue.num_claimed);
+    LATHE_TRY(const auto result, place_sums(lowering_, kernel_, node_, sums, out));
+    if (!result) return Verdict{"strides cannot say where its result goes"};
+    emit(x, w, result->place, result->epilogue);
+    LATHE_DO(emit_rest(lowering_, node_, *result->last, result->place.buffer, out, phase_));
+    return Verdict{};
   }
 
  private:
@@ -142,37 +136,6 @@ class ConvolutionLowering {
     }
     LATHE_CHECK(found.has_value(), "a bias that lies nowhere");
     return found;
-  }
-
-  std::optional<Strided> place_sums(BufferId buffer, const TensorType& type,
-                                    const LibraryEpilogue& epilogue) {
-    const std::vector<int64_t> y = root_.types[0].static_shape();
-    return place_result(kernel_, buffer, type, epilogue.index, vars_, y.back(), y[1]);
-  }
-
-  Result<Verdict> emit_with_rest(const Place& x, const Place& w, BufferId out,
-                                 LibraryEpilogue start, size_t most) {
-    // Less and less of the epilogue, until strides can say where the result goes.
-    std::optional<Strided> place;
-    LibraryEpilogue epilogue;
-    const Node* last = nullptr;
-    TensorType type;
-    for (; !place; --most) {
-      if (most == 0) return Verdict{"strides cannot say where its result goes"};
-      const int64_t channels = root_.types[0].static_shape()[1];
-      epilogue = claim_epilogue(kernel_, node_, index_, vars_, index_[1], channels, start, most);
-      last = node_.bodies.empty() ? &root_ : node_.bodies[0]->nodes[epilogue.num_claimed - 1].get();
-      type = last->types[0];
-      type.layout.clear();
-      if (type.rank() == root_.types[0].rank()) type.layout = channels_last(type.rank());
-      place = place_sums(-1, type, epilogue);
-    }
-    const BufferId sums = lowering_.add_temporary(node_.name + "_sums", type,
-                                                  type.static_elements().value_or(0), phase_);
-    place->buffer = sums;
-    emit(x, w, *place, epilogue);
-    LATHE_DO(emit_rest(lowering_, node_, *last, sums, out, phase_));
-    return Verdict{};
   }
 
   // Strides over vars_ (n, space, c) in the order n, c, space.

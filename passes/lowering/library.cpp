@@ -69,9 +69,8 @@ bool is_relu(Expr e, Expr sum) {
 
 class EpilogueReader {
  public:
-  EpilogueReader(KernelContext& kernel, const std::vector<Expr>& vars, Expr column, int64_t columns,
-                 DType dtype)
-      : kernel_(kernel), vars_(vars), column_(column), columns_(columns), dtype_(dtype) {}
+  EpilogueReader(KernelContext& kernel, const LibrarySums& sums, DType dtype)
+      : kernel_(kernel), sums_(sums), dtype_(dtype) {}
 
   // Whether the library does what turns `sum` into `value`.
   bool claim(const Node& member, Expr value, Expr sum, LibraryEpilogue& into) {
@@ -80,16 +79,16 @@ class EpilogueReader {
     if (value == sum) return true;  // a cast to the dtype that it has
     if (is_relu(value, sum)) return activate(Activation::relu, into);
     if (member.op->name == "gelu" && member.string_attr("approximate") == "tanh")
-      return into.has_gelu && activate(Activation::gelu_tanh, into);
+      return sums_.has_gelu && activate(Activation::gelu_tanh, into);
     const Expr term = other_term(value, sum);
     if (!term) return false;
-    std::optional<Strided> place = as_strided(kernel_, term, dtype_, vars_);
+    std::optional<Strided> place = as_strided(kernel_, term, dtype_, sums_.vars);
     if (!place) return false;
     const bool is_bias = moves_with_column_alone(*place);
     std::optional<Strided>& slot = is_bias ? into.bias : into.residual;
     // What is added lies in rows, as the result does.
     const bool has_rows =
-        place->strides.back() == 1 && place->strides[vars_.size() - 2] >= columns_;
+        place->strides.back() == 1 && place->strides[sums_.vars.size() - 2] >= sums_.columns;
     if (slot || (!is_bias && !has_rows)) return false;
     slot = std::move(place);
     return true;
@@ -102,18 +101,61 @@ class EpilogueReader {
   }
 
   bool moves_with_column_alone(const Strided& place) const {
-    for (size_t i = 0; i < vars_.size(); ++i)
-      if (place.strides[i] != (vars_[i] == column_ ? 1 : 0)) return false;
-    return true;
+    return place.strides.back() == 1 && std::all_of(place.strides.begin(), place.strides.end() - 1,
+                                                    [](int64_t stride) { return stride == 0; });
   }
 
   KernelContext& kernel_;
-  const std::vector<Expr>& vars_;
-  Expr column_;
-  int64_t columns_;
+  const LibrarySums& sums_;
   DType dtype_;
   bool is_activated_ = false;
 };
+
+// The first members of a region, which the library does.
+struct Claim {
+  LibraryEpilogue epilogue;
+  size_t num_members = 1;   // the root among them
+  std::vector<Expr> index;  // of what the last of them gives
+};
+
+size_t num_members(const Node& region) {
+  return region.bodies.empty() ? 1 : region.bodies[0]->nodes.size();
+}
+
+const Node* member(const Node& region, const Claim& claim) {
+  return region.bodies.empty() ? &region : region.bodies[0]->nodes[claim.num_members - 1].get();
+}
+
+// At most `most` members, and none from the first that the library does not know.
+Claim claim_epilogue(KernelContext& kernel, const Node& region, const LibrarySums& sums,
+                     size_t most) {
+  Claim claim{{.bias = sums.bias}, 1, sums.index};
+  if (region.bodies.empty()) return claim;
+  const Graph& body = *region.bodies[0];
+  const Node& root = *body.nodes[0];
+  EpilogueReader reader(kernel, sums, root.types[0].dtype);
+  // A variable that stands for the value so far: no element of memory equals it.
+  const DType dtype = compute_dtype(root.types[0].dtype);
+  const loop::Var so_far =
+      kernel.kernel().add_var({"sum", loop::VarKind::let, dtype, 1, INT64_MIN, INT64_MAX});
+  const Expr sum = kernel.pool().var(so_far, dtype);
+  std::vector<Expr> index = sums.index;
+  for (size_t i = 1; i < std::min(body.nodes.size(), most); ++i) {
+    const Node& before = *body.nodes[i - 1];
+    Node& next = *body.nodes[i];
+    kernel.clear_bindings();
+    kernel.bind({const_cast<Node*>(&before), 0}, sum);
+    if (next.op->traits.op_class == OpClass::view) {
+      index = rename_index(kernel, next, index);
+    } else if (!reader.claim(next, kernel.compute(next.result(), index), sum, claim.epilogue)) {
+      break;
+    }
+    claim.num_members = i + 1;
+    claim.index = index;
+  }
+  kernel.clear_bindings();
+  return claim;
+}
 
 }  // namespace
 
@@ -156,45 +198,43 @@ std::optional<Strided> place_result(KernelContext& kernel, BufferId buffer, cons
   return place;
 }
 
-LibraryEpilogue claim_epilogue(KernelContext& kernel, const Node& node, std::vector<Expr> index,
-                               const std::vector<Expr>& vars, Expr column, int64_t columns,
-                               LibraryEpilogue result, size_t most) {
-  result.num_claimed = 1;
-  result.index = index;
-  if (node.bodies.empty()) return result;
-  const Graph& body = *node.bodies[0];
-  const Node& root = *body.nodes[0];
-  EpilogueReader reader(kernel, vars, column, columns, root.types[0].dtype);
-  // A variable that stands for the value so far: no element of memory equals it.
-  const DType dtype = compute_dtype(root.types[0].dtype);
-  const loop::Var so_far =
-      kernel.kernel().add_var({"sum", loop::VarKind::let, dtype, 1, INT64_MIN, INT64_MAX});
-  const Expr sum = kernel.pool().var(so_far, dtype);
-  for (size_t i = 1; i < std::min(body.nodes.size(), most); ++i) {
-    const Node& before = *body.nodes[i - 1];
-    Node& member = *body.nodes[i];
-    kernel.clear_bindings();
-    kernel.bind({const_cast<Node*>(&before), 0}, sum);
-    if (member.op->traits.op_class == OpClass::view) {
-      index = rename_index(kernel, member, index);
-    } else if (!reader.claim(member, kernel.compute(member.result(), index), sum, result)) {
-      break;
-    }
-    result.num_claimed = i + 1;
-    result.index = index;
+Result<std::optional<LibraryResult>> place_sums(Lowering& lowering, KernelContext& kernel,
+                                                const Node& region, const LibrarySums& sums,
+                                                BufferId out) {
+  const auto place = [&](BufferId buffer, const TensorType& type, const std::vector<Expr>& index) {
+    return place_result(kernel, buffer, type, index, sums.vars, sums.rows, sums.columns);
+  };
+  const TensorType& root = root_of(region)->types[0];
+  const TensorType& whole = lowering.buffer(out).type;
+  Claim claim = claim_epilogue(kernel, region, sums, SIZE_MAX);
+  if (kernel.error()) return *kernel.error();
+  if (claim.num_members == num_members(region) && whole.dtype == root.dtype) {
+    if (std::optional<Strided> found = place(out, whole, claim.index))
+      return std::optional(LibraryResult{claim.epilogue, *found, member(region, claim)});
   }
-  kernel.clear_bindings();
-  return result;
+  for (size_t most = claim.num_members; most > 0; --most) {
+    claim = claim_epilogue(kernel, region, sums, most);
+    const Node* last = member(region, claim);
+    TensorType type = last->types[0];
+    type.layout = type.rank() == root.rank() ? sums.layout : Layout();
+    std::optional<Strided> found = place(-1, type, claim.index);
+    if (!found) continue;
+    found->buffer = lowering.add_temporary(region.name + "_sums", type,
+                                           type.static_elements().value_or(0), kernel.phase());
+    return std::optional(LibraryResult{claim.epilogue, *found, last});
+  }
+  return std::optional<LibraryResult>();
 }
 
-Status emit_rest(Lowering& lowering, const Node& node, const Node& done, BufferId made,
+Status emit_rest(Lowering& lowering, const Node& region, const Node& done, BufferId made,
                  BufferId out, Phase phase) {
-  KernelContext rest(lowering, node, phase);
+  if (made == out) return Ok{};
+  KernelContext rest(lowering, region, phase);
   const Value value{const_cast<Node*>(&done), 0};
   rest.read_from(value, made, lowering.buffer(made).type);
-  const Value result = node.bodies.empty() ? value : node.bodies[0]->outputs[0];
+  const Value result = region.bodies.empty() ? value : region.bodies[0]->outputs[0];
   return lowering.emit_elements(
-      rest, out, {"epilogue", node.loc, 0},
+      rest, out, {"epilogue", region.loc, 0},
       [&](std::span<const Expr> index) { return rest.element(result, index); });
 }
 

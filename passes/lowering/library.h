@@ -39,34 +39,39 @@ std::optional<Strided> place_result(KernelContext& kernel, BufferId buffer, cons
                                     const std::vector<loop::Expr>& vars, int64_t rows,
                                     int64_t columns);
 
-// What a library does after the sum, and what is left.
+// What a library does after the sum.
 struct LibraryEpilogue {
   std::optional<Strided> bias, residual;
   Activation activation = Activation::none;  // behind both
-  bool has_gelu = true;                      // the library knows gelu_tanh
-  size_t num_claimed = 0;  // members of the fused body that are done, the contraction among them
-  std::vector<loop::Expr> index;  // of what the last of them gives
 };
 
-// `index` is the contraction's own, `vars` what strides are over, the row and the column last; the
-// bias moves with `column` alone, of extent `columns`. Goes on from `result`; takes at most `most`
-// members, and stops at the first member that is none of the above.
-LibraryEpilogue claim_epilogue(KernelContext& kernel, const Node& node,
-                               std::vector<loop::Expr> index, const std::vector<loop::Expr>& vars,
-                               loop::Expr column, int64_t columns, LibraryEpilogue result = {},
-                               size_t most = SIZE_MAX);
+// The sums of a region's root: where they are, and what the library does with them in any case.
+struct LibrarySums {
+  std::vector<loop::Expr> index;  // of one of them
+  std::vector<loop::Expr> vars;   // what strides are over, the row and the column last
+  int64_t rows = 1, columns = 1;
+  Layout layout = {};  // of a buffer for them
+  std::optional<Strided> bias = {};
+  bool has_gelu = true;  // the library knows gelu_tanh
+};
 
-// What a fused body still has to do: a loop from `done`, whose value lies in `made`, to `out`.
-Status emit_rest(Lowering& lowering, const Node& node, const Node& done, BufferId made,
-                 BufferId out, Phase phase);
-
-// A product of strided operands, appended as a launch. Rows and columns are those of the result.
-struct MatmulSpec {
-  int64_t m = 1, n = 1, k = 1;
-  std::vector<int64_t> batch;
-  Strided a, b, d;  // strides over batch, then (m, k), (k, n) and (m, n)
+// What a library makes of a region, and where it writes that.
+struct LibraryResult {
   LibraryEpilogue epilogue;
+  Strided place;
+  const Node* last = nullptr;  // the member that gives it
 };
-void emit_matmul(Lowering& lowering, MatmulSpec spec, const LaunchInfo& info, Phase phase);
+
+// All of the region, to `out`, when the library knows all members and strides can say where their
+// result lies; otherwise the first members, as many as they can say it of, to a temporary. None
+// when they cannot say it of the sums.
+Result<std::optional<LibraryResult>> place_sums(Lowering& lowering, KernelContext& kernel,
+                                                const Node& region, const LibrarySums& sums,
+                                                BufferId out);
+
+// What is left of a region when the value of `done` lies in `made`: a loop to `out`, or nothing
+// when that is where it lies.
+Status emit_rest(Lowering& lowering, const Node& region, const Node& done, BufferId made,
+                 BufferId out, Phase phase);
 
 }  // namespace lathe

@@ -1,0 +1,19 @@
+// Products by a library, for the kinds that are one or are made of some.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "passes/lowering/library.h"
+
+namespace lathe {
+
+// A product of strided operands, appended as a launch. Rows and columns are those of the result.
+struct MatmulSpec {
+  int64_t m = 1, n = 1, k = 1;
+  std::vector<int64_t> batch;
+  Strided a, b, d;  // strides over batch, then (m, k), (k, n) and (m, n)
+  LibraryEpilogue epilogue;
+};
+void emit_matmul(Lowering& lowering, MatmulSpec spec, const LaunchInfo& info, Phase phase);
+
+}  // namespace lathe
