@@ -43,19 +43,9 @@ Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) 
     LATHE_TRY(const BufferId copied, materialize_copy(lowering, value, phase));
     kernel.read_from(value, copied);
   }
-  // Batch dims broadcast; with grouped queries, several heads share one of the keys.
   auto read = [&](Value tensor, std::span<const Expr> batch, Expr row, Expr column) {
-    std::vector<Expr> index = attention_index(batch, row, column);
-    const Shape& own = tensor.type().shape;
-    index.erase(index.begin(), index.end() - static_cast<long>(own.size()));
-    for (size_t d = 0; d + 2 < own.size(); ++d) {
-      const int64_t heads = shape[shape.size() - own.size() + d], extent = own[d].value();
-      if (extent == 1) {
-        index[d] = kernel.integer(0);
-      } else if (extent < heads) {
-        index[d] = loop::floor_div(index[d], kernel.integer(heads / extent));
-      }
-    }
+    const std::vector<Expr> index =
+        attention_operand_index(kernel, tensor.type().shape, shape, batch, row, column);
     return kernel.element_within(tensor, index);
   };
   using Batch = AttentionSpec::Batch;

@@ -22,20 +22,6 @@ using Index = std::span<const Expr>;
 
 std::vector<int64_t> extents(const TensorType& type) { return type.static_shape(); }
 
-// Index into an operand of a batched product: dims of extent 1 are broadcast.
-std::vector<Expr> batch_index(const TensorType& type, Index batch, Expr row, Expr column,
-                              loop::Pool& pool) {
-  std::vector<Expr> index;
-  const size_t own = type.shape.size() - 2;
-  for (size_t i = 0; i < own; ++i) {
-    const bool is_broadcast = type.shape[i] == Dim(1);
-    index.push_back(is_broadcast ? pool.integer(0) : batch[batch.size() - own + i]);
-  }
-  index.push_back(row);
-  index.push_back(column);
-  return index;
-}
-
 std::optional<ContractionOperands> matmul_operands(const Node& node, const KernelContext& kernel) {
   const Value self = kernel.resolve(node.operands[0]), other = kernel.resolve(node.operands[1]);
   const TensorType &a = self.type(), &b = other.type(), &out = node.types[0];
@@ -60,10 +46,10 @@ std::optional<ContractionOperands> matmul_operands(const Node& node, const Kerne
     std::vector<Expr> index = full(batch, m);
     const Expr row = index.back();
     index.pop_back();
-    return batch_index(a, index, row, k[0], *row->pool);
+    return batch_index(a.shape, index, row, k[0]);
   };
   result.column = [b, other](KernelContext& context, Index batch, Index k, Expr n) {
-    return context.element_within(other, batch_index(b, batch, k[0], n, context.pool()));
+    return context.element_within(other, batch_index(b.shape, batch, k[0], n));
   };
   result.result_index = [full](Index batch, Index m, Expr n) {
     std::vector<Expr> index = full(batch, m);
@@ -146,7 +132,8 @@ class ContractionLowering {
       if (std::count(product.spec.k.begin(), product.spec.k.end(), 0) > 0)
         return Verdict{"its sums are of nothing"};
     }
-    if (products.empty()) return Verdict{"it is not one product, nor up to 1024 of them"};
+    if (products.empty())
+      return Verdict{fmt::format("it is not one product, nor up to {} of them", kMostProducts)};
     if (const std::string why = read_tile(products); !why.empty()) return Verdict{why};
     LATHE_DO(place_rows(products));
     KernelContext probe = context();

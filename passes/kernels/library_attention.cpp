@@ -201,16 +201,8 @@ class LibraryAttention {
   // Element (row, column) of a tensor, as a matrix over (m, n), which are these in some order.
   Result<std::optional<Strided>> place(Value tensor, Expr row, Expr column, Expr m, Expr n,
                                        int64_t rows, int64_t columns) {
-    std::vector<Expr> index = attention_index(batch_, row, column);
-    const Shape& own = tensor.type().shape;
-    index.erase(index.begin(), index.end() - static_cast<long>(own.size()));
-    for (size_t d = 0; d + 2 < own.size(); ++d) {
-      const int64_t heads = shape_[shape_.size() - own.size() + d], extent = own[d].value();
-      if (extent == 1)
-        index[d] = kernel_.integer(0);
-      else if (extent < heads)
-        index[d] = kernel_.simplify(loop::floor_div(index[d], kernel_.integer(heads / extent)));
-    }
+    const std::vector<Expr> index =
+        attention_operand_index(kernel_, tensor.type().shape, shape_, batch_, row, column);
     return place_operand(lowering_, kernel_, tensor, index, attention_index(vars_, m, n), rows,
                          columns);
   }

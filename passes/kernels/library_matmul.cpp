@@ -4,6 +4,7 @@
 
 #include "passes/lowering/kernel_def.h"
 #include "passes/lowering/matmul.h"
+#include "passes/lowering/operand.h"
 
 namespace lathe {
 namespace {
@@ -79,18 +80,9 @@ class MatmulLowering {
     return true;
   }
 
-  // Dims of extent 1 are broadcast.
   Result<bool> place(Value value, Expr row, Expr column, int64_t rows, int64_t columns,
                      Strided& into) {
-    const TensorType& type = value.type();
-    std::vector<Expr> index;
-    const size_t own = type.shape.size() - 2;
-    for (size_t i = 0; i < own; ++i) {
-      const bool is_broadcast = type.shape[i] == Dim(1);
-      index.push_back(is_broadcast ? kernel_.integer(0) : batch_[batch_.size() - own + i]);
-    }
-    index.push_back(row);
-    index.push_back(column);
+    const std::vector<Expr> index = batch_index(value.type().shape, batch_, row, column);
     LATHE_TRY(std::optional<Strided> found, place_operand(lowering_, kernel_, value, index,
                                                           all_vars(row, column), rows, columns));
     if (found) into = *std::move(found);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "passes/lowering/operand.h"
+
 namespace lathe {
 
 using loop::Expr;
@@ -12,6 +14,18 @@ std::vector<Expr> attention_index(std::span<const Expr> batch, Expr row, Expr co
   std::vector<Expr> index(batch.begin(), batch.end());
   index.push_back(row);
   index.push_back(column);
+  return index;
+}
+
+std::vector<Expr> attention_operand_index(KernelContext& kernel, const Shape& operand,
+                                          const std::vector<int64_t>& shape,
+                                          std::span<const Expr> batch, Expr row, Expr column) {
+  std::vector<Expr> index = batch_index(operand, batch, row, column);
+  for (size_t d = 0; d + 2 < operand.size(); ++d) {
+    const int64_t heads = shape[shape.size() - operand.size() + d], extent = operand[d].value();
+    if (extent != 1 && extent < heads)
+      index[d] = kernel.simplify(loop::floor_div(index[d], kernel.integer(heads / extent)));
+  }
   return index;
 }
 

@@ -11,6 +11,13 @@ namespace lathe {
 std::vector<loop::Expr> attention_index(std::span<const loop::Expr> batch, loop::Expr row,
                                         loop::Expr column);
 
+// The index of element (row, column) of a query, key or value at the batch index of a result of
+// `shape`: dims of extent 1 are broadcast, and with grouped queries several heads share one.
+std::vector<loop::Expr> attention_operand_index(KernelContext& kernel, const Shape& operand,
+                                                const std::vector<int64_t>& shape,
+                                                std::span<const loop::Expr> batch, loop::Expr row,
+                                                loop::Expr column);
+
 // What scales the products of an attention whose queries have `depth` elements; those of nothing
 // are zero, whatever scales them.
 double attention_scale(const Node& attention, int64_t depth);

@@ -22,6 +22,9 @@ struct ContractionOperands {
   Value bias = {};  // over the result's dim 1: its index has the place
 };
 
+// That one convolution may be: each is a kernel to compile.
+constexpr size_t kMostProducts = 1024;
+
 // Of a convolution whose members the kernel has entered: products that together give its results.
 // Appends the copy of the input that has a border, if they need one. None for one that the template
 // does not take.

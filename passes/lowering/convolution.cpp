@@ -17,8 +17,6 @@ namespace {
 using loop::Expr;
 using Index = ContractionOperands::Index;
 
-constexpr size_t kMostProducts = 1024;  // each is a kernel to compile
-
 // One dim of space. Result first_result + row * result_step reads, with tap first_tap + tap *
 // tap_step of the filter, input element first_input + row * row_step + tap * input_step.
 struct Extent {

@@ -28,6 +28,19 @@ bool moves_by_one(Expr index, loop::Var var) {
   return form.coefficient(var) == 1;
 }
 
+std::vector<Expr> batch_index(const Shape& operand, std::span<const Expr> batch, Expr row,
+                              Expr column) {
+  std::vector<Expr> index;
+  const size_t own = operand.size() - 2;
+  for (size_t i = 0; i < own; ++i) {
+    const bool is_broadcast = operand[i] == Dim(1);
+    index.push_back(is_broadcast ? row->pool->integer(0) : batch[batch.size() - own + i]);
+  }
+  index.push_back(row);
+  index.push_back(column);
+  return index;
+}
+
 Result<BufferId> copy_to_layout(Lowering& lowering, Value value, Layout layout, Phase phase) {
   TensorType type = value.type();
   type.layout = std::move(layout);
