@@ -5,8 +5,7 @@
     tests/bench/predicted.py LATHE [--svg FILE] [--isa avx2] [MODEL ...]
 
 LATHE is the program (.lathe/bin/lathe, or Bazel's). Prints the rank correlation, the share of
-launches within a factor of two, and those that are furthest off. --svg needs matplotlib. A quiet
-machine takes a minute.
+launches within a factor of two, and those that are furthest off. A quiet machine takes a minute.
 """
 
 import argparse
@@ -15,9 +14,17 @@ import math
 import pathlib
 import subprocess
 import sys
+import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORST = 20  # rows that are shown
+LEFT, TOP, SIZE = 62, 26, 320  # of the plot, in units of the picture
+# By bound: what a path does from a mark's place, and its style.
+MARKS = {
+    "arithmetic": ("h0", 'stroke="#3b6fb6" stroke-width="3.5" stroke-linecap="round"'),
+    "memory": ("h0", 'stroke="#b8742a" stroke-width="3" stroke-linecap="square"'),
+    "launch": ("m-2-2l4 4m0-4l-4 4", 'stroke="#8a8d92" stroke-width=".8"'),
+}
 
 
 def zoo():
@@ -79,40 +86,66 @@ def report(rows):
             break
 
 
-def draw(rows, path):
-    import matplotlib
+def marks(rows):
+    """By bound, predicted and measured us; launches alike to a few percent share a mark."""
+    found = {bound: set() for bound in MARKS}
+    for row in rows:
+        times = (row["predicted"], row["seconds"])
+        found[row["bound"]].add(tuple(math.exp(round(math.log(t) * 20) / 20) * 1e6 for t in times))
+    return found
 
-    matplotlib.use("svg")
-    from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(figsize=(6, 5))
-    colours = {"arithmetic": "#3b6fb6", "memory": "#b8742a", "launch": "#8a8d92"}
-    signs = {"arithmetic": "o", "memory": "s", "launch": "x"}
-    for bound, colour in colours.items():
-        # Layers repeat: one mark for those that are alike to a few percent.
-        points = {
-            (round(math.log(r["predicted"]) * 20), round(math.log(r["seconds"]) * 20))
-            for r in rows
-            if r["bound"] == bound
-        }
-        x = [math.exp(p / 20) * 1e6 for p, _ in points]
-        y = [math.exp(q / 20) * 1e6 for _, q in points]
-        axes.scatter(x, y, s=9, c=colour, marker=signs[bound], label=bound, linewidths=0.8)
-    ends = [0.1, max(max(r["seconds"], r["predicted"]) for r in rows) * 2e6]
-    for factor, style in ((1, "-"), (2, ":"), (0.5, ":")):
-        axes.plot(ends, [e * factor for e in ends], style, color="#63666b", linewidth=0.8)
-    axes.set(xscale="log", yscale="log", xlabel="predicted, µs", ylabel="measured, µs")
-    axes.set_title("Every launch of the zoo, one core; dotted: a factor of two", fontsize=10)
-    axes.legend(title="bound by", frameon=False, fontsize=9)
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
+def draw(found, path):
+    """As SVG: both axes are logarithmic, of one range; a path holds all marks of a bound."""
+    times = [us for points in found.values() for point in points for us in point]
+    low, high = math.log(min(times) / 1.5), math.log(max(times) * 1.5)
+    bottom, middle = TOP + SIZE, SIZE / 2
+
+    def at(x, y):
+        across, up = ((math.log(us) - low) / (high - low) * SIZE for us in (x, y))
+        return f"{LEFT + across:.1f} {bottom - up:.1f}"
+
+    def line(factor, style):
+        ends = [math.exp(low) * max(1, 1 / factor), math.exp(high) * min(1, 1 / factor)]
+        d = "L".join(at(x, x * factor) for x in ends)
+        return f'<path stroke="#63666b" stroke-width=".8"{style} d="M{d}"/>'
+
+    def text(x, y, words, more='text-anchor="middle"'):
+        return f'<text fill="#000" x="{x}" y="{y}" {more}>{words}</text>'
+
+    size = f"{LEFT + SIZE + 12} {bottom + 40}"
+    shapes = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="560" viewBox="0 0 {size}" fill="none"'
+        ' font-family="sans-serif" font-size="10">',
+        '<rect width="100%" height="100%" fill="#fff"/>',
+        f'<rect x="{LEFT}" y="{TOP}" width="{SIZE}" height="{SIZE}" stroke="#000"/>',
+        text(LEFT + middle, 16, "Every launch of the zoo, one core; dotted: a factor of two"),
+        text(LEFT + middle, bottom + 32, "predicted, µs"),
+        f'<g transform="translate(12 {TOP + middle}) rotate(-90)">{text(0, 0, "measured, µs")}</g>',
+        line(1, ""),
+        line(2, ' stroke-dasharray="1 2"'),
+        line(0.5, ' stroke-dasharray="1 2"'),
+    ]
+    for power in range(math.ceil(low / math.log(10)), math.floor(high / math.log(10)) + 1):
+        us = 10.0**power
+        x, y = at(us, us).split()
+        shapes.append(f'<path stroke="#000" d="M{x} {bottom}v4M{LEFT} {y}h-4"/>')
+        shapes.append(text(x, bottom + 15, f"{us:,g}"))
+        shapes.append(text(LEFT - 7, y, f"{us:,g}", 'text-anchor="end" dy=".35em"'))
+    for i, (bound, (mark, style)) in enumerate(MARKS.items()):
+        y = TOP + 14 + 14 * i
+        points = [f"M{LEFT + 12} {y}{mark}"]
+        points += [f"M{at(*point)}{mark}" for point in sorted(found[bound])]
+        shapes.append(f'<path {style} d="{chr(10).join(textwrap.wrap(" ".join(points), 100))}"/>')
+        shapes.append(text(LEFT + 20, y, f"bound by {bound}", 'dy=".35em"'))
+    path.write_text("\n".join([*shapes, "</svg>", ""]), encoding="utf-8")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program")
     parser.add_argument("models", nargs="*", default=zoo())
-    parser.add_argument("--svg")
+    parser.add_argument("--svg", type=pathlib.Path)
     parser.add_argument("--isa", default="")
     arguments = parser.parse_args()
     program = str(pathlib.Path(arguments.program).resolve())
@@ -121,7 +154,7 @@ def main():
         rows += launches(program, model, arguments.isa)
     report(rows)
     if arguments.svg:
-        draw(rows, arguments.svg)
+        draw(marks(rows), arguments.svg)
 
 
 if __name__ == "__main__":
