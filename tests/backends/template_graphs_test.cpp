@@ -7,9 +7,9 @@
 #include "frontend/driver/backends.h"
 #include "frontend/driver/build.h"
 #include "frontend/driver/check.h"
+#include "tests/backends/graph_inputs.h"
 #include "tests/backends/pool_graphs.h"
 #include "tests/backends/template_graphs.h"
-#include "tests/ops/example_case.h"
 
 namespace lathe {
 namespace {
@@ -30,20 +30,6 @@ Backend* backend_for(const Machine& machine) {
   auto backend = make_backend(machine.target, machine.isa);
   if (backend.ok()) entry->second = *std::move(backend);
   return entry->second.get();
-}
-
-std::vector<Tensor> inputs_of(const Module& module) {
-  std::vector<Tensor> inputs;
-  for (const auto& param : module.main().params) {
-    const TensorType& type = param->types[0];
-    const bool is_position = type.dtype == DType::i64;
-    inputs.push_back(example_tensor({.dtype = type.dtype,
-                                     .shape = type.static_shape(),
-                                     .low = is_position ? -4.0 : 0.0 - (type.dtype != DType::u8),
-                                     .high = is_position ? 4.0 : 2.0},
-                                    inputs.size() + 1));
-  }
-  return inputs;
 }
 
 class TemplateGraphs : public testing::TestWithParam<TemplateGraph> {
