@@ -25,14 +25,14 @@ class Pricer {
     if (target_.max_threads > 0) return price;
     if (const auto* kernel = std::get_if<KernelLaunch>(&launch.kind)) {
       price = of(program_.kernels[static_cast<size_t>(kernel->kernel)], kernel->buffers);
-      price.limit = std::max({price.limit, peak_seconds(launch), rates_.launch_us * 1e-6});
     } else {
       // Whole buffers, by memcpy or by a library at the rate of the vector units.
       price.arithmetic = peak_seconds(launch);
-      price.limit = price.arithmetic;
+      price.limit = seconds(static_cast<double>(launch.bytes) / rates_.l2_bytes_a_cycle);
       price.memory = seconds(static_cast<double>(launch.bytes) / rates_.l3_bytes_a_cycle);
     }
     const double start = rates_.launch_us * 1e-6;
+    price.limit = std::max({price.limit, peak_seconds(launch), start});
     const double longest = std::max(price.arithmetic, price.memory);
     // Loads run ahead of arithmetic, but not for nothing.
     price.seconds = start + longest + std::min(price.arithmetic, price.memory) / 8;
@@ -67,7 +67,7 @@ class Pricer {
       cycles += bytes / rate;
     }
     // What is read again from behind the second cache, and what the second one gives.
-    const double again = std::max(0.0, traffic.beyond[1] - far) * (far > 0 ? 1 : 0);
+    const double again = far > 0 ? std::max(0.0, traffic.beyond[1] - far) : 0;
     cycles += again / rates_.l3_bytes_a_cycle;
     cycles += std::max(0.0, traffic.beyond[0] - far - again) / rates_.l2_bytes_a_cycle;
     price.memory = seconds(cycles);

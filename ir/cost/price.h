@@ -15,7 +15,7 @@ struct Price {
   double seconds = 0;
   double arithmetic = 0;  // seconds of the core with everything in its first cache
   double memory = 0;      // seconds of moving bytes to there
-  double limit = 0;       // seconds that any kernel needs: its flops, or its bytes once
+  double limit = 0;       // seconds that any launch needs: a start, its flops, or its bytes once
   Bound bound = Bound::launch;
 };
 

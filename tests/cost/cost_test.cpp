@@ -1,7 +1,8 @@
-// The cost model: trip counts, cycles of a core, and bytes from behind a cache.
+// The cost model: trip counts, cycles of a core, bytes from behind a cache, and prices of launches.
 #include <gtest/gtest.h>
 
 #include "ir/cost/cycles.h"
+#include "ir/cost/price.h"
 #include "ir/cost/reuse.h"
 #include "ir/cost/trip_counts.h"
 #include "ir/loop/text.h"
@@ -109,6 +110,24 @@ TEST(Traffic, CountsEachPlaceOfABufferOnce) {
   ASSERT_EQ(counted.once.size(), 2u);
   EXPECT_EQ(counted.once[0], 4 * 4096);
   EXPECT_EQ(counted.once[1], 4 * 4096);
+}
+
+Price price_of_copy(int64_t num_bytes) {
+  Launch launch;
+  launch.kind = CopyLaunch{0, 1};
+  launch.bytes = 2 * num_bytes;
+  return predict({}, launch, *find_target("avx512"), 0);
+}
+
+TEST(Price, OfALaunchIsNoLessThanAnyNeeds) {
+  const Price small = price_of_copy(4), large = price_of_copy(4 << 20);
+  EXPECT_EQ(small.bound, Bound::launch);
+  EXPECT_EQ(large.bound, Bound::memory);
+  for (const Price& price : {small, large}) {
+    EXPECT_GT(price.limit, 0);
+    EXPECT_LE(price.limit, price.seconds);
+  }
+  EXPECT_GT(large.limit, 10 * small.limit);
 }
 
 }  // namespace
