@@ -27,7 +27,6 @@ Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) 
   const Value mask = root.operands.size() > 3 ? kernel.resolve(root.operands[3]) : Value{};
   const std::vector<int64_t> shape = root.types[0].static_shape(), q = query.type().static_shape(),
                              k = key.type().static_shape();
-  if (lowering.buffer(out).num_bytes == 0) return Verdict{"it has no elements"};
   if (k[k.size() - 2] == 0) return Verdict{"it has no keys"};
 
   AttentionSpec spec;

@@ -34,7 +34,6 @@ Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) 
   const Value result{const_cast<Node*>(&root), 0};
   const TensorType type = lowering.buffer(out).type;
   if (!is_float(type.dtype)) return Verdict{fmt::format("its dtype is {}", dtype_name(type.dtype))};
-  if (type.static_elements() == 0) return Verdict{"it has no elements"};
   const size_t lead = first_spatial(root);
   if (lead != 2 || type.layout != channels_last(type.rank()))
     return Verdict{"its result does not lie channels last"};

@@ -39,8 +39,9 @@ struct KernelDef {
   Members members = Members::any;       // that it takes
   Needs needs = Needs::any;
   bool has_tile = false;  // of registers, which a plan may choose
-  // Appends launches that write the region's first result to `out`, with the tile of the node's
-  // plan where that has one. Launches appended before a refusal are to be dropped by the caller.
+  // Appends launches that write the region's first result, which has elements, to `out`, with the
+  // tile of the node's plan where that has one. Launches appended before a refusal are to be
+  // dropped by the caller.
   using Emit = Result<Verdict>(Lowering& lowering, Node& region, BufferId out, Phase phase);
   Emit* emit;
   std::string example;  // "func ..." with a region that the kind makes on `isa`

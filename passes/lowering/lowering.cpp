@@ -325,7 +325,7 @@ Status Lowering::emit_planned(Node& node, BufferId out, Phase phase) {
   const KernelDef* kind = find_kernel(kinds_, node.plan->kind);
   if (kind == nullptr) return unknown_kernel(kinds_, node.plan->kind, node.loc);
   Verdict answer = applies(*kind, node, target_);
-  if (answer.is_made()) {
+  if (answer.is_made() && elements(node.types[0]) > 0) {
     LATHE_TRY(answer, kind->emit(*this, node, out, phase));
   }
   if (answer.is_made()) return Ok{};
