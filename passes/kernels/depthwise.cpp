@@ -2,13 +2,12 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "ir/op/window.h"
-#include "ir/templates/window.h"
 #include "passes/lowering/epilogue.h"
 #include "passes/lowering/kernel_def.h"
 #include "passes/lowering/library.h"
 #include "passes/lowering/lowering.h"
 #include "passes/lowering/operand.h"
+#include "passes/lowering/window.h"
 
 namespace lathe {
 namespace {
@@ -25,34 +24,17 @@ bool is_depthwise(const Node& node) {
          result[1].value() == groups;
 }
 
-std::vector<Expr> at_channel(Expr image, Index at, Expr channel) {
-  std::vector<Expr> index = {image, channel};
-  index.insert(index.end(), at.begin(), at.end());
-  return index;
-}
-
-WindowSpec window_spec(const Node& root) {
-  const std::vector<int64_t> in = root.operands[0].type().static_shape(),
-                             filter = root.operands[1].type().static_shape(),
-                             out = root.types[0].static_shape();
-  WindowSpec spec;
-  spec.images = out[0];
-  spec.channels = out[1];
+WindowSpec filter_spec(const Node& root) {
+  const std::vector<int64_t> filter = root.operands[1].type().static_shape();
+  WindowSpec spec = window_spec(root, {filter.begin() + 2, filter.end()});
   spec.is_weighted = true;
-  spec.dtype = compute_dtype(root.types[0].dtype);
-  const std::vector<Window> windows = known_windows(root, {filter.begin() + 2, filter.end()});
-  for (size_t i = 0; i < windows.size(); ++i) {
-    const Window& window = windows[i];
-    spec.dims.push_back(
-        {in[i + 2], out[i + 2], window.kernel, window.stride, window.padding, window.dilation});
-  }
   return spec;
 }
 
 class DepthwiseLowering {
  public:
   DepthwiseLowering(Lowering& lowering, Node& node, const Node& root, Phase phase)
-      : lowering_(lowering), node_(node), root_(root), phase_(phase), spec_(window_spec(root)) {}
+      : lowering_(lowering), node_(node), root_(root), phase_(phase), spec_(filter_spec(root)) {}
 
   Result<Verdict> run(BufferId out) {
     if (!is_float(spec_.dtype))

@@ -3,11 +3,11 @@
 #include "fmt/format.h"
 #include "ir/loop/vectorize.h"
 #include "ir/op/window.h"
-#include "ir/templates/window.h"
 #include "passes/lowering/kernel_context.h"
 #include "passes/lowering/kernel_def.h"
 #include "passes/lowering/lowering.h"
 #include "passes/lowering/operand.h"
+#include "passes/lowering/window.h"
 
 namespace lathe {
 namespace {
@@ -34,30 +34,14 @@ Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) 
   const Value result{const_cast<Node*>(&root), 0};
   const TensorType type = lowering.buffer(out).type;
   if (!is_float(type.dtype)) return Verdict{fmt::format("its dtype is {}", dtype_name(type.dtype))};
-  const size_t lead = first_spatial(root);
-  if (lead != 2 || type.layout != channels_last(type.rank()))
+  if (first_spatial(root) != 2 || type.layout != channels_last(type.rank()))
     return Verdict{"its result does not lie channels last"};
-  const auto at_channel = [](Expr image, Index at, Expr channel) {
-    std::vector<Expr> index = {image, channel};
-    index.insert(index.end(), at.begin(), at.end());
-    return index;
-  };
-  WindowSpec spec;
-  const std::vector<int64_t> in = root.operands[0].type().static_shape(),
-                             shape = type.static_shape();
-  spec.images = shape[0];
-  spec.channels = shape[1];
-  spec.dtype = compute_dtype(type.dtype);
+  WindowSpec spec = window_spec(root, root.ints_attr("kernel_size"));
   int64_t taps = 1;
-  for (const Window& window : known_windows(root, root.ints_attr("kernel_size"))) {
-    const size_t d = lead + spec.dims.size();
-    spec.dims.push_back(
-        {in[d], shape[d], window.kernel, window.stride, window.padding, window.dilation});
-    taps *= window.kernel;
-  }
+  for (const WindowDim& dim : spec.dims) taps *= dim.taps;
   // Lanes are channels: what the element is made of must lie so, or be the same for all.
   KernelContext probe(lowering, node, phase);
-  const std::vector<Expr> index = probe.variables(in);
+  const std::vector<Expr> index = probe.variables(root.operands[0].type().static_shape());
   const loop::Var channel = std::get<loop::VarRead>(index[1]->kind).var;
   const Expr element = probe.element(root.operands[0], index);
   if (probe.error()) return *probe.error();
@@ -69,7 +53,8 @@ Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) 
               (!moves || moves_by_one(load->index, channel));
   });
   KernelContext kernel(lowering, node, phase);
-  const Expr reduction = reduction_of(kernel.compute(result, kernel.variables(shape)));
+  const Expr reduction =
+      reduction_of(kernel.compute(result, kernel.variables(type.static_shape())));
   if (!is_even) return Verdict{"what it reads does not lie channels last"};
   if (!reduction) return Verdict{"its element is no single reduction"};
   spec.op = std::get<loop::Reduce>(reduction->kind).op;
