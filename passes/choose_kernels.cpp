@@ -24,7 +24,6 @@
 namespace lathe {
 namespace {
 
-constexpr const char* kStrictIsa = "avx2";
 constexpr size_t kShown = 60;  // characters of a person's text in a message
 
 // What all weights of the module hold: a bound of what a call reads of them.
@@ -46,10 +45,8 @@ class Chooser {
       : context_(context),
         seed_(seed),
         kinds_(all_kernels()),
-        // Strictly, every target makes the same sums: the choice is that of one of them.
         priced_{.ops = context.ops,
-                .target = context.numerics == Numerics::strict ? *find_target(kStrictIsa)
-                                                               : context.target,
+                .target = context.numerics == Numerics::strict ? strict_target() : context.target,
                 .numerics = context.numerics},
         lowering_(module, priced_, kinds_),
         signatures_(lowering_),

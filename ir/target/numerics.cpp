@@ -1,8 +1,11 @@
 #include "ir/target/numerics.h"
 
 #include "ir/support/diag_codes.h"
+#include "ir/target/target.h"
 
 namespace lathe {
+
+const Target& strict_target() { return *find_target("avx2"); }
 
 Status check_numerics(Numerics numerics, const std::string& target,
                       const std::string& never_strict) {

@@ -8,10 +8,16 @@
 
 namespace lathe {
 
+struct Target;
+
 // `standard`, which users call "default": as accurate as the libraries. `strict`: the same bits on
 // every target that has it (cpu, wasm), at the price of fused multiply-adds.
 enum class Numerics : uint8_t { standard, strict };
 inline constexpr std::string_view kNumericsNames[] = {"default", "strict"};
+
+// The one that chooses kernels for every target under `strict`: which kind makes a region decides
+// the order of its sums. Any that has strict numerics would do.
+const Target& strict_target();
 
 // An error without a place when the target cannot keep its word; `never_strict` says why, as
 // Target::never_strict does, and is empty for a target that can.
