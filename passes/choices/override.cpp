@@ -40,14 +40,22 @@ struct Syntax {
   std::string_view word;
   Override::What what;
   const char* spelling;
+  const char* why_unheeded;
 };
 constexpr Syntax kSyntaxes[] = {
-    {"kernel", Override::What::kernel, "kernel NODE = KIND"},
-    {"tile", Override::What::tile, "tile NODE = 9x3"},
-    {"keep", Override::What::keep, "keep NODE"},
+    {"kernel", Override::What::kernel, "kernel NODE = KIND", "the pipeline has no choose_kernels"},
+    {"tile", Override::What::tile, "tile NODE = 9x3", "the pipeline has no choose_kernels"},
+    {"keep", Override::What::keep, "keep NODE",
+     "nothing would have joined it, or the pipeline has neither fuse_epilogue nor fuse_pointwise"},
 };
 
 }  // namespace
+
+const char* why_unheeded(Override::What what) {
+  for (const Syntax& each : kSyntaxes)
+    if (each.what == what) return each.why_unheeded;
+  return "";
+}
 
 Result<Override> parse_override(std::string_view text, Loc loc) {
   const std::string_view whole = trim(text);

@@ -10,7 +10,7 @@
 
 namespace lathe {
 
-// What a person wants decided so, whatever the passes would do: one line of `choices`.
+// What a person wants decided so, whatever the passes would do: one item of the option `force`.
 struct Override {
   enum class What : uint8_t { kernel, tile, keep };
   What what;
@@ -28,5 +28,8 @@ struct Override {
 //   keep NODE              a kernel of its own: it joins no group, and none joins it
 // NODE is a node's name, with or without the % of the text form. kBadValue names what is expected.
 Result<Override> parse_override(std::string_view text, Loc loc);
+
+// Why none was carried out, though the node is there: "the pipeline has no ...".
+const char* why_unheeded(Override::What what);
 
 }  // namespace lathe

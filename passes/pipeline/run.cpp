@@ -117,13 +117,8 @@ Status check_carried_out(const PassContext& context, const Module& module) {
     for (const auto& graph : module.graphs) add_names(*graph, names);
     const bool exists = std::find(names.begin(), names.end(), override.node) != names.end();
     const std::string near = exists ? "" : nearest(override.node, names);
-    const char* pass = override.what == Override::What::keep ? "fuse_epilogue and fuse_pointwise"
-                                                             : "choose_kernels";
-    std::string why =
-        exists ? fmt::format(
-                     "nothing would have joined it, or the pipeline has no "
-                     "{}",
-                     pass)
+    const std::string why =
+        exists ? why_unheeded(override.what)
                : fmt::format("no node is named '{}'{}", override.node.substr(0, kShown),
                              near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
     return Diag{code::kBadValue, override.loc,
