@@ -7,6 +7,7 @@
 
 #include "ir/loop/linear.h"
 #include "ir/loop/vectorize.h"
+#include "ir/templates/window_rows.h"
 
 namespace lathe {
 namespace {
@@ -14,7 +15,6 @@ namespace {
 using loop::Block;
 using loop::Expr;
 using loop::For;
-using loop::Let;
 using loop::LoopKind;
 using loop::Var;
 
@@ -29,14 +29,6 @@ constexpr int64_t kRolledEpilogueOps = 10;  // beyond a bias, a residual and a c
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Results whose windows lie inside: [first, end).
-std::pair<int64_t, int64_t> inside(const WindowDim& dim) {
-  const int64_t first = std::min(ceil_div(dim.padding, dim.stride), dim.output);
-  const int64_t room = dim.input - 1 + dim.padding - (dim.taps - 1) * dim.dilation;
-  const int64_t end = room < 0 ? 0 : room / dim.stride + 1;
-  return {first, std::clamp(end, first, dim.output)};
-}
-
 // Few taps of the last dim keep their weights in registers, beside one element and the results that
 // it goes to; more are read for every result, which several vectors then share.
 RegisterTile window_tile(const WindowSpec& spec, const Target& target) {
@@ -47,14 +39,11 @@ RegisterTile window_tile(const WindowSpec& spec, const Target& target) {
   return {static_cast<int>(std::clamp<int64_t>(room, 1, kMostResults)), 1};
 }
 
-class WindowReduction {
+class WindowReduction : WindowRows {
  public:
   WindowReduction(loop::Kernel& kernel, const WindowSpec& spec, loop::BufferRef packed,
                   const Target& target)
-      : kernel_(kernel),
-        pool_(*kernel.pool),
-        spec_(spec),
-        last_(spec.dims.back()),
+      : WindowRows(kernel, spec),
         packed_(packed),
         packed_channels_(packed_channels(spec, target)),
         tile_(window_tile(spec, target)),
@@ -62,8 +51,8 @@ class WindowReduction {
         vectors_(spec.channels / lanes_) {}
 
   void build() {
-    int64_t rows = spec_.images, taps = 1;
-    for (size_t i = 0; i + 1 < spec_.dims.size(); ++i) rows *= spec_.dims[i].output;
+    const int64_t rows = num_rows();
+    int64_t taps = 1;
     for (const WindowDim& dim : spec_.dims) taps *= dim.taps;
     const int64_t per_vector = std::max<int64_t>(1, last_.output * taps);
     chunk_ = std::max<int64_t>(1, vectors_);
@@ -94,57 +83,6 @@ class WindowReduction {
   }
 
  private:
-  struct Taps {
-    Expr first, end;
-  };
-
-  Var add_var(const char* name, int64_t extent) {
-    return kernel_.add_var(
-        {name, loop::VarKind::loop, DType::i64, 1, 0, std::max<int64_t>(1, extent) - 1});
-  }
-
-  Expr let(Block& block, const char* name, Expr value, int64_t min, int64_t max) {
-    if (loop::as_int(value) || std::holds_alternative<loop::VarRead>(value->kind)) return value;
-    const Var var =
-        kernel_.add_var({name, loop::VarKind::let, DType::i64, 1, min, std::max(min, max)});
-    block.push_back({Let{var, value}});
-    return pool_.var(var);
-  }
-
-  // The taps of a window at `start` that lie inside the input.
-  Taps taps_inside(Block& block, const WindowDim& dim, Expr start) {
-    const Expr zero = pool_.integer(0), step = pool_.integer(dim.dilation);
-    const Expr first =
-        loop::max(zero, loop::floor_div(pool_.integer(dim.dilation - 1) - start, step));
-    const Expr end =
-        loop::min(pool_.integer(dim.taps),
-                  loop::floor_div(pool_.integer(dim.input - 1) - start, step) + pool_.integer(1));
-    return {let(block, "first_tap", first, 0, ceil_div(dim.padding, dim.dilation)),
-            let(block, "end_tap", end, INT64_MIN, dim.taps)};
-  }
-
-  void decode_row(Block& block, Expr row) {
-    const size_t outer = spec_.dims.size() - 1;
-    position_.resize(outer);
-    start_.resize(outer);
-    taps_.resize(outer);
-    for (size_t i = outer; i-- > 0;) {
-      const WindowDim& dim = spec_.dims[i];
-      position_[i] = let(block, "at", loop::mod(row, pool_.integer(dim.output)), 0, dim.output - 1);
-      row = loop::floor_div(row, pool_.integer(dim.output));
-    }
-    image_ = let(block, "image", row, 0, spec_.images - 1);
-    for (size_t i = 0; i < outer; ++i) {
-      const WindowDim& dim = spec_.dims[i];
-      start_[i] =
-          let(block, "start", position_[i] * pool_.integer(dim.stride) - pool_.integer(dim.padding),
-              -dim.padding, (dim.output - 1) * dim.stride - dim.padding);
-      const auto [first, end] = inside(dim);
-      taps_[i] = first == 0 && end == dim.output ? Taps{pool_.integer(0), pool_.integer(dim.taps)}
-                                                 : taps_inside(block, dim, start_[i]);
-    }
-  }
-
   void emit_row(Block& block) {
     if (last_.taps > kMostUnrolledTaps || !emit_whole_row(block)) emit_row_and_edges(block);
   }
@@ -152,7 +90,7 @@ class WindowReduction {
   // Balanced tiles of the whole row. Those at its edges stand at constants, so that what they would
   // read outside is left out; false when these would be many.
   bool emit_whole_row(Block& block) {
-    const auto [first, end] = inside(last_);
+    const auto [first, end] = results_inside(last_);
     const int64_t tiles = ceil_div(last_.output, tile_.rows), height = last_.output / tiles;
     const int64_t tall = last_.output - height * tiles;
     const auto begin_of = [&](int64_t t) { return t * height + std::min(t, tall); };
@@ -177,7 +115,7 @@ class WindowReduction {
 
   // The results whose windows lie inside in balanced tiles, then those at the edges one by one.
   void emit_row_and_edges(Block& block) {
-    const auto [first, end] = inside(last_);
+    const auto [first, end] = results_inside(last_);
     const int64_t count = end - first;
     if (count > 0) {
       const int64_t tiles = ceil_div(count, tile_.rows), height = count / tiles;
@@ -390,10 +328,6 @@ class WindowReduction {
     });
   }
 
-  Var channel_var() {
-    return kernel_.add_var({"c", loop::VarKind::let, DType::i64, 1, 0, spec_.channels - 1});
-  }
-
   void emit_results(Block& block, const Tile& tile, Expr vector, Expr mask) {
     const Var channel = channel_var(), row = add_var("i", tile.height);
     const Var total =
@@ -434,19 +368,13 @@ class WindowReduction {
     unroll(block, "row", tile.height, emit_kept, LoopKind::serial);
   }
 
-  loop::Kernel& kernel_;
-  loop::Pool& pool_;
-  const WindowSpec& spec_;
-  const WindowDim& last_;
   loop::BufferRef packed_;
   int64_t packed_channels_;
   RegisterTile tile_;
   int lanes_;
   int64_t vectors_;                 // whole ones
   int64_t chunk_ = 1, chunks_ = 1;  // vectors of a task, tasks of a row
-  Expr image_, chunk_index_, first_vector_, end_vector_;
-  std::vector<Expr> position_, start_;  // of the outer dims
-  std::vector<Taps> taps_;
+  Expr chunk_index_, first_vector_, end_vector_;
   loop::RegArray sums_, weights_, element_;
 };
 
