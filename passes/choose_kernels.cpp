@@ -3,9 +3,9 @@
 // Every kind that a region could be is tried: lowered by itself, with what it reads taken as there,
 // and the launches of a call are priced by the cost model. The cheapest becomes the plan, an
 // override before all others. Where vectors are spread over threads the model has no prices: a
-// library is taken before loops there. Runs last on the graph, when fusion and layouts have
-// settled what the regions are; lower_to_loops then only carries the plans out. Views and other
-// values that readers compute by themselves have no kernel, and so no plan.
+// library is taken first there, and loops last. Runs last on the graph, when fusion and layouts
+// have settled what the regions are; lower_to_loops then only carries the plans out. Views and
+// other values that readers compute by themselves have no kernel, and so no plan.
 #include <charconv>
 #include <optional>
 #include <string_view>
@@ -137,7 +137,7 @@ class Chooser {
             code::kUnsupported, region.loc,
             fmt::format("'{}' cannot be made by {}: {}", region.name, kind.name, last.why_not)};
       if (!last.why_not.empty() || (forced && !is_asked)) continue;
-      if (best == nullptr || is_better(kind, last, *best)) best = &last;
+      if (best == nullptr || is_better(last, *best)) best = &last;
     }
     if (best == nullptr) return failure;
     if (!forced && seed_) best = draw(choice.candidates, signature);
@@ -160,9 +160,14 @@ class Chooser {
 
   bool has_prices() const { return lowering_.target().max_threads == 0; }
 
-  bool is_better(const KernelDef& kind, const KernelCandidate& candidate,
-                 const KernelCandidate& best) const {
-    return has_prices() ? candidate.seconds < best.seconds : kind.needs == Needs::library;
+  // Without prices: a library before kinds of some ops alone, and those before loops.
+  int rank(const KernelCandidate& candidate) const {
+    const KernelDef& kind = *find_kernel(kinds_, candidate.plan.kind);
+    return kind.needs == Needs::library ? 2 : kind.roots.empty() ? 0 : 1;
+  }
+
+  bool is_better(const KernelCandidate& candidate, const KernelCandidate& best) const {
+    return has_prices() ? candidate.seconds < best.seconds : rank(candidate) > rank(best);
   }
 
   // Of the launches of a call; what runs once, when weights are bound, costs nothing. A region that

@@ -47,9 +47,10 @@ std::string KernelEmitter::element_address(loop::BufferRef buffer, Expr index) {
   return fmt::format("{} + {}", buffers_[buffer.id], code(index, kSum));
 }
 
-// What says for all lanes of a thread at once that they are on: a comparison of neighbouring
-// numbers with a limit, both multiples of how many lanes a thread has.
+// What says for all lanes of a thread at once that they are on: one condition for all, or a
+// comparison of neighbouring numbers with a limit, both multiples of how many lanes a thread has.
 std::optional<std::string> KernelEmitter::pack_condition(Expr mask) {
+  if (auto* all = std::get_if<loop::Splat>(&mask->kind)) return code(all->x);
   auto* less = std::get_if<loop::Binary>(&mask->kind);
   if (!less || less->op != BinaryOp::lt) return std::nullopt;
   auto* ramp = std::get_if<loop::Ramp>(&less->a->kind);

@@ -141,7 +141,6 @@ KernelDef kernel_depthwise() {
       .summary = "each channel by itself: windows over channels that lie side by side",
       .roots = {"convolution"},
       .members = Members::epilogue,
-      .needs = Needs::registers,
       .emit = emit,
       .example = R"(
 func @main(%x: f32[1, 19, 9, 7], %w: f32[19, 1, 3, 3]) -> f32[1, 19, 9, 7] {
