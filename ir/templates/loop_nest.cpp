@@ -10,6 +10,7 @@
 #include "ir/loop/vectorize.h"
 #include "ir/templates/collapse.h"
 #include "ir/templates/digits.h"
+#include "ir/templates/lane_price.h"
 #include "ir/templates/pieces.h"
 #include "ir/templates/reduction.h"
 
@@ -81,9 +82,7 @@ class Scheduler {
     nest_.extents = loops.extents;
     nest_.value = values[0];
     nest_.index = indices[0];
-    const bool vectorize_inner = !nest_.vars.empty() &&
-                                 !prefers_reduction_axis(nest_.value, nest_.vars.back()) &&
-                                 !has_few_long_sums();
+    const bool vectorize_inner = !nest_.vars.empty() && !sums_along_rows();
     lanes_ = target_.max_threads > 0 ? group_lanes(vectorize_inner)
                                      : target_.row_lanes(std::max<int64_t>(widest_element(), 4));
     if (vectorize_inner) widen_columns();
@@ -102,7 +101,7 @@ class Scheduler {
     if (vectorize_inner) {
       emit_serial_loops(body);
     } else {
-      ReductionEmitter reductions(nest_.kernel, lanes_, target_.max_threads > 0);
+      ReductionEmitter reductions(nest_.kernel, lanes_, target_.max_threads > 0 ? own_lanes() : 0);
       Expr value = reductions.lower(nest_.value, body);
       body.push_back({loop::Store{nest_.out, nest_.index, value, {}, false}});
     }
@@ -124,28 +123,65 @@ class Scheduler {
     }
   }
 
+  // Whether lanes are elements of one sum, not a sum each.
+  bool sums_along_rows() {
+    const Var inner = nest_.vars.back();
+    if (target_.max_threads == 0) return prefers_reduction_axis(nest_.value, inner);
+    if (!reductions_depend_on(nest_.value, inner)) return false;
+    const int64_t own = own_lanes();
+    double across = 0, along = 0;
+    for (const loop::Reduce& reduce : collapsed_reductions()) {
+      if (!loop::depends_on(reduce.body, inner)) continue;
+      across += lane_price(reduce.body, inner, nest_.extents.back(), own);
+      const LaneChoice choice = cheapest_lanes(reduce, own);
+      along += choice.price;
+      longest_sum_ = std::max(longest_sum_, choice.extent);
+    }
+    return along < across || has_few_long_sums();
+  }
+
+  // Every reduction of the value with its loops collapsed, as they will be.
+  std::vector<loop::Reduce> collapsed_reductions() {
+    std::vector<loop::Reduce> found;
+    const std::vector<loop::VarInfo> vars = nest_.kernel.vars;
+    loop::for_each(nest_.value, [&](Expr e) {
+      auto* reduce = std::get_if<loop::Reduce>(&e->kind);
+      if (!reduce) return;
+      found.push_back(*reduce);
+      collapse(nest_.kernel, found.back());
+    });
+    nest_.kernel.vars = vars;
+    return found;
+  }
+
+  // Lanes of a thread.
+  int64_t own_lanes() const {
+    int64_t narrowest = 8;
+    for (const loop::Buffer& buffer : nest_.kernel.buffers)
+      narrowest = std::min(narrowest, dtype_bytes(buffer.dtype));
+    return target_.lanes_per_thread(narrowest);
+  }
+
   // One thread for each sum would leave most of the machine idle for long: a group for each then.
-  bool has_few_long_sums() {
-    if (target_.max_threads == 0 || nest_.vars.empty()) return false;
+  bool has_few_long_sums() const {
     int64_t results = 1;
     for (int64_t extent : nest_.extents) results *= extent;
-    return reductions_depend_on(nest_.value, nest_.vars.back()) && results < kManyResults &&
-           longest_reduction() >= kLongSum;
+    return results < kManyResults && longest_sum_ >= kLongSum;
   }
 
   // Lanes of vectors that are spread over threads: enough for a row, so that short rows share a
   // block. Rows with sums of their own go to one warp each when there are many of them.
   int group_lanes(bool vectorize_inner) {
-    int64_t narrowest = 8, rows = 1, extent = vectorize_inner ? nest_.extents.back() : 1;
-    for (const loop::Buffer& buffer : nest_.kernel.buffers)
-      narrowest = std::min(narrowest, dtype_bytes(buffer.dtype));
+    int64_t rows = 1, extent = vectorize_inner ? nest_.extents.back() : 1;
     for (int64_t own : nest_.extents) rows *= own;
     if (vectorize_inner) rows /= std::max<int64_t>(extent, 1);
-    const int64_t own = target_.lanes_per_thread(narrowest);
+    const int64_t own = own_lanes();
     const bool sums_rows =
         contains_reduction(nest_.value) &&
         !(vectorize_inner && reductions_depend_on(nest_.value, nest_.vars.back()));
-    if (!vectorize_inner) extent = longest_reduction();
+    if (!vectorize_inner)
+      for (const loop::Reduce& reduce : collapsed_reductions())
+        extent = std::max(extent, cheapest_lanes(reduce, own).extent);
     int64_t most = target_.max_threads;
     if (sums_rows && rows >= kManyTasks && extent <= kWarp * own * kWarpVectors) most = kWarp;
     int64_t threads = 1;
@@ -155,15 +191,6 @@ class Scheduler {
       for (int64_t fewer = threads; fewer >= kWarp; fewer /= 2)
         if (extent % (fewer * own) == 0) return static_cast<int>(fewer * own);
     return static_cast<int>(threads * own);
-  }
-
-  int64_t longest_reduction() {
-    int64_t longest = 1;
-    loop::for_each(nest_.value, [&](Expr e) {
-      auto* reduce = std::get_if<loop::Reduce>(&e->kind);
-      if (reduce) longest = std::max(longest, iterations(*reduce));
-    });
-    return longest;
   }
 
   int64_t widest_element() {
@@ -433,6 +460,7 @@ class Scheduler {
   std::vector<Var> row_vars_;  // what the loops around it have become
   bool is_split_ = false;      // its range has pieces
   size_t num_pieces_ = 0;      // of the loops around it
+  int64_t longest_sum_ = 1;    // extent of the variable that its lanes would be
   int64_t inner_extent_ = 0, block_extent_ = 0, blocks_ = 1, tasks_ = 1;
   Expr block_;
 };

@@ -3,8 +3,9 @@
 //
 // What it decides, in order: adjacent loops that every access walks evenly become one; the
 // innermost loop is vectorised when its accesses are contiguous, otherwise the innermost reduction
-// is; reductions that do not move with the innermost loop are computed once, before it (softmax,
-// normalisations); the loops around become the parallel loop, split further when they are too few.
+// is (where threads share vectors, whichever reads less for each lane); reductions that do not move
+// with the innermost loop are computed once, before it (softmax, normalisations); the loops around
+// become the parallel loop, split further when they are too few.
 #pragma once
 #include <string>
 #include <vector>

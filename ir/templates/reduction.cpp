@@ -7,6 +7,7 @@
 
 #include "ir/loop/linear.h"
 #include "ir/templates/collapse.h"
+#include "ir/templates/lane_price.h"
 
 namespace lathe {
 namespace {
@@ -151,12 +152,14 @@ Expr ReductionEmitter::emit(Expr e, Block& block) {
   Expr result;
   const bool is_position = reduce.op == ReduceOp::argmax || reduce.op == ReduceOp::argmin;
   collapse(kernel_, reduce);
+  const bool gathers = lanes_of_thread_ > 0;
+  if (gathers && !is_position) put_lanes_last(reduce);
   const bool is_vectorizable = !contains_reduction(reduce.body) &&
-                               (gathers_ || reads_evenly(reduce.body, reduce.vars.back())) &&
+                               (gathers || reads_evenly(reduce.body, reduce.vars.back())) &&
                                loop::as_int(reduce.extents.back()) != nullptr;
   if (is_position) {
-    result = is_vectorizable && !gathers_ ? emit_position_vectorized(reduce, block)
-                                          : emit_position(reduce, block, nullptr);
+    result = is_vectorizable && !gathers ? emit_position_vectorized(reduce, block)
+                                         : emit_position(reduce, block, nullptr);
   } else {
     result = is_vectorizable ? emit_vectorized(reduce, e->dtype, block)
                              : emit_serial(reduce, e->dtype, block);
@@ -166,6 +169,13 @@ Expr ReductionEmitter::emit(Expr e, Block& block) {
   Expr read = kernel_.pool->var(name, e->dtype);
   done_.emplace(e.node(), read);
   return read;
+}
+
+// Makes the variable that is best as lanes the last.
+void ReductionEmitter::put_lanes_last(Reduce& reduce) const {
+  const auto at = static_cast<long>(cheapest_lanes(reduce, lanes_of_thread_).index);
+  std::rotate(reduce.vars.begin() + at, reduce.vars.begin() + at + 1, reduce.vars.end());
+  std::rotate(reduce.extents.begin() + at, reduce.extents.begin() + at + 1, reduce.extents.end());
 }
 
 Block ReductionEmitter::add_up(const Reduce& reduce, size_t count, const Accumulator& accumulator,

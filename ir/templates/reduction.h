@@ -16,9 +16,10 @@ bool reductions_depend_on(loop::Expr e, loop::Var var);
 
 class ReductionEmitter {
  public:
-  // `gathers`: reductions are vectorised along their own variable whatever their accesses.
-  ReductionEmitter(loop::Kernel& kernel, int lanes, bool gathers = false)
-      : kernel_(kernel), lanes_(lanes), gathers_(gathers) {}
+  // With the lanes that a thread has, where threads share vectors, reductions are vectorised along
+  // whichever of their own variables is cheapest, whatever its accesses.
+  ReductionEmitter(loop::Kernel& kernel, int lanes, int64_t lanes_of_thread = 0)
+      : kernel_(kernel), lanes_(lanes), lanes_of_thread_(lanes_of_thread) {}
 
   // `e` without reduce expressions; their loops are appended to `block`, each vectorised along its
   // own last variable where its accesses allow. Equal reductions are computed once.
@@ -43,13 +44,14 @@ class ReductionEmitter {
   loop::Expr position_of(const loop::Reduce& reduce, loop::Expr last);
   loop::Expr emit_lanes(loop::Expr reduce, const loop::VectorAxis& axis, loop::Bindings& bound,
                         loop::Block& block);
+  void put_lanes_last(loop::Reduce& reduce) const;
   // The first `count` loops of the reduction around `body`, as accumulate() has them.
   loop::Block add_up(const loop::Reduce& reduce, size_t count, const Accumulator& accumulator,
                      int64_t body_chain, const AccumulateBody& body);
 
   loop::Kernel& kernel_;
   int lanes_;
-  bool gathers_;
+  int64_t lanes_of_thread_;
   loop::Bindings done_;
 };
 
