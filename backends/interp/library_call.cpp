@@ -156,10 +156,13 @@ class CallRunner {
     const Elements x = elements(call.x), w = elements(call.w);
     const Finish<T> finish(*this, call.epilogue, call.y);
     const std::vector<int64_t> window(call.w.shape.begin() + 1, call.w.shape.end());
+    const int64_t channels = call.w.shape[1], groups = call.x.shape[1] / channels;
+    const int64_t results = call.w.shape[0] / groups;
     for_each_index(call.y.shape, [&](std::span<const int64_t> at) {
+      const int64_t first = at[1] / results * channels;
       T sum = 0;
       for_each_index(window, [&](std::span<const int64_t> tap) {
-        int64_t x_at = at[0] * x.stride(0) + tap[0] * x.stride(1);
+        int64_t x_at = at[0] * x.stride(0) + (first + tap[0]) * x.stride(1);
         int64_t w_at = at[1] * w.stride(0) + tap[0] * w.stride(1);
         for (size_t d = 0; d < 2; ++d) {
           const int64_t pixel =

@@ -38,6 +38,8 @@ struct MatmulCall {
   CallEpilogue epilogue;
 };
 // Images y[n, c, h, w] of images x[n, k, ...] and filters w[c, k, ...]; correlation, as PyTorch's.
+// Where x has g times the channels of a filter, they are g groups, each of which gives as many of
+// the results in turn.
 struct ConvolutionCall {
   CallTensor x, w, y;
   std::vector<int64_t> padding, stride, dilation;  // by dim of space

@@ -124,7 +124,9 @@ class CallVerifier {
     const Sizes& w = call.w.shape;
     expect("w", call.w, dtype(call.x));
     expect("y", call.y, dtype(call.x));
-    expect("w", w, {w[0], x[1], w[2], w[3]});
+    if (x[1] % w[1] != 0 || w[0] % (x[1] / w[1]) != 0)
+      return fail(fmt::format("{} filters of {} channels do not divide {} channels into groups",
+                              w[0], w[1], x[1]));
     Sizes y = {x[0], w[0]};
     for (size_t d = 0; d + 2 < kImageRank; ++d) {
       for (const auto& [name, sizes, least] :

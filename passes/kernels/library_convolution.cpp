@@ -1,7 +1,9 @@
 // Convolutions for a library: images and filters with their channels side by side.
 //
 // The library wants channels innermost and their number even enough for its wide accesses. What
-// lies otherwise is copied there, with channels of zeros to fill up; filters once, in init.
+// lies otherwise is copied there, with channels of zeros to fill up, which only those of one group
+// can be; filters once, in init. Where a group is one channel there is nothing that sums could
+// share, and loops that read every element once are faster.
 #include <algorithm>
 #include <utility>
 
@@ -24,19 +26,23 @@ class ConvolutionLowering {
         root_(*root_of(node)),
         phase_(phase),
         kernel_(lowering, node, phase),
-        dtype_(root_.types[0].dtype) {}
+        dtype_(root_.types[0].dtype),
+        groups_(root_.int_attr("groups", 1)) {}
 
   Result<Verdict> run(BufferId out) {
     const Value input = kernel_.resolve(root_.operands[0]);
     const Value filter = kernel_.resolve(root_.operands[1]);
     const Value bias = root_.operands.size() > 2 ? kernel_.resolve(root_.operands[2]) : Value{};
     if (!fits(input, filter, bias))
-      return Verdict{"it takes lines and images of one dtype, in one group, not transposed"};
+      return Verdict{"it takes lines and images of one dtype, not transposed"};
+    if (groups_ > 1 && input.type().shape[1].value() == groups_)
+      return Verdict{"its groups are of one channel: loops read each once"};
     if (filter.type().static_elements() == 0) return Verdict{"its sums are of nothing"};
     const std::vector<int64_t> y = root_.types[0].static_shape();
     step_ = kChannelBytes / dtype_bytes(dtype_);
-    if (y[1] % step_ != 0)
-      return Verdict{fmt::format("its {} channels are no multiple of {}", y[1], step_)};
+    for (const int64_t channels : {y[1], groups_ > 1 ? input.type().shape[1].value() : y[1]})
+      if (channels % step_ != 0)
+        return Verdict{fmt::format("its {} channels are no multiple of {}", channels, step_)};
     spatial_ = y.size() - 2;
     // Element (n, c, ...) of images, with the channel as the column of a row of pixels.
     index_ = kernel_.variables(y);
@@ -70,9 +76,14 @@ class ConvolutionLowering {
   bool fits(Value input, Value filter, Value bias) const {
     const int rank = input.type().rank();
     return (rank == 3 || rank == 4) && filter.type().rank() == rank &&
-           root_.int_attr("groups", 1) == 1 && !root_.bool_attr("transposed") && is_float(dtype_) &&
-           dtype_ != DType::f64 && input.type().dtype == dtype_ && filter.type().dtype == dtype_ &&
+           !root_.bool_attr("transposed") && is_float(dtype_) && dtype_ != DType::f64 &&
+           input.type().dtype == dtype_ && filter.type().dtype == dtype_ &&
            (!bias || bias.type().dtype == dtype_);
+  }
+
+  // Channels of zeros add nothing to the sums of one group; of several, they would move the others.
+  int64_t filled_up(int64_t channels) const {
+    return groups_ > 1 ? channels : (channels + step_ - 1) / step_ * step_;
   }
 
   Phase filter_phase(Value filter) const {
@@ -81,7 +92,7 @@ class ConvolutionLowering {
 
   Result<Place> place_channels_last(Value value, Phase phase) {
     const std::vector<int64_t> shape = value.type().static_shape();
-    if (shape[1] % step_ == 0) {
+    if (shape[1] == filled_up(shape[1])) {
       KernelContext probe(lowering_, phase, "probe");
       const std::vector<Expr> at = probe.variables(shape);
       std::optional<Strided> found = as_strided(probe, probe.element(value, at), dtype_, at);
@@ -105,7 +116,7 @@ class ConvolutionLowering {
   Result<Place> copy_channels_last(Value value, Phase phase) {
     TensorType type = value.type();
     const int64_t channels = type.shape[1].value();
-    const int64_t padded = (channels + step_ - 1) / step_ * step_;
+    const int64_t padded = filled_up(channels);
     type.shape[1] = Dim(padded);
     type.layout = channels_last(type.rank());
     const int64_t size = type.static_elements().value_or(0);
@@ -197,6 +208,7 @@ class ConvolutionLowering {
   Phase phase_;
   KernelContext kernel_;
   DType dtype_;
+  int64_t groups_;
   int64_t step_ = 1;    // what numbers of channels are multiples of
   size_t spatial_ = 2;  // dims of space
   std::vector<Expr> index_, vars_;

@@ -70,6 +70,14 @@ func @main(%x: f32[2, 12, 8, 9], %a: f32[18, 12, 1, 1], %w: f32[36, 6, 3, 3], %b
   %3 = relu(%2)
   return %3
 })"},
+    {"groups_of_even_channels", R"(
+func @main(%x: f16[2, 16, 9, 7], %w: f16[24, 4, 3, 3], %b: f16[24], %r: f16[2, 24, 5, 4])
+    -> f16[2, 24, 5, 4] {
+  %0 = convolution(%x, %w, %b) {stride = [2, 2], padding = [1, 1], groups = 4}
+  %1 = add(%0, %r)
+  %2 = relu(%1)
+  return %2
+})"},
     {"groups_of_bf16", R"(
 func @main(%x: bf16[1, 8, 17], %w: bf16[6, 4, 4], %b: bf16[6]) -> bf16[1, 6, 7] {
   %0 = convolution(%x, %w, %b) {stride = [2], groups = 2}

@@ -1,5 +1,7 @@
 // Convolutions through cuDNN: the sum, and with it the bias, the residual and relu. f32 may use
-// TF32, as PyTorch's convolutions do.
+// TF32, as PyTorch's convolutions do. cuDNN's engines for fused graphs take fewer shapes than those
+// for a sum alone (few with groups): where none takes the whole, the sum is written first, and a
+// second graph does the rest where it lies.
 #include <memory>
 
 #include "backends/cuda/device/cudnn_graph.h"
@@ -17,20 +19,29 @@ class Convolution {
   Convolution(CudnnGraph& graph, const Program& program, const ConvolutionCall& call)
       : graph_(graph), call_(call), dtype_(dtype_of(program, call.y)) {}
 
-  Status describe() {
-    const CudnnDescriptor x = graph_.memory(call_.x, dtype_, 0);
-    const CudnnDescriptor w = graph_.memory(call_.w, dtype_, 1);
+  // The sum alone, what follows it, or both.
+  enum class Part { whole, sum, rest };
+
+  Status describe(Part part) {
     const CallEpilogue& epilogue = call_.epilogue;
     const bool has_relu = epilogue.activation == Activation::relu;
     const size_t bias_position = 2, residual_position = epilogue.bias ? 3 : 2;
     result_position_ = residual_position + (epilogue.residual ? 1 : 0);
-    num_left_ = (epilogue.bias ? 1 : 0) + (epilogue.residual ? 1 : 0) + (has_relu ? 1 : 0);
-    const CudnnDescriptor sum = next_sum();
-    graph_.add(Kind::convolution_forward, {{Attribute::forward_x, x},
-                                           {Attribute::forward_w, w},
-                                           {Attribute::forward_y, sum},
-                                           {Attribute::forward_convolution, window()}});
-    now_ = sum;
+    if (part != Part::sum)
+      num_left_ = (epilogue.bias ? 1 : 0) + (epilogue.residual ? 1 : 0) + (has_relu ? 1 : 0);
+    if (part == Part::rest) {
+      now_ = graph_.memory(call_.y, dtype_, result_position_);
+    } else {
+      const CudnnDescriptor x = graph_.memory(call_.x, dtype_, 0);
+      const CudnnDescriptor w = graph_.memory(call_.w, dtype_, 1);
+      now_ = next_sum();
+      graph_.add(Kind::convolution_forward, {{Attribute::forward_x, x},
+                                             {Attribute::forward_w, w},
+                                             {Attribute::forward_y, now_},
+                                             {Attribute::forward_convolution, window()}});
+    }
+    if (part == Part::sum) return Ok{};
+    if (part == Part::rest) --num_left_;
     if (epilogue.bias) {
       const int64_t channels = call_.y.shape[1];
       then(kCudnnAdd, graph_.memory(cudnn_dtype(dtype_), {1, channels, 1, 1},
@@ -81,12 +92,27 @@ class Convolution {
   int num_left_ = 0;               // operations of the epilogue
 };
 
+bool has_epilogue(const ConvolutionCall& call) {
+  return call.epilogue.bias || call.epilogue.residual ||
+         call.epilogue.activation != Activation::none;
+}
+
 }  // namespace
 
 Result<LibraryRun> plan_convolution(const Program& program, const ConvolutionCall& call,
                                     std::shared_ptr<Workspace> workspace) {
-  return plan_graph("convolve", std::move(workspace), [&](CudnnGraph& graph) {
-    return Convolution(graph, program, call).describe();
+  const auto plan = [&](Convolution::Part part) {
+    return plan_graph("convolve", workspace, [&](CudnnGraph& graph) {
+      return Convolution(graph, program, call).describe(part);
+    });
+  };
+  Result<LibraryRun> whole = plan(Convolution::Part::whole);
+  if (whole.ok() || !has_epilogue(call)) return whole;
+  LATHE_TRY(LibraryRun sum, plan(Convolution::Part::sum));
+  LATHE_TRY(LibraryRun rest, plan(Convolution::Part::rest));
+  return LibraryRun([sum, rest](CUstream stream, std::span<const CUdeviceptr> buffers) -> Status {
+    LATHE_DO(sum(stream, buffers));
+    return rest(stream, buffers);
   });
 }
 
