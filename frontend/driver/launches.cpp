@@ -2,6 +2,7 @@
 #include "frontend/driver/launches.h"
 
 #include <map>
+#include <string_view>
 
 #include "ir/graph/text.h"
 #include "nlohmann/json.hpp"
@@ -10,18 +11,17 @@ namespace lathe {
 
 std::vector<LaunchRow> describe_launches(const Build& made, const Target& target,
                                          const std::vector<double>& seconds) {
-  std::map<Loc, const KernelChoice*> choices;
+  std::map<std::string_view, const KernelChoice*> choices;
   for (const PassRecord& record : made.lowered.report.passes)
-    for (const KernelChoice& choice : record.choices)
-      if (!choice.loc.is_unknown()) choices[choice.loc] = &choice;
+    for (const KernelChoice& choice : record.choices) choices[choice.region] = &choice;
   const Program& program = made.program();
   const double weights = weight_bytes(program);
   std::vector<LaunchRow> rows;
   for (const Launch& launch : program.steps) {
     LaunchRow row{.launch = &launch, .price = predict(program, launch, target, weights)};
     if (rows.size() < seconds.size()) row.seconds = seconds[rows.size()];
-    for (Loc origin : launch.origins)
-      if (auto found = choices.find(origin); found != choices.end()) row.choice = found->second;
+    if (auto found = choices.find(launch.region); found != choices.end())
+      row.choice = found->second;
     rows.push_back(row);
   }
   return rows;

@@ -57,7 +57,8 @@ struct HostLaunch {
 
 struct Launch {
   std::variant<KernelLaunch, LibraryLaunch, CopyLaunch, ShapeLaunch, HostLaunch> kind;
-  std::string label;  // "linear_gelu", for tables
+  std::string label;        // "linear_gelu", for tables
+  std::string region = {};  // the node of the graph that it is part of; of nobody when text made it
   std::vector<Loc> origins = {};
   int64_t flops = 0;  // multiply and add count one each; transcendental functions one
   int64_t bytes = 0;  // least traffic: each element that it may touch, once

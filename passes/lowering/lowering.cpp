@@ -305,6 +305,9 @@ Result<BufferId> Lowering::constant_buffer(const Node& node) {
 
 Status Lowering::lower_node(Node& node, Phase phase) {
   if (node.op->traits.has_effects && node.types.empty()) return Ok{};
+  // What a region wants made on its way is part of it.
+  const bool is_outermost = region_.empty();
+  if (is_outermost) region_ = node.name;
   for (int result = 0; result < static_cast<int>(node.types.size()); ++result) {
     const Value value{&node, result};
     if (places_.count(value) != 0) continue;
@@ -317,6 +320,7 @@ Status Lowering::lower_node(Node& node, Phase phase) {
     LATHE_DO(result == 0 ? emit_planned(node, out, phase) : emit_loops(value, out, phase));
     places_[value] = out;
   }
+  if (is_outermost) region_.clear();
   return Ok{};
 }
 
@@ -375,6 +379,7 @@ Status Lowering::emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers,
                              const LaunchInfo& info, Phase phase) {
   Launch launch;
   launch.label = info.label;
+  launch.region = region_;
   launch.origins = {info.origin};
   launch.flops = info.flops;
   kernel.origins = {info.origin};
@@ -406,6 +411,7 @@ Status Lowering::emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers,
 void Lowering::emit_library(LibraryCall call, const LaunchInfo& info, Phase phase) {
   Launch launch;
   launch.label = info.label;
+  launch.region = region_;
   launch.origins = {info.origin};
   launch.flops = info.flops;
   for (const CallOperand& operand : operands(call))

@@ -103,6 +103,7 @@ class Lowering {
   Graph& graph_;
   PassContext& context_;
   std::vector<KernelDef> kinds_;
+  std::string region_;     // whose launches are being appended
   bool is_trial_ = false;  // what is read is there, and nothing makes it
   Target target_;          // the context's, as its numerics want it
   ConstantValues constants_;
