@@ -40,10 +40,12 @@ double bytes_of_weights(const Module& module) {
 
 class Chooser {
  public:
-  // `seed`: of a random choice among the kinds that can; none: the cheapest.
-  Chooser(Module& module, PassContext& context, std::optional<uint64_t> seed)
+  // `seed`: of a random choice among the kinds that can; none: the cheapest. `has_all_tiles`: each
+  // tile of the target is a candidate, beside the one that the kind takes by itself.
+  Chooser(Module& module, PassContext& context, std::optional<uint64_t> seed, bool has_all_tiles)
       : context_(context),
         seed_(seed),
+        has_all_tiles_(has_all_tiles),
         kinds_(all_kernels()),
         priced_{.ops = context.ops,
                 .target = context.numerics == Numerics::strict ? strict_target() : context.target,
@@ -99,11 +101,12 @@ class Chooser {
   }
 
   Status choose(Node& region, Phase phase) {
-    KernelChoice choice{.region = region.name, .loc = region.loc};
+    KernelChoice choice{.region = region.name, .like = region.name, .loc = region.loc};
     const std::optional<KernelPlan> forced = region.plan;
     region.plan.reset();
     const std::string signature = signatures_.of(region, phase);
     if (auto like = chosen_.find(signature); !forced && like != chosen_.end()) {
+      choice.like = like->second.region;
       choice.plan = like->second.plan;
       choice.candidates = like->second.candidates;
       region.plan = choice.plan;
@@ -112,32 +115,24 @@ class Chooser {
     }
     const KernelCandidate* best = nullptr;
     Diag failure;
-    choice.candidates.reserve(kinds_.size());
-    const bool asks_kind = forced && !forced->kind.empty();
-    const bool asks_tile = forced && !forced->tile.empty();
-    for (const KernelDef& kind : kinds_) {
-      const bool is_asked = asks_kind ? forced->kind == kind.name : asks_tile && kind.has_tile;
-      Verdict answer = applies(kind, region, lowering_.target());
-      if (answer.is_made() && is_asked && asks_tile && !kind.has_tile) answer = {"it has no tile"};
-      if (!answer.is_made() && !is_asked) continue;
-      KernelCandidate candidate{.plan = {kind.name}, .why_not = answer.why_not};
-      if (is_asked) candidate.plan.tile = forced->tile;
+    choice.candidates = candidates(region, forced);
+    for (KernelCandidate& candidate : choice.candidates) {
       region.plan = candidate.plan;
-      if (answer.is_made()) {
+      const KernelDef& kind = *find_kernel(kinds_, candidate.plan.kind);
+      if (candidate.why_not.empty()) {
         if (Status tried = price(region, kind, phase, candidate); !tried.ok()) {
           failure = std::move(tried).error();
           if (failure.is_internal) return failure;
           candidate.why_not = failure.message;
         }
       }
-      choice.candidates.push_back(std::move(candidate));
-      const KernelCandidate& last = choice.candidates.back();
-      if (is_asked && !last.why_not.empty())
-        return Diag{
-            code::kUnsupported, region.loc,
-            fmt::format("'{}' cannot be made by {}: {}", region.name, kind.name, last.why_not)};
-      if (!last.why_not.empty() || (forced && !is_asked)) continue;
-      if (best == nullptr || is_better(last, *best)) best = &last;
+      const bool is_asked = forced && is_as_asked(*forced, kind);
+      if (is_asked && !candidate.why_not.empty())
+        return Diag{code::kUnsupported, region.loc,
+                    fmt::format("'{}' cannot be made by {}: {}", region.name, kind.name,
+                                candidate.why_not)};
+      if (!candidate.why_not.empty() || (forced && !is_asked)) continue;
+      if (best == nullptr || is_better(candidate, *best)) best = &candidate;
     }
     if (best == nullptr) return failure;
     if (!forced && seed_) best = draw(choice.candidates, signature);
@@ -147,6 +142,34 @@ class Chooser {
     if (!forced) chosen_[signature] = choice;
     context_.choices.push_back(std::move(choice));
     return Ok{};
+  }
+
+  // Whether a kind is meant by a person who named it, or a tile of whatever has one.
+  static bool is_as_asked(const KernelPlan& forced, const KernelDef& kind) {
+    return forced.kind.empty() ? kind.has_tile : forced.kind == kind.name;
+  }
+
+  // The plans to try, unpriced: of every kind that takes the region's members, and of what was
+  // asked for, with the reason where that cannot be.
+  std::vector<KernelCandidate> candidates(const Node& region,
+                                          const std::optional<KernelPlan>& forced) const {
+    std::vector<KernelCandidate> found;
+    for (const KernelDef& kind : kinds_) {
+      const bool is_asked = forced && is_as_asked(*forced, kind);
+      Verdict answer = applies(kind, region, lowering_.target());
+      const bool wants_tile = is_asked && !forced->tile.empty();
+      if (answer.is_made() && wants_tile && !kind.has_tile) answer = {"it has no tile"};
+      if (!answer.is_made() && !is_asked) continue;
+      KernelCandidate candidate{.plan = {kind.name}, .why_not = answer.why_not};
+      if (wants_tile) candidate.plan.tile = forced->tile;
+      found.push_back(candidate);
+      if (!has_all_tiles_ || is_asked || !kind.has_tile) continue;
+      for (const RegisterTile& tile : lowering_.target().gemm_tiles) {
+        candidate.plan.tile = {tile.rows, tile.vectors};
+        found.push_back(candidate);
+      }
+    }
+    return found;
   }
 
   // One that can, the same for regions that are alike.
@@ -192,6 +215,7 @@ class Chooser {
 
   PassContext& context_;
   std::optional<uint64_t> seed_;
+  bool has_all_tiles_;
   std::vector<KernelDef> kinds_;
   PassContext priced_;
   Lowering lowering_;
@@ -200,6 +224,13 @@ class Chooser {
   std::unordered_map<std::string, KernelChoice> chosen_;  // by signature: layers repeat
   std::unordered_map<const Node*, std::optional<KernelPlan>> forced_;  // kind empty: a tile alone
 };
+
+// "own" or "all".
+Result<bool> read_tiles(const std::string& tiles) {
+  if (tiles == "own" || tiles == "all") return tiles == "all";
+  return Diag{code::kBadValue, Loc::unknown(),
+              fmt::format("'tiles' is 'own' or 'all', got '{}'", tiles.substr(0, kShown))};
+}
 
 // "cheapest", or the number in "random:7".
 Result<std::optional<uint64_t>> read_pick(const std::string& pick) {
@@ -218,7 +249,8 @@ Result<std::optional<uint64_t>> read_pick(const std::string& pick) {
 
 Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context) {
   LATHE_TRY(const std::optional<uint64_t> seed, read_pick(options.at("pick")));
-  return Chooser(unit.module, context, seed).run();
+  LATHE_TRY(const bool has_all_tiles, read_tiles(options.at("tiles")));
+  return Chooser(unit.module, context, seed, has_all_tiles).run();
 }
 
 }  // namespace
@@ -229,7 +261,8 @@ PassDef define_choose_kernels() {
       .summary = "try every kind of kernel for each region and plan the cheapest",
       .needs = Form::core,
       .leaves = Form::core,
-      .options = {{"pick", "cheapest", "or random:SEED, any kind that can: what tests compare"}},
+      .options = {{"pick", "cheapest", "or random:SEED, any kind that can: what tests compare"},
+                  {"tiles", "own", "or all: each tile of the target is a candidate"}},
       .counters = {"regions"},
       .example = R"(
 func @main(%x: f32[40, 64], %w: f32[64, 48]) -> f32[40, 48] {

@@ -45,6 +45,7 @@ struct KernelCandidate {
 };
 struct KernelChoice {
   std::string region;
+  std::string like;  // the first region that is lowered alike: itself, when none is before it
   Loc loc;
   KernelPlan plan = {};
   bool is_forced = false;
