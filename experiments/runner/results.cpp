@@ -22,6 +22,7 @@ Json row_json(const StudyRow& row) {
   json["dtype"] = row.dtype;
   json["status"] = row.status();
   json["compile_ms"] = row.compile_ms;
+  if (!row.tuning.empty()) json["tuning"] = row.tuning;
   json["median_ms"] = row.samples.median();
   json["p10_ms"] = row.samples.quantile(0.1);
   json["p90_ms"] = row.samples.quantile(0.9);

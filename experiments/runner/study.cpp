@@ -221,6 +221,7 @@ class Runner {
     row.isa = backend.target().isa;
     row.compile_ms = candidate.build->compile_ms;
     row.init_ms = candidate.build->init_ms;
+    row.tuning = candidate.build->tuning;
     row.kernels = program.num_kernels();
     row.flops = candidate.build->flops();
     row.traffic_bytes = candidate.build->traffic_bytes();

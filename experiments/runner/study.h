@@ -26,6 +26,7 @@ struct StudyRow {
   Samples samples;
   double compile_ms = 0;         // passes and code
   double init_ms = 0;            // folding and packing of weights
+  std::string tuning;            // of mode max-autotune: what it decided, and where that is kept
   int64_t kernels = 0;           // launches of one run that run on the device
   int64_t flops = 0;             // of one run
   int64_t traffic_bytes = 0;     // of one run: operands and results of every launch, once each

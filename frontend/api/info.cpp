@@ -116,6 +116,7 @@ std::string info_json(const Model& model, const Build& build, const Target& targ
       {"kernels", text(build.program().num_kernels())},
       {"gflop", text(static_cast<double>(build.flops()) / 1e9)},
       {"compile_ms", text(build.compile_ms)},
+      {"tuning", text(build.tuning)},
       {"load_ms", text(build.init_ms)},
       {"arena_bytes", text(stats.arena_bytes)},
       {"persistent_bytes", text(stats.persistent_bytes)},

@@ -65,7 +65,8 @@ LATHE_EXPORT int32_t lathe_abi_version(void);
  *   "weights": "file" (default) or "random:SEED"
  *   "target":  "cpu" (default), "cuda", "wasm" (in Node)
  *   "threads": a number (default: every core)
- *   "mode":    "default", or "reduce-overhead": on "cuda", the whole run is one CUDA graph
+ *   "mode":    "default"; "reduce-overhead": on "cuda", the whole run is one CUDA graph;
+ *              "max-autotune": kernels are chosen by measuring them once (and the former)
  *   "numerics": "default", or "strict": the same bits on "cpu" and "wasm"
  *   "isa":     "avx512", "avx2", "sm_90", "relaxed", "simd128" (default: the best of this machine)
  *   "passes":  pipeline text (default: "default")

@@ -71,6 +71,7 @@ int summarize(const Loaded& loaded) {
       format_ms(stats.codegen_ms), format_ms(stats.init_ms));
   say("  {} of packed weights, {} of temporaries\n", format_bytes(stats.persistent_bytes),
       format_bytes(stats.arena_bytes));
+  if (!made->tuning.empty()) say("  {}\n", made->tuning);
   say("Next: --emit=graph, loops, {}\n", fmt::join(loaded.backend->emits(), ", "));
   return kHeld;
 }

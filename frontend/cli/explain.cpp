@@ -166,6 +166,7 @@ void show(const Model& model, const Build& made, const std::vector<double>& seco
                                     format_bytes(made.executable->stats().persistent_bytes))});
   facts.add({"time", fmt::format("{}, compiled in {}", format_ms(total * 1000),
                                  format_ms(made.compile_ms))});
+  if (!made.tuning.empty()) facts.add({"tuned", made.tuning});
   say("{}\n{}", facts.str(2), table);
 }
 

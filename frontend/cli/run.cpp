@@ -140,6 +140,15 @@ std::string reasons(const Study& study) {
   return text.empty() ? text : "Why:\n" + text;
 }
 
+std::string tunings(const Study& study) {
+  std::string text;
+  for (const StudyRow& row : study.rows)
+    if (!row.tuning.empty())
+      text += wrap(fmt::format("{}, {}: {}", group_name(row), row.variant, row.tuning),
+                   output_width(), 2);
+  return text.empty() ? text : "Tuned:\n" + text;
+}
+
 std::string verdict(const Study& study) {
   double worst = 0;
   int64_t wrong = 0, checked = 0;
@@ -190,6 +199,7 @@ void show(const Study& study, const std::string& results_path) {
       rows_table(study, color));
   if (study.passed()) say(verdict(study));
   say(reasons(study));
+  say(tunings(study));
   if (!config.about.empty()) say(wrap(config.about, width, 0));
   say("\nResults: {}\n{}", results_path, next_steps(config, width));
 }

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "frontend/driver/autotune.h"
 #include "frontend/driver/machine.h"
 #include "ir/op/all_ops.h"
 #include "ir/support/diag_codes.h"
@@ -65,6 +66,7 @@ Result<Lowered> lower(const Model& model, const Target& target, const CompileReq
 
 Result<Build> build(const Model& model, Backend& backend, const CompileRequest& request,
                     BuildFailure& failure) {
+  if (request.autotunes()) return autotune(model, backend, request, failure);
   auto start = std::chrono::steady_clock::now();
   Build result;
   LATHE_TRY(result.lowered, lower(model, backend.target(), request, failure));

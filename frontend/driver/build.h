@@ -32,15 +32,16 @@ struct Build {
   Lowered lowered;
   std::unique_ptr<WeightStore> weights;  // holds what the executable reads in place
   std::unique_ptr<Executable> executable;
-  double compile_ms = 0;  // passes and code, without init
-  double init_ms = 0;     // folding and packing of weights
+  double compile_ms = 0;    // passes and code, without init
+  double init_ms = 0;       // folding and packing of weights
+  std::string tuning = {};  // a line of max-autotune: what it decided, and where that is kept
   const Program& program() const { return lowered.unit.program; }
   int64_t flops() const;          // of one run
   int64_t traffic_bytes() const;  // between kernels: each operand and result of each launch once
   int64_t io_bytes() const;       // inputs and outputs
 };
-// Lowers and compiles; the pipeline must end in a planned program. The model must outlive the
-// build.
+// Lowers and compiles; in mode max-autotune, measures before (autotune.h). The pipeline must end in
+// a planned program. The model must outlive the build.
 Result<Build> build(const Model& model, Backend& backend, const CompileRequest& request,
                     BuildFailure& failure);
 

@@ -57,6 +57,13 @@ std::string tree_root() {
   return {};
 }
 
+std::string cache_folder(std::string_view name) {
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
+    return fmt::format("{}/lathe/{}", cache, name);
+  const char* home = std::getenv("HOME");
+  return home && *home ? fmt::format("{}/.cache/lathe/{}", home, name) : "";
+}
+
 std::vector<std::string> graph_names() {
   std::vector<std::string> names;
   std::string root = tree_root();

@@ -21,6 +21,9 @@ Result<std::string> find_model(const std::string& name, const std::string& folde
 // `path` itself when such a file exists, else below `folder`; kMissingFile.
 Result<std::string> find_file(const std::string& path, const std::string& folder);
 
+// $XDG_CACHE_HOME/lathe/NAME or ~/.cache/lathe/NAME; "" where there is no home.
+std::string cache_folder(std::string_view name);
+
 // Names of the graphs in experiments/graphs and tests/zoo, sorted.
 std::vector<std::string> graph_names();
 

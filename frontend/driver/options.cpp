@@ -88,7 +88,8 @@ const std::vector<CompileOption>& compile_options() {
        FlagForm::list, read_force},
       {"isa", "avx2, avx512, sm_90, simd128, relaxed; the best there is unless given",
        FlagForm::text, read_text<&CompileRequest::isa>},
-      {"mode", "torch.compile's word", FlagForm::text, read_mode},
+      {"mode", "torch.compile's word: default, reduce-overhead, max-autotune", FlagForm::text,
+       read_mode},
       {"model", "a path (.pt2, .json, .json.gz, .lathe) or a graph's name", FlagForm::text,
        read_text<&CompileRequest::model>},
       {"numerics", "default, or strict: the same bits on cpu and wasm", FlagForm::text,
@@ -184,10 +185,11 @@ Loc CompileRequest::place(std::string_view key) const {
 int CompileRequest::num_threads() const { return threads > 0 ? threads : usable_cores(); }
 
 Status check_mode(const std::string& mode, const std::string& target, bool has_graphs) {
-  if (mode == "default" || (has_graphs && mode == "reduce-overhead")) return Ok{};
+  if (mode != "reduce-overhead" || has_graphs) return Ok{};
   return Diag{code::kUnsupported, Loc::unknown(),
-              fmt::format("mode '{}' is not supported yet on target {}, expected 'default'{}", mode,
-                          target, has_graphs ? " or 'reduce-overhead'" : "")};
+              fmt::format("mode '{}' is of launches that can be recorded, which target {} has not: "
+                          "expected 'default' or 'max-autotune'",
+                          mode, target)};
 }
 
 }  // namespace lathe

@@ -40,6 +40,7 @@ struct CompileRequest {
   Loc place(std::string_view key) const;  // unknown when it was not given
   int num_threads() const;                // at least 1
   bool reduces_overhead() const { return mode == "reduce-overhead"; }
+  bool autotunes() const { return mode.starts_with("max-autotune"); }
 };
 
 // How an option is written as a flag: the same text, a number or word of JSON, a list with commas,
@@ -74,6 +75,7 @@ Result<int> read_threads(const ObjectReader& reader, std::string_view key, json:
 std::vector<std::string> target_words();
 
 // An error without a place when the target cannot run so; `has_graphs` as Target says.
+// "max-autotune" is for each, and means reduce-overhead too where that is.
 Status check_mode(const std::string& mode, const std::string& target, bool has_graphs);
 
 }  // namespace lathe

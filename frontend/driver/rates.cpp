@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 
 #include "frontend/driver/build.h"
 #include "frontend/driver/files.h"
@@ -102,13 +101,6 @@ Result<double> time_stream(Backend& backend, int64_t num_bytes) {
                                             type, type));
 }
 
-std::string folder() {
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
-    return std::string(cache) + "/lathe/rates";
-  const char* home = std::getenv("HOME");
-  return home && *home ? std::string(home) + "/.cache/lathe/rates" : "";
-}
-
 }  // namespace
 
 Result<Rates> measure_rates(Backend& backend) {
@@ -143,7 +135,7 @@ Result<Rates> measure_rates(Backend& backend) {
 }
 
 std::string rates_path(const Target& target) {
-  const std::string where = folder();
+  const std::string where = cache_folder("rates");
   if (where.empty()) return "";
   return fmt::format("{}/{}.json", where, to_file_name(this_machine().cpu + "-" + target.isa));
 }

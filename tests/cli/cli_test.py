@@ -160,15 +160,17 @@ class CliTest(unittest.TestCase):
         )
         error = self.lathe("run", path, expect=2)
         self.assertIn("mine.json:2:11", error)
-        self.assertIn("mode 'reduce-overhead' is not supported yet on target cpu", error)
+        self.assertIn("mode 'reduce-overhead' is of launches that can be recorded", error)
+        self.assertIn("expected 'default' or 'max-autotune'", error)
 
-    def test_mode_that_no_target_has(self):
+    def test_mode_that_measures_keeps_no_promise_of_bits(self):
         path = self.write(
             "mine.json",
-            '{"model": "m.pt2",\n  "mode": "max-autotune",\n  "targets": ["interp"]}',
+            '{"model": "m.pt2",\n  "mode": "max-autotune",\n  "numerics": "strict"}',
         )
         error = self.lathe("run", path, expect=2)
-        self.assertIn("mode 'max-autotune' is not supported yet on target interp", error)
+        self.assertIn("mine.json:2:11", error)
+        self.assertIn("'max-autotune' takes what is fastest here", error)
 
     def test_strict_where_no_bits_are_promised(self):
         for target, reason in [("cuda", "its libraries choose the order of sums"),

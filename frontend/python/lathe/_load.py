@@ -25,9 +25,10 @@ def load(path, *, dims=None, **options):
 
     target: "cpu" unless given, "cuda" or "wasm". isa: the best of this machine. threads: every
     core. weights: "file", or "random:SEED". passes: pipeline text. numerics: "default", or "strict"
-    for the same bits on targets "cpu" and "wasm" ("cuda" has none). mode: "default", or
+    for the same bits on targets "cpu" and "wasm" ("cuda" has none). mode: "default";
     "reduce-overhead" for one CUDA graph on target "cuda", whose calls take CUDA tensors too and do
-    not wait for the GPU then.
+    not wait for the GPU then; "max-autotune" to choose kernels by measuring them, once for each
+    model, size and machine.
     """
     given = {key: value for key, value in options.items() if value is not None}
     return Model(str(path), given, dict(dims or {}))
