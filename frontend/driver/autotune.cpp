@@ -272,8 +272,9 @@ Result<Build> autotune(const Model& model, Backend& backend, const CompileReques
     }
     why = fmt::format("{}: {}", path, made.error().message);
   }
-  LATHE_TRY(const Choices choices, Tuner(model, backend, request, failure).run());
-  const Status saved = save_choices(model, key, choices);
+  LATHE_TRY(Choices choices, Tuner(model, backend, request, failure).run());
+  choices.key = key;
+  const Status saved = save_choices(model, choices);
   LATHE_TRY(Build made,
             build(model, backend, decided(request, backend.target(), choices.force), failure));
   made.tuning = fmt::format("{}, measured now ({}); {}", in_place_of_prices(choices.force), why,

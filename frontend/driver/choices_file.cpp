@@ -1,4 +1,4 @@
-// One JSON object: "version", "for" (the key), "force", "measured". See choices_file.h.
+// Text, files and the search for the nearest: see choices_file.h.
 #include "frontend/driver/choices_file.h"
 
 #include <fmt/format.h>
@@ -37,36 +37,25 @@ std::string name_of(const Model& model) {
   return to_file_name(name.string()).substr(0, kLongestName);
 }
 
-Json to_json(const ChoicesKey& key) {
-  Json json = Json::object();
-  for (const auto& [name, value] : key) json[name] = value;
-  return json;
-}
+Diag not_whole(const std::string& what) { return {code::kBadValue, Loc::unknown(), what}; }
 
-Diag bad(const std::string& path, const std::string& what) {
-  return {code::kBadValue, Loc::unknown(), fmt::format("{}: {}", path, what)};
-}
-
-struct ChoicesFile {
-  Json key;
-  Choices choices;
-};
-
-Result<ChoicesFile> read_choices(const std::string& path) {
-  LATHE_TRY(const std::string text, read_file(path, kMostBytes));
-  const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) return bad(path, "the file is not whole");
-  if (json.value("version", Json()) != kVersion) return bad(path, "it is of another version");
-  ChoicesFile file{.key = json.value("for", Json())};
-  const Json force = json.value("force", Json());
-  if (!file.key.is_object() || !force.is_array()) return bad(path, "the file is not whole");
-  for (const Json& line : force) {
-    if (!line.is_string()) return bad(path, "'force' is a list of lines");
-    Result<Override> decision = parse_override(line.get<std::string>(), Loc::unknown());
-    if (!decision.ok()) return bad(path, decision.error().message);
-    file.choices.force.push_back(*std::move(decision));
+Result<std::vector<std::string>> read_lines(const Json& json, const char* name) {
+  const Json list = json.value(name, Json());
+  if (!list.is_array()) return not_whole(fmt::format("'{}' is no list", name));
+  std::vector<std::string> lines;
+  for (const Json& line : list) {
+    if (!line.is_string()) return not_whole(fmt::format("'{}' is a list of lines", name));
+    lines.push_back(line.get<std::string>());
   }
-  return file;
+  return lines;
+}
+
+// Of a file; the Diag names it.
+Result<Choices> read_choices(const std::string& path) {
+  LATHE_TRY(const std::string text, read_file(path, kMostBytes));
+  Result<Choices> choices = parse_choices(text);
+  if (choices.ok()) return choices;
+  return not_whole(fmt::format("{}: {}", path, choices.error().message));
 }
 
 // The parts in which a file's key is another: the first named with both values.
@@ -74,14 +63,18 @@ struct Difference {
   size_t count = 0;
   std::string first;
 };
-Difference compare(const Json& theirs, const ChoicesKey& key) {
+std::string find_part(const ChoicesKey& key, const std::string& name) {
+  for (const auto& [part, value] : key)
+    if (part == name) return value;
+  return "missing";
+}
+
+Difference compare(const ChoicesKey& theirs, const ChoicesKey& key) {
   Difference difference;
   for (const auto& [name, value] : key) {
-    const Json other = theirs.value(name, Json());
-    if (other == value) continue;
-    if (difference.count++ > 0) continue;
-    const std::string text = other.is_string() ? other.get<std::string>() : "missing";
-    difference.first = fmt::format("its {} is '{}', here '{}'", name, text.substr(0, kShown),
+    const std::string other = find_part(theirs, name);
+    if (other == value || difference.count++ > 0) continue;
+    difference.first = fmt::format("its {} is '{}', here '{}'", name, other.substr(0, kShown),
                                    value.substr(0, kShown));
   }
   return difference;
@@ -97,7 +90,7 @@ std::string nearest_miss(const Model& model, const ChoicesKey& key) {
        at.increment(error)) {
     const std::string file = at->path().filename().string();
     if (!file.starts_with(name_of(model) + "-") || ++looked_at > kMostFiles) continue;
-    Result<ChoicesFile> read = read_choices(at->path().string());
+    Result<Choices> read = read_choices(at->path().string());
     if (!read.ok()) continue;
     Difference difference = compare(read->key, key);
     const bool is_nearer = name.empty() || difference.count < least.count ||
@@ -142,29 +135,53 @@ std::string choices_path(const Model& model, const ChoicesKey& key) {
   return fmt::format("{}/{}-{:016x}.json", folder, name_of(model), hasher.value());
 }
 
-Result<Choices> load_choices(const Model& model, const ChoicesKey& key) {
-  const std::string path = choices_path(model, key);
-  Result<ChoicesFile> file = read_choices(path);
-  if (!file.ok() && file.error().code == code::kMissingFile)
-    return Diag{code::kMissingFile, Loc::unknown(), nearest_miss(model, key)};
-  if (!file.ok()) return std::move(file).error();
-  if (const Difference difference = compare(file->key, key); difference.count > 0)
-    return bad(path, difference.first);
-  return std::move(file->choices);
-}
-
-Status save_choices(const Model& model, const ChoicesKey& key, const Choices& choices) {
-  const std::string path = choices_path(model, key);
-  if (path.empty())
-    return Diag{code::kMissingFile, Loc::unknown(), "there is no home to keep choices in"};
-  Json force = Json::array();
+std::string print(const Choices& choices) {
+  Json key = Json::object(), force = Json::array();
+  for (const auto& [name, value] : choices.key) key[name] = value;
   for (const Override& decision : choices.force) force.push_back(decision.text);
   const Json json = {{"version", kVersion},
-                     {"model", model.path},
-                     {"for", to_json(key)},
+                     {"for", std::move(key)},
                      {"force", std::move(force)},
                      {"measured", choices.measured}};
-  return write_output(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<Choices> parse_choices(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return not_whole("the file is not whole");
+  if (json.value("version", Json()) != kVersion) return not_whole("it is of another version");
+  Choices choices;
+  const Json key = json.value("for", Json());
+  if (!key.is_object()) return not_whole("'for' is no object");
+  for (const auto& [name, value] : key.items()) {
+    if (!value.is_string()) return not_whole("'for' is of texts");
+    choices.key.emplace_back(name, value.get<std::string>());
+  }
+  LATHE_TRY(const std::vector<std::string> force, read_lines(json, "force"));
+  for (const std::string& line : force) {
+    LATHE_TRY(Override decision, parse_override(line, Loc::unknown()));
+    choices.force.push_back(std::move(decision));
+  }
+  LATHE_TRY(choices.measured, read_lines(json, "measured"));
+  return choices;
+}
+
+Result<Choices> load_choices(const Model& model, const ChoicesKey& key) {
+  const std::string path = choices_path(model, key);
+  Result<Choices> choices = read_choices(path);
+  if (!choices.ok() && choices.error().code == code::kMissingFile)
+    return Diag{code::kMissingFile, Loc::unknown(), nearest_miss(model, key)};
+  if (!choices.ok()) return choices;
+  if (const Difference difference = compare(choices->key, key); difference.count > 0)
+    return not_whole(fmt::format("{}: {}", path, difference.first));
+  return choices;
+}
+
+Status save_choices(const Model& model, const Choices& choices) {
+  const std::string path = choices_path(model, choices.key);
+  if (path.empty())
+    return Diag{code::kMissingFile, Loc::unknown(), "there is no home to keep choices in"};
+  return write_output(path, print(choices));
 }
 
 }  // namespace lathe
