@@ -62,7 +62,7 @@ class Pricer {
       const double bytes = traffic.once[i];
       const double rate = bytes_a_cycle(buffer);
       least += bytes / rate;
-      if (rate >= rates_.l2_bytes_a_cycle) continue;
+      if (footprint(buffer) <= static_cast<double>(target_.l2_bytes)) continue;
       far += bytes;
       cycles += bytes / rate;
     }
@@ -77,9 +77,11 @@ class Pricer {
 
   // Whoever wrote a small buffer left it in the second cache; weights come from where all of them
   // fit.
+  double footprint(const ProgramBuffer& buffer) const {
+    return is_weight(buffer) ? weight_bytes_ : 2 * static_cast<double>(buffer.num_bytes);
+  }
   double bytes_a_cycle(const ProgramBuffer& buffer) const {
-    const double size =
-        is_weight(buffer) ? weight_bytes_ : 2 * static_cast<double>(buffer.num_bytes);
+    const double size = footprint(buffer);
     if (size <= static_cast<double>(target_.l2_bytes)) return rates_.l2_bytes_a_cycle;
     return size <= static_cast<double>(rates_.l3_bytes) ? rates_.l3_bytes_a_cycle
                                                         : rates_.memory_bytes_a_cycle;
