@@ -74,9 +74,12 @@ std::string make_reproducer(Module module, const Pipeline& steps, size_t failing
                     steps.steps.begin() + static_cast<ptrdiff_t>(failing) + 1);
   std::string message = diag.message;
   std::replace(message.begin(), message.end(), '\n', ' ');
-  return fmt::format("// test: {}\n// {}[{}]: {}\n{}", print(left),
-                     diag.is_internal ? "internal error" : "error", diag.code, message,
-                     print(unit.module, {.locations = true}));
+  std::string header = fmt::format("// test: {}\n// target: {}\n", print(left), context.target.isa);
+  if (context.numerics == Numerics::strict) header += "// numerics: strict\n";
+  for (const Override& decision : context.overrides)
+    header += fmt::format("// force: {}\n", decision.text);
+  return fmt::format("{}// {}[{}]: {}\n{}", header, diag.is_internal ? "internal error" : "error",
+                     diag.code, message, print(unit.module, {.locations = true}));
 }
 
 Result<BisectResult> bisect(const Module& module, const Pipeline& pipeline,

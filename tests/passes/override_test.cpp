@@ -69,25 +69,6 @@ func @main(%x: f32[40, 64], %w: f32[64, 48], %b: f32[48]) -> f32[40, 48] {
 
 constexpr const char* kPasses = "fuse_epilogue,fuse_pointwise,choose_kernels";
 
-TEST(Override, DecidesTheKindOfAMembersRegion) {
-  const Outcome outcome = run(kPasses, {"kernel product = loops"});
-  EXPECT_EQ(outcome.error, "");
-  EXPECT_NE(outcome.text.find("using loops"), std::string::npos) << outcome.text;
-}
-
-TEST(Override, DecidesATile) {
-  const Outcome outcome = run(kPasses, {"tile result = 5x1"});
-  EXPECT_EQ(outcome.error, "");
-  EXPECT_NE(outcome.text.find("using contraction {tile = [5, 1]}"), std::string::npos)
-      << outcome.text;
-}
-
-TEST(Override, KeepsANodeApart) {
-  const Outcome outcome = run(kPasses, {"keep result"});
-  EXPECT_EQ(outcome.error, "");
-  EXPECT_NE(outcome.text.find("%result = exp(%sum)"), std::string::npos) << outcome.text;
-}
-
 TEST(Override, ThatCannotBeCarriedOutIsAnErrorWithTheReason) {
   const auto error = [](const std::string& decision) { return run(kPasses, {decision}).error; };
   EXPECT_NE(error("kernel resul = loops").find("did you mean 'result'?"), std::string::npos);

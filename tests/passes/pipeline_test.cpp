@@ -157,6 +157,7 @@ TEST(PipelineHonesty, LiesInBothDirectionsAreFound) {
 TEST(PipelineChecks, ABrokenGraphGivesAReproducerOfOneStep) {
   Unit unit = unit_of(kTwice);
   PassContext context = make_context();
+  context.overrides = {*parse_override("keep b", Loc::unknown())};
   std::string reproducer;
   RunOptions options;
   options.reproducer = &reproducer;
@@ -166,7 +167,8 @@ TEST(PipelineChecks, ABrokenGraphGivesAReproducerOfOneStep) {
       run_pipeline(unit, pipeline_of("cse,nothing,breaks{level=3}", passes), options, context);
   ASSERT_FALSE(report.ok());
   EXPECT_TRUE(report.error().is_internal);
-  EXPECT_EQ(reproducer.rfind("// test: breaks{level=3}\n", 0), 0u) << reproducer;
+  const std::string head = "// test: breaks{level=3}\n// target: avx2\n// force: keep b\n";
+  EXPECT_EQ(reproducer.rfind(head, 0), 0u) << reproducer;
   EXPECT_NE(reproducer.find("mul(%a, %a)"), std::string::npos) << "cse ran before:\n" << reproducer;
   EXPECT_TRUE(parse(reproducer, builtin_registry()).ok()) << reproducer;
 }

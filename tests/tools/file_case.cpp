@@ -102,6 +102,14 @@ class Reader {
       current_.action = trim(text);
     } else if (take_word(text, "target:")) {
       current_.target = trim(text);
+    } else if (take_word(text, "numerics:")) {
+      if (trim(text) != "strict" && trim(text) != "default")
+        return error("numerics are 'default' or 'strict'", line);
+      current_.is_strict = trim(text) == "strict";
+    } else if (take_word(text, "force:")) {
+      Result<Override> decision = parse_override(trim(text), Loc::unknown());
+      if (!decision.ok()) return error(decision.error().message, line);
+      current_.force.push_back(*std::move(decision));
     } else if (take_word(text, "error[")) {
       return read_diag("error", text, line);
     } else if (take_word(text, "note@") || text.substr(0, 5) == "note:") {
