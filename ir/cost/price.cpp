@@ -10,6 +10,10 @@
 namespace lathe {
 namespace {
 
+// What is packed lies in large pages, where prefetching does not stop every 4 KiB. Rates are those
+// of small ones, in which weights that are read in place come.
+constexpr double kLargePages = 2;
+
 bool is_weight(const ProgramBuffer& buffer) {
   return buffer.kind == BufferKind::persistent || buffer.kind == BufferKind::weight ||
          buffer.kind == BufferKind::constant;
@@ -83,8 +87,9 @@ class Pricer {
   double bytes_a_cycle(const ProgramBuffer& buffer) const {
     const double size = footprint(buffer);
     if (size <= static_cast<double>(target_.l2_bytes)) return rates_.l2_bytes_a_cycle;
-    return size <= static_cast<double>(rates_.l3_bytes) ? rates_.l3_bytes_a_cycle
-                                                        : rates_.memory_bytes_a_cycle;
+    const double rate = size <= static_cast<double>(rates_.l3_bytes) ? rates_.l3_bytes_a_cycle
+                                                                     : rates_.memory_bytes_a_cycle;
+    return buffer.kind == BufferKind::persistent ? kLargePages * rate : rate;
   }
 
   const Program& program_;
