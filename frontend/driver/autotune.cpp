@@ -272,13 +272,23 @@ Result<Build> autotune(const Model& model, Backend& backend, const CompileReques
     }
     why = fmt::format("{}: {}", path, made.error().message);
   }
-  LATHE_TRY(Choices choices, Tuner(model, backend, request, failure).run());
-  choices.key = key;
-  const Status saved = save_choices(model, choices);
+  Choices choices;
+  std::string outcome;
+  Result<Choices> measured = Tuner(model, backend, request, failure).run();
+  if (measured.ok()) {
+    choices = *std::move(measured);
+    choices.key = key;
+    const Status saved = save_choices(model, choices);
+    outcome = fmt::format("measured now ({}); {}", why,
+                          saved.ok() ? "kept in " + path : saved.error().message);
+  } else if (measured.error().is_internal) {
+    return std::move(measured).error();
+  } else {  // two programs at once may be too large where one is not
+    outcome = "not measured: " + measured.error().message;
+  }
   LATHE_TRY(Build made,
             build(model, backend, decided(request, backend.target(), choices.force), failure));
-  made.tuning = fmt::format("{}, measured now ({}); {}", in_place_of_prices(choices.force), why,
-                            saved.ok() ? "kept in " + path : saved.error().message);
+  made.tuning = fmt::format("{}, {}", in_place_of_prices(choices.force), outcome);
   return made;
 }
 
