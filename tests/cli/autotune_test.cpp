@@ -28,6 +28,10 @@ func @main(%x: f32[1, 256]) -> f32[1, 512] {
 }
 )";
 
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 class Autotune : public testing::Test {
  protected:
   Autotune() : home_(testing::TempDir() + "/autotune") {
@@ -63,16 +67,19 @@ class Autotune : public testing::Test {
     text << std::ifstream(path).rdbuf();
     return text.str();
   }
+  // Changes what the file decides.
+  void keep_instead(const std::string& line) const {
+    std::string text = read(kept());
+    const size_t begin = text.find("\"force\": ["), end = text.find("\"measured\"");
+    text.replace(begin, end - begin, "\"force\": [\"" + line + "\"], ");
+    write(kept(), text);
+  }
   static void write(const fs::path& path, const std::string& text) { std::ofstream(path) << text; }
 
   std::string home_;
   Model model_;
   std::unique_ptr<Backend> backend_;
 };
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST_F(Autotune, MeasuresOnceAndReadsFromThenOn) {
   const std::string first = tuning();
@@ -102,10 +109,7 @@ TEST_F(Autotune, AgreesWithTheDefault) {
 
 TEST_F(Autotune, DoesAsTheFileSays) {
   tuning();
-  std::string text = read(kept());
-  const size_t begin = text.find("\"force\": ["), end = text.find("\"measured\"");
-  text.replace(begin, end - begin, "\"force\": [\"kernel z = loops\"], ");
-  write(kept(), text);
+  keep_instead("kernel z = loops");
   auto made = make();
   ASSERT_TRUE(made.ok());
   EXPECT_TRUE(contains(made->tuning, "1 region made otherwise than by price, as measured before"))
@@ -119,6 +123,7 @@ TEST_F(Autotune, LeavesAloneWhatAPersonDecided) {
   request.force = {*parse_override("kernel z = loops", Loc::unknown())};
   auto made = make(request);
   ASSERT_TRUE(made.ok()) << made.error().message;
+  EXPECT_TRUE(contains(read(kept()), "\"measured\": []")) << "a decided region was measured";
   for (const PassRecord& record : made->lowered.report.passes)
     for (const KernelChoice& choice : record.choices) EXPECT_EQ(choice.plan.kind, "loops");
 }
@@ -147,10 +152,7 @@ TEST_F(Autotune, ATornFileIsMeasuredAnew) {
 
 TEST_F(Autotune, ADecisionThatCannotBeCarriedOutIsMeasuredAnew) {
   tuning();
-  std::string text = read(kept());
-  const size_t begin = text.find("\"force\": ["), end = text.find("\"measured\"");
-  text.replace(begin, end - begin, "\"force\": [\"kernel nobody = loops\"], ");
-  write(kept(), text);
+  keep_instead("kernel nobody = loops");
   const std::string said = tuning();
   EXPECT_TRUE(contains(said, "no kernel computes 'nobody'")) << said;
   EXPECT_FALSE(contains(read(kept()), "nobody"));
