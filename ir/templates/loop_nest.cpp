@@ -36,6 +36,7 @@ constexpr int64_t kMostPieceOperations = 16384;  // in all of them
 constexpr int64_t kWarp = 32;            // threads that reduce without waiting for others
 constexpr int64_t kWarpVectors = 16;     // a row of so many vectors of a warp is one warp's
 constexpr int64_t kManyTasks = 1024;     // enough to fill the machine
+constexpr int64_t kFewTasks = 256;       // leave part of it idle
 constexpr int64_t kMostTaskVectors = 4;  // loads that a thread has under way at once
 constexpr int64_t kManyResults = 32768;  // a thread for each fills the machine
 constexpr int64_t kLongSum = 64;         // worth the steps between threads that end it
@@ -55,6 +56,16 @@ bool prefers_reduction_axis(Expr value, Var inner) {
     });
   });
   return along_reduction > along_inner;
+}
+
+// Whether no reduction stays the same along `inner`.
+bool has_own_reductions(Expr value, Var inner) {
+  bool result = true;
+  loop::for_each(value, [&](Expr e) {
+    result =
+        result && (!std::holds_alternative<loop::Reduce>(e->kind) || loop::depends_on(e, inner));
+  });
+  return result;
 }
 
 // No more than kMostOperations.
@@ -184,6 +195,9 @@ class Scheduler {
         extent = std::max(extent, cheapest_lanes(reduce, own).extent);
     int64_t most = target_.max_threads;
     if (sums_rows && rows >= kManyTasks && extent <= kWarp * own * kWarpVectors) most = kWarp;
+    // Columns that are summed side by side wait long for each of their elements.
+    if (!sums_rows && contains_reduction(nest_.value))
+      while (most > kWarp && rows * extent < kFewTasks * most * own) most /= 2;
     int64_t threads = 1;
     while (threads < most && threads * own < extent) threads *= 2;
     // No idle lanes, if whole vectors of at least a warp do.
@@ -286,20 +300,21 @@ class Scheduler {
     for (Stmt& stmt : wrap(serial_, std::move(rows))) body.push_back(std::move(stmt));
   }
 
-  // Declares the parallel variable and recovers the outer loop variables from it. Rows without
-  // reductions, and those whose columns share theirs, may be cut into blocks, so that few long rows
-  // still make enough tasks.
+  // Declares the parallel variable and recovers the outer loop variables from it. Rows may be cut
+  // into blocks, so that few long ones still make enough tasks, but for those of which every block
+  // would compute a reduction anew.
   void decode_outer(Block& body) {
     int64_t rows = 1;
     for (int64_t extent : nest_.extents) rows *= extent;
-    const bool may_cut = !is_split_ && (!contains_reduction(nest_.value) || !shared_.empty());
+    const bool may_cut =
+        !is_split_ && (!shared_.empty() || has_own_reductions(nest_.value, inner_));
     block_extent_ = inner_extent_;
     if (target_.max_threads > 0 && inner_extent_ > 0 && may_cut) {
       const int64_t vectors =
           std::clamp<int64_t>(rows * inner_extent_ / (lanes_ * kManyTasks), 1, kMostTaskVectors);
       block_extent_ = std::min(inner_extent_, vectors * lanes_);
     } else if (inner_extent_ > 0 && may_cut) {
-      const int64_t least = shared_.empty() ? kMinBlockVectors : 1;
+      const int64_t least = contains_reduction(nest_.value) ? 1 : kMinBlockVectors;
       const int64_t work = std::max<int64_t>(1, count_operations(nest_.value));
       const int64_t vectors = std::max(least, kTaskOperations / work);
       if (inner_extent_ >= 2 * least * lanes_)

@@ -46,6 +46,8 @@ Verdict applies(const KernelDef& kind, const Node& region, const Target& target)
   }
   if (kind.needs == Needs::registers && target.max_threads > 0)
     return {fmt::format("vectors of {} are spread over threads", target.isa)};
+  if (kind.needs == Needs::threads && target.max_threads == 0)
+    return {fmt::format("a vector of {} is one thread's", target.isa)};
   if (kind.needs == Needs::library && !target.has_library(name))
     return {fmt::format("{} has no library for {}", target.isa, name)};
   return {};

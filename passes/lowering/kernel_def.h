@@ -29,6 +29,7 @@ enum class Members : uint8_t { any, epilogue, prologue };
 enum class Needs : uint8_t {
   any,
   registers,  // a vector is a register of one thread
+  threads,    // threads share a vector
   library,    // a library for the root
 };
 
