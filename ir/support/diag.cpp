@@ -43,6 +43,8 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
+// Of a character in UTF-8. Bytes that are none may be cut anywhere: the column stays in the window.
+constexpr int kMostContinuationBytes = 3;
 bool is_continuation_byte(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
 // The source line of a text location, indented, with a caret below its column. A long line is cut
@@ -54,9 +56,13 @@ std::string render_text_line(const LocRow& row, std::string_view indent,
   size_t column = std::min(static_cast<size_t>(behind), line.size());
   if (line.size() > kMaxShownLine) {
     size_t start = column > kMaxShownLine / 2 ? column - kMaxShownLine / 2 : 0;
-    while (start > 0 && is_continuation_byte(line[start])) --start;
+    for (int i = 0; i < kMostContinuationBytes && start > 0 && is_continuation_byte(line[start]);
+         ++i)
+      --start;
     size_t end = std::min(start + kMaxShownLine, line.size());
-    while (end < line.size() && is_continuation_byte(line[end])) ++end;
+    for (int i = 0;
+         i < kMostContinuationBytes && end < line.size() && is_continuation_byte(line[end]); ++i)
+      ++end;
     const std::string head = start > 0 || row.source_begin > 0 ? "..." : "";
     const std::string tail = end < line.size() ? "..." : "";
     line = head + line.substr(start, end - start) + tail;

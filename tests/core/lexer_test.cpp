@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "ir/support/diag_codes.h"
@@ -98,6 +99,15 @@ TEST(Lexer, OfLongLinesAWindowIsKept) {
   EXPECT_EQ(render(Diag{code::kSyntax, loc, "here"}, locs),
             "t:1:50000: error[syntax]: here\n    ..." + shown + "[" + shown.substr(1) +
                 "...\n       " + std::string(50, ' ') + "^\n");
+}
+
+// The window is not moved to the start of a character that never comes.
+TEST(Lexer, ALineOfHalvesOfCharactersIsShown) {
+  LocTable locs;
+  const std::string line(1000, '\xa3');
+  const Loc loc = locs.text("t", 1, 900, line);
+  const std::string shown = render(Diag{code::kSyntax, loc, "here"}, locs);
+  EXPECT_EQ(std::count(shown.begin(), shown.end(), '^'), 1) << shown;
 }
 
 }  // namespace
