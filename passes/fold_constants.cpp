@@ -4,6 +4,9 @@
 // references, rounding after every op as the evaluator does. Results above `limit` elements are
 // left to run time.
 //
+// What repeats along a dim is computed and kept once, and expanded: the causal mask of a batch is
+// that of one sequence, and looks like it to who reads it.
+//
 // Never reads the bytes of named weights: what depends on those is computed once, when they are
 // bound, by the program's init.
 #include <cmath>
@@ -15,6 +18,7 @@
 #include "ir/support/diag_codes.h"
 #include "passes/analysis/patterns.h"
 #include "passes/analysis/rewrite.h"
+#include "passes/analysis/thin_tensor.h"
 #include "passes/pass.h"
 
 namespace lathe {
@@ -84,36 +88,32 @@ void round_elements(Tensor& tensor) {
     value = static_cast<int64_t>(round_to(tensor.dtype, static_cast<double>(value)));
 }
 
+// A literal of so many elements is written out, also where it repeats.
+constexpr int64_t kWrittenOut = 1024;
+
 class Folder {
  public:
   Folder(int64_t limit, PassContext& context) : limit_(limit), context_(context) {}
 
   Result<Replacement> visit(Builder& b, Node& node) {
     if (!is_foldable(node)) return Replacement();
-    std::vector<Tensor> empty(1);
-    std::vector<const Tensor*> operands;
-    for (Value operand : node.operands)
-      operands.push_back(operand ? &known_.find(operand.node)->second : &empty[0]);
-    auto computed = node.op->reference.function(node, operands);
-    if (!computed.ok()) return leave(node, computed.error().message);
-    if (computed->size() != node.types.size()) return leave(node, "its reference gave no value");
+    const TensorType& type = node.types[0];
+    const bool is_large = *type.static_elements() > limit_;
     if (is_literal(node)) {  // already what it should be: only remember it
-      known_.emplace(&node, std::move(computed->front()));
+      if (auto splat = splat_value(node.result()); splat && is_large)
+        remember_splat(node, *splat);
+      else if (!is_large)
+        known_.emplace(
+            &node, thinned(literal_tensor(node.attr("value"), type.dtype, type.static_shape())));
       return Replacement();
     }
-    std::vector<Value> values;
-    for (Tensor& tensor : *computed) round_elements(tensor);
-    for (size_t i = 0; i < computed->size(); ++i) {
-      Value value = b.call("constant", {},
-                           {{"value", literal_value((*computed)[i])},
-                            {"dtype", node.types[i].dtype},
-                            {"shape", node.types[i].shape}});
-      if (b.failed()) return b.error();
-      known_.emplace(value.node, std::move((*computed)[i]));
-      values.push_back(value);
+    if (node.op->name == "expand") return expand(b, node);
+    if (node.op->traits.op_class == OpClass::elementwise) return fold_elementwise(b, node);
+    if (node.operands.empty() && is_large) {
+      if (auto splat = splat_value(node.result())) remember_splat(node, *splat);
+      return Replacement();
     }
-    context_.counters["folded"] += 1;
-    return Replacement(std::move(values));
+    return fold_whole(b, node);
   }
 
  private:
@@ -126,13 +126,111 @@ class Folder {
     for (Value operand : node.operands)
       if (operand && known_.find(operand.node) == known_.end()) return false;
     if (is_symbolic(node)) return false;
-    bool has_source = traits.op_class == OpClass::source || is_literal(node);
-    if (node.operands.empty() && !has_source) return false;
-    for (const TensorType& type : node.types) {
-      auto count = type.static_elements();
-      if (!count || *count > limit_) return false;
+    for (const TensorType& type : node.types)
+      if (!type.static_elements()) return false;
+    return !node.operands.empty() || traits.op_class == OpClass::source || is_literal(node);
+  }
+
+  void remember_splat(const Node& node, double value) {
+    const TensorType& type = node.types[0];
+    Tensor one = Tensor::zeros(type.dtype, std::vector<int64_t>(type.shape.size(), 1));
+    one.set(0, value);
+    known_.emplace(&node, std::move(one));
+  }
+
+  // As much is known of it as of its operand.
+  Result<Replacement> expand(Builder& b, const Node& node) {
+    const Value operand = node.operands[0];
+    Tensor tensor = known_.find(operand.node)->second;
+    const std::vector<int64_t> shape = node.types[0].static_shape();
+    tensor.shape.insert(tensor.shape.begin(), shape.size() - tensor.shape.size(), 1);
+    if (is_literal(*operand.node) && is_expanded(tensor, shape)) {
+      known_.emplace(&node, std::move(tensor));
+      return Replacement();
     }
-    return true;
+    return give(b, node, {std::move(tensor)});
+  }
+
+  Result<Replacement> fold_whole(Builder& b, const Node& node) {
+    std::vector<Tensor> operands;
+    for (Value operand : node.operands) {
+      if (operand && *operand.type().static_elements() > limit_) return Replacement();
+      operands.push_back(
+          operand ? widened(known_.find(operand.node)->second, operand.type().static_shape())
+                  : Tensor());
+    }
+    for (const TensorType& type : node.types)
+      if (*type.static_elements() > limit_) return Replacement();
+    return fold(b, node, node, operands);
+  }
+
+  // On operands without what repeats.
+  Result<Replacement> fold_elementwise(Builder& b, const Node& node) {
+    std::vector<Tensor> thin;
+    std::vector<Value> operands;
+    bool is_thinner = false;
+    for (Value operand : node.operands) {
+      thin.push_back(operand ? known_.find(operand.node)->second : Tensor());
+      is_thinner = is_thinner || (operand && thin.back().shape != operand.type().static_shape());
+    }
+    if (!is_thinner) return fold_whole(b, node);
+    for (size_t i = 0; i < thin.size(); ++i)
+      operands.push_back(node.operands[i] ? literal(b, thin[i], thin[i].shape) : Value());
+    NamedAttrs attrs;
+    for (size_t i = 0; i < node.attrs.size(); ++i)
+      attrs.push_back({node.op->attrs[i].name, node.attrs[i]});
+    const Value small = b.call(node.op->name, operands, std::move(attrs));
+    if (b.failed()) return b.error();
+    if (*small.type().static_elements() <= limit_) return fold(b, node, *small.node, thin);
+    if (small.type().shape == node.types[0].shape) return Replacement();
+    const Value wide = b.call("expand", {small}, {{"size", node.types[0].shape}});
+    if (b.failed()) return b.error();
+    return Replacement({wide});
+  }
+
+  // What `computed` gives, for the node, whose results are as wide or wider.
+  Result<Replacement> fold(Builder& b, const Node& node, const Node& computed,
+                           std::span<const Tensor> operands) {
+    std::vector<const Tensor*> given;
+    for (const Tensor& operand : operands) given.push_back(&operand);
+    auto results = computed.op->reference.function(computed, given);
+    if (!results.ok()) return leave(node, results.error().message);
+    if (results->size() != node.types.size()) return leave(node, "its reference gave no value");
+    for (Tensor& tensor : *results) {
+      round_elements(tensor);
+      tensor = thinned(std::move(tensor));
+    }
+    return give(b, node, *std::move(results));
+  }
+
+  Result<Replacement> give(Builder& b, const Node& node, std::vector<Tensor> results) {
+    std::vector<Value> values;
+    for (size_t i = 0; i < results.size(); ++i) {
+      const Value value = literal(b, results[i], node.types[i].static_shape());
+      if (b.failed()) return b.error();
+      known_.emplace(value.node, std::move(results[i]));
+      values.push_back(value);
+    }
+    context_.counters["folded"] += 1;
+    return Replacement(std::move(values));
+  }
+
+  // Whether a literal of that shape is one of fewer elements, expanded.
+  static bool is_expanded(const Tensor& thin, const std::vector<int64_t>& shape) {
+    return thin.num_elements() > 1 && thin.shape != shape &&
+           Tensor{.shape = shape}.num_elements() > kWrittenOut;
+  }
+
+  Value literal(Builder& b, const Tensor& thin, const std::vector<int64_t>& shape) {
+    const bool is_whole = thin.num_elements() <= 1 || is_expanded(thin, shape);
+    const Tensor elements = is_whole ? thin : widened(thin, shape);
+    const std::vector<int64_t>& own = is_expanded(thin, shape) ? thin.shape : shape;
+    const Value constant = b.call("constant", {},
+                                  {{"value", literal_value(elements)},
+                                   {"dtype", thin.dtype},
+                                   {"shape", Shape(own.begin(), own.end())}});
+    if (own == shape) return constant;
+    return b.call("expand", {constant}, {{"size", Shape(shape.begin(), shape.end())}});
   }
 
   Result<Replacement> leave(const Node& node, const std::string& why) {
@@ -143,7 +241,7 @@ class Folder {
 
   int64_t limit_;
   PassContext& context_;
-  std::unordered_map<const Node*, Tensor> known_;
+  std::unordered_map<const Node*, Tensor> known_;  // thin
 };
 
 Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context) {
