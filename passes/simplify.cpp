@@ -24,7 +24,7 @@ PassDef define_simplify() {
       .leaves = Form::functional,
       .counters = {"identity", "merge_permutes", "permute_as_reshape", "as_reshape",
                    "merge_reshapes", "merge_expands", "add_zero", "sub_zero", "by_one", "and_true",
-                   "twice", "where_known", "full_mask", "causal_mask"},
+                   "twice", "where_known", "full_mask", "mask_of_batch", "causal_mask"},
       .example = R"(
 func @main(%x: f32[2, 3, 4]) -> f32[4, 3, 2] {
   %a = permute(%x) {dims = [1, 0, 2]}

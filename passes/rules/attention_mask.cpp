@@ -1,4 +1,7 @@
 // Masks of attention that say less than they seem to, once positions have folded into literals.
+#include <algorithm>
+#include <optional>
+
 #include "ir/graph/op_def.h"
 #include "passes/analysis/patterns.h"
 #include "passes/rules/rule.h"
@@ -22,23 +25,74 @@ Value drop_full_mask(Builder& b, const Node& head, RuleContext&) {
   return with_mask(b, head, head.bool_attr("is_causal"));
 }
 
+// What is alike for all sequences of a batch is broadcast to them.
+Value without_batch(Value mask) {
+  if (!is_op(mask, "expand")) return mask;
+  const Value source = mask.node->operands[0];
+  const Shape& own = source.type().shape;
+  const Shape& wide = mask.type().shape;
+  if (own.size() < 2 || !std::equal(own.end() - 2, own.end(), wide.end() - 2)) return mask;
+  return source;
+}
+
+// attention(q, k, v, expand(mask)) = attention(q, k, v, mask)
+Value drop_expand(Builder& b, const Node& head, RuleContext&) {
+  const Value mask = named_operand(head, "attn_mask");
+  const Value source = mask ? without_batch(mask) : Value();
+  if (!source || source == mask) return {};
+  NamedAttrs attrs;
+  for (size_t i = 0; i < head.attrs.size(); ++i)
+    attrs.push_back({head.op->attrs[i].name, head.attrs[i]});
+  return b.call("attention", {head.operands[0], head.operands[1], head.operands[2], source},
+                std::move(attrs));
+}
+
+// The first of a literal's elements, when they count up along that dim from the end, and it has no
+// other.
+std::optional<double> count_from(Value value, size_t from_end) {
+  const Shape& shape = value.type().shape;
+  if (!is_literal(*value.node) || shape.size() < from_end) return std::nullopt;
+  const auto* elements = std::get_if<std::vector<double>>(&value.node->attr("value"));
+  const Dim extent = shape[shape.size() - from_end];
+  if (elements == nullptr || elements->empty() || value.type().num_elements() != extent ||
+      Dim(static_cast<int64_t>(elements->size())) != extent)
+    return std::nullopt;
+  for (size_t i = 0; i < elements->size(); ++i)
+    if ((*elements)[i] != elements->front() + static_cast<double>(i)) return std::nullopt;
+  return elements->front();
+}
+
+// j <= i, of positions that count from the same number: what is too large to be folded.
+bool compares_positions(Value mask) {
+  if (!is_op(mask, "le") && !is_op(mask, "ge")) return false;
+  Value key = mask.node->operands[0], query = mask.node->operands[1];
+  if (is_op(mask, "ge")) std::swap(key, query);
+  const std::optional<double> first = count_from(key, 1);
+  return first && first == count_from(query, 2);
+}
+
+bool is_triangle(Value mask, int64_t extent) {
+  if (!is_literal(*mask.node)) return false;
+  const auto* values = std::get_if<std::vector<double>>(&mask.node->attr("value"));
+  if (values == nullptr || values->size() != static_cast<size_t>(extent * extent)) return false;
+  for (int64_t i = 0; i < extent; ++i)
+    for (int64_t j = 0; j < extent; ++j)
+      if (((*values)[static_cast<size_t>(i * extent + j)] != 0) != (j <= i)) return false;
+  return true;
+}
+
 // attention(q, k, v, j <= i) = attention(q, k, v, is_causal), which skips half of the work
 Value recognize_causal_mask(Builder& b, const Node& head, RuleContext&) {
-  Value mask = named_operand(head, "attn_mask");
-  if (!mask || !is_literal(*mask.node) || mask.type().dtype != DType::b8) return {};
-  const auto* values = std::get_if<std::vector<double>>(&mask.node->attr("value"));
-  int rank = mask.type().rank();
-  auto count = mask.type().static_elements();
-  if (values == nullptr || rank < 2 || !count || head.bool_attr("is_causal")) return {};
-  int64_t columns = mask.type().shape[static_cast<size_t>(rank - 1)].value();
-  int64_t rows = mask.type().shape[static_cast<size_t>(rank - 2)].value();
-  bool is_one_mask =
-      rows == columns && rows * columns == *count && values->size() == static_cast<size_t>(*count);
-  if (!is_one_mask || head.types[0].shape[head.types[0].shape.size() - 2] != Dim(rows)) return {};
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j)
-      if (((*values)[static_cast<size_t>(i * columns + j)] != 0) != (j <= i)) return {};
-  return with_mask(b, head, true);
+  const Value mask = named_operand(head, "attn_mask");
+  if (!mask || mask.type().dtype != DType::b8 || head.bool_attr("is_causal")) return {};
+  const Shape& shape = mask.type().shape;
+  const auto count = mask.type().static_elements();
+  if (shape.size() < 2 || !count) return {};
+  const Dim rows = shape[shape.size() - 2];
+  const bool is_square = rows == shape.back() && rows == head.operands[0].type().shape.end()[-2];
+  if (!is_square || *count != rows.value() * rows.value()) return {};
+  return compares_positions(mask) || is_triangle(mask, rows.value()) ? with_mask(b, head, true)
+                                                                     : Value();
 }
 
 }  // namespace
@@ -46,6 +100,8 @@ Value recognize_causal_mask(Builder& b, const Node& head, RuleContext&) {
 std::vector<Rule> attention_mask_rules() {
   return {
       {"full_mask", "attention", "attention(q, k, v, true) = attention(q, k, v)", drop_full_mask},
+      {"mask_of_batch", "attention", "attention(q, k, v, expand(mask)) = attention(q, k, v, mask)",
+       drop_expand},
       {"causal_mask", "attention", "attention(q, k, v, j <= i) = attention(q, k, v, is_causal)",
        recognize_causal_mask},
   };
