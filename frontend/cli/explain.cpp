@@ -179,7 +179,9 @@ int run(const ExplainArguments& arguments, const std::string& command_line) {
   if (!made.ok()) return report(made.error(), failure.locs, failure.reproducer);
   Result<std::vector<double>> seconds = time_steps(loaded->model, *made);
   if (!seconds.ok()) return report(seconds.error(), made->lowered.unit.module.locs);
-  const std::vector<LaunchRow> rows = describe_launches(*made, loaded->backend->target(), *seconds);
+  const std::vector<const KernelChoice*> choices = choices_of(made->lowered.report);
+  const std::vector<LaunchRow> rows =
+      describe_launches(made->program(), choices, loaded->backend->target(), *seconds);
   if (arguments.json) {
     write_out(to_json(rows) + "\n");
     return kHeld;

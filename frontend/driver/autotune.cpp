@@ -32,13 +32,6 @@ struct Family {
   std::vector<std::string> times = {};
 };
 
-std::vector<const KernelChoice*> choices_of(const Lowered& lowered) {
-  std::vector<const KernelChoice*> found;
-  for (const PassRecord& record : lowered.report.passes)
-    for (const KernelChoice& choice : record.choices) found.push_back(&choice);
-  return found;
-}
-
 // What the prices say of every candidate, each tile of registers one of its own.
 Result<Lowered> list_candidates(const Model& model, const Target& target, CompileRequest request,
                                 BuildFailure& failure) {
@@ -66,20 +59,6 @@ std::vector<KernelPlan> rivals_of(const KernelChoice& choice, const KernelPlan& 
     rivals.push_back(candidate->plan);
   }
   return rivals;
-}
-
-std::vector<Override> decisions(const std::string& region, const KernelPlan& plan) {
-  std::vector<Override> lines;
-  lines.push_back({.what = Override::What::kernel,
-                   .node = region,
-                   .kernel = plan.kind,
-                   .text = fmt::format("kernel {} = {}", region, plan.kind)});
-  if (!plan.tile.empty())
-    lines.push_back({.what = Override::What::tile,
-                     .node = region,
-                     .tile = plan.tile,
-                     .text = fmt::format("tile {} = {}x{}", region, plan.tile[0], plan.tile[1])});
-  return lines;
 }
 
 // A build that is run with its steps timed.
@@ -145,8 +124,10 @@ class Tuner {
     for (const Family& family : families_) {
       if (!family.times.empty()) choices.measured.push_back(describe(family));
       if (family.best == family.plan) continue;
+      const KernelPlan& plan = family.best;
       for (const std::string& region : family.regions)
-        for (Override& line : decisions(region, family.best)) choices.force.push_back(line);
+        for (Override& line : overrides_for(region, plan.kind, plan.tile))
+          choices.force.push_back(line);
     }
     if (!choices.force.empty()) LATHE_DO(confirm(own, choices));
     return choices;
@@ -164,9 +145,10 @@ class Tuner {
   Status find_families(const Racer& own) {
     LATHE_TRY(const Lowered listed, list_candidates(model_, backend_.target(), request_, failure_));
     std::map<std::string, const KernelChoice*> candidates;
-    for (const KernelChoice* choice : choices_of(listed)) candidates[choice->region] = choice;
+    for (const KernelChoice* choice : choices_of(listed.report))
+      candidates[choice->region] = choice;
     std::map<std::string, size_t> places;
-    for (const KernelChoice* choice : choices_of(own.lowered())) {
+    for (const KernelChoice* choice : choices_of(own.lowered().report)) {
       const auto found = candidates.find(choice->region);
       if (choice->is_forced || found == candidates.end()) continue;
       if (own.seconds({choice->region}) == 0) continue;  // in init, or not timed
@@ -184,8 +166,9 @@ class Tuner {
     std::vector<Override> force;
     for (const Family& family : families_) {
       if (family.rivals.size() <= rank) continue;
+      const KernelPlan& plan = family.rivals[rank];
       for (const std::string& region : family.regions)
-        for (Override& line : decisions(region, family.rivals[rank])) force.push_back(line);
+        for (Override& line : overrides_for(region, plan.kind, plan.tile)) force.push_back(line);
     }
     if (force.empty()) return Ok{};
     LATHE_TRY(Racer rival, racer(force));

@@ -4,57 +4,49 @@
 #include <map>
 #include <string_view>
 
-#include "ir/graph/text.h"
 #include "nlohmann/json.hpp"
+#include "passes/pipeline/choice_json.h"
 
 namespace lathe {
 
-std::vector<LaunchRow> describe_launches(const Build& made, const Target& target,
-                                         const std::vector<double>& seconds) {
-  std::map<std::string_view, const KernelChoice*> choices;
-  for (const PassRecord& record : made.lowered.report.passes)
-    for (const KernelChoice& choice : record.choices) choices[choice.region] = &choice;
-  const Program& program = made.program();
+using Json = nlohmann::ordered_json;
+
+std::vector<LaunchRow> describe_launches(const Program& program,
+                                         const std::vector<const KernelChoice*>& choices,
+                                         const Target& target, const std::vector<double>& seconds) {
+  std::map<std::string_view, const KernelChoice*> by_region;
+  for (const KernelChoice* choice : choices) by_region[choice->region] = choice;
   const double weights = weight_bytes(program);
   std::vector<LaunchRow> rows;
   for (const Launch& launch : program.steps) {
     LaunchRow row{.launch = &launch, .price = predict(program, launch, target, weights)};
     if (rows.size() < seconds.size()) row.seconds = seconds[rows.size()];
-    if (auto found = choices.find(launch.region); found != choices.end())
+    if (auto found = by_region.find(launch.region); found != by_region.end())
       row.choice = found->second;
     rows.push_back(row);
   }
   return rows;
 }
 
-std::string to_json(const std::vector<LaunchRow>& rows) {
-  using Json = nlohmann::ordered_json;
-  Json list = Json::array();
-  for (const LaunchRow& row : rows) {
-    Json json = {{"label", row.launch->label},
-                 {"seconds", row.seconds},
-                 {"predicted", row.price.seconds},
-                 {"arithmetic", row.price.arithmetic},
-                 {"memory", row.price.memory},
-                 {"limit", row.price.limit},
-                 {"bound", bound_name(row.price.bound)},
-                 {"flops", row.launch->flops},
-                 {"bytes", row.launch->bytes}};
-    if (row.choice != nullptr) {
-      json["region"] = row.choice->region;
-      json["kernel"] = print(row.choice->plan);
-      json["candidates"] = Json::array();
-      for (const KernelCandidate& candidate : row.choice->candidates) {
-        Json one = {{"kernel", print(candidate.plan)}};
-        if (candidate.why_not.empty())
-          one["predicted"] = candidate.seconds;
-        else
-          one["why_not"] = candidate.why_not;
-        json["candidates"].push_back(std::move(one));
-      }
-    }
-    list.push_back(std::move(json));
+Json to_json(const LaunchRow& row) {
+  const Launch& launch = *row.launch;
+  Json json{{"label", launch.label}, {"flops", launch.flops}, {"bytes", launch.bytes}};
+  if (!launch.region.empty()) json["region"] = launch.region;
+  if (row.seconds > 0) json["seconds"] = row.seconds;
+  if (row.price.seconds > 0) {
+    json["predicted"] = row.price.seconds;
+    json["arithmetic"] = row.price.arithmetic;
+    json["memory"] = row.price.memory;
+    json["limit"] = row.price.limit;
+    json["bound"] = bound_name(row.price.bound);
   }
+  if (row.choice != nullptr) json.update(to_json(*row.choice));
+  return json;
+}
+
+std::string to_json(const std::vector<LaunchRow>& rows) {
+  Json list = Json::array();
+  for (const LaunchRow& row : rows) list.push_back(to_json(row));
   return Json{{"launches", std::move(list)}}.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 

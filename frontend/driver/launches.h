@@ -1,28 +1,31 @@
-// The launches of a build: what each is, what it was predicted to take and takes, what lost.
+// The launches of a program: what each is, what it was predicted to take and takes, what lost.
 #pragma once
 #include <string>
 #include <vector>
 
-#include "frontend/driver/build.h"
 #include "ir/cost/price.h"
+#include "nlohmann/json_fwd.hpp"
+#include "passes/pipeline/pipeline.h"
 
 namespace lathe {
 
 struct LaunchRow {
-  const Launch* launch = nullptr;  // of the build
-  double seconds = 0;              // measured; 0 when it was not
-  Price price = {};
-  const KernelChoice* choice =
-      nullptr;  // of the region that it is of; null: of none that was chosen
-
-  // How far it is from its limit; 0 when it was not measured.
-  double from_limit() const { return price.limit > 0 ? seconds / price.limit : 0; }
+  const Launch* launch = nullptr;        // of the program
+  double seconds = 0;                    // measured; 0 when it was not
+  Price price = {};                      // zeros when the target has no prices
+  const KernelChoice* choice = nullptr;  // of its region; null when none was made
 };
 
-// Of the steps, in order; `seconds` is empty, or one for each.
-std::vector<LaunchRow> describe_launches(const Build& made, const Target& target,
-                                         const std::vector<double>& seconds);
-// {"launches": [{"label", "kernel", "seconds", "predicted", "limit", "bound", "candidates", ...}]}
+// Of the steps, in order; `seconds` is empty, or one for each. Rows point into what they are of.
+std::vector<LaunchRow> describe_launches(const Program& program,
+                                         const std::vector<const KernelChoice*>& choices,
+                                         const Target& target,
+                                         const std::vector<double>& seconds = {});
+// {"label", "flops", "bytes", "region"}; "seconds" when measured; of a target with prices
+// "predicted", "arithmetic", "memory", "limit" (seconds) and "bound"; of a region with a choice
+// what passes/pipeline/choice_json.h writes: "plan", "forced", "candidates".
+nlohmann::ordered_json to_json(const LaunchRow& row);
+// {"launches": [...]}
 std::string to_json(const std::vector<LaunchRow>& rows);
 
 }  // namespace lathe

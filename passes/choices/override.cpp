@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -50,6 +51,21 @@ constexpr Syntax kSyntaxes[] = {
 };
 
 }  // namespace
+
+std::vector<Override> overrides_for(const std::string& node, const std::string& kernel,
+                                    const std::vector<int64_t>& tile) {
+  std::vector<Override> lines;
+  lines.push_back({.what = Override::What::kernel,
+                   .node = node,
+                   .kernel = kernel,
+                   .text = fmt::format("kernel {} = {}", node, kernel)});
+  if (!tile.empty())
+    lines.push_back({.what = Override::What::tile,
+                     .node = node,
+                     .tile = tile,
+                     .text = fmt::format("tile {} = {}", node, fmt::join(tile, "x"))});
+  return lines;
+}
 
 const char* why_unheeded(Override::What what) {
   for (const Syntax& each : kSyntaxes)

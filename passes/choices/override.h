@@ -29,6 +29,10 @@ struct Override {
 // NODE is a node's name, with or without the % of the text form. kBadValue names what is expected.
 Result<Override> parse_override(std::string_view text, Loc loc);
 
+// Those that ask for a kind of kernel and, unless it is empty, its tile.
+std::vector<Override> overrides_for(const std::string& node, const std::string& kernel,
+                                    const std::vector<int64_t>& tile);
+
 // Why none was carried out, though the node is there: "the pipeline has no ...".
 const char* why_unheeded(Override::What what);
 

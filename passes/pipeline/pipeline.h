@@ -125,6 +125,9 @@ struct PipelineReport {
 Result<PipelineReport> run_pipeline(Unit& unit, const Pipeline& pipeline, const RunOptions& options,
                                     PassContext& context);
 
+// Of every region, in the order in which they were taken; they are the report's.
+std::vector<const KernelChoice*> choices_of(const PipelineReport& report);
+
 // One JSON object: {"form", "milliseconds", "passes": [{"pass", "occurrence", "changed", ...}]}.
 std::string to_json(const PipelineReport& report);
 // One line per step: "decompose        41 -> 58 nodes   0.4 ms", and "(unchanged)" or "(skipped)".

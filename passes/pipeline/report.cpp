@@ -4,12 +4,14 @@
 #include "fmt/format.h"
 #include "ir/graph/text.h"
 #include "nlohmann/json.hpp"
+#include "passes/pipeline/choice_json.h"
 #include "passes/pipeline/pipeline.h"
 
 namespace lathe {
-namespace {
 
 using Json = nlohmann::ordered_json;
+
+namespace {
 
 using NodeTable = std::map<std::string, std::pair<const Node*, std::string>>;  // name -> text
 
@@ -47,21 +49,6 @@ Json to_json(const UnitSize& size) {
   return {{"nodes", size.nodes}, {"inside", size.inside}, {"launches", size.launches}};
 }
 
-Json to_json(const KernelChoice& choice) {
-  Json json = {{"region", choice.region}, {"loc", choice.loc.id}, {"forced", choice.is_forced}};
-  json["plan"] = print(choice.plan);
-  json["candidates"] = Json::array();
-  for (const KernelCandidate& candidate : choice.candidates) {
-    Json one = {{"plan", print(candidate.plan)}};
-    if (candidate.why_not.empty())
-      one["seconds"] = candidate.seconds;
-    else
-      one["why_not"] = candidate.why_not;
-    json["candidates"].push_back(std::move(one));
-  }
-  return json;
-}
-
 Json to_json(const PassRecord& record) {
   Json json;
   json["pass"] = record.pass;
@@ -80,7 +67,10 @@ Json to_json(const PassRecord& record) {
   json["refusals"] = refusals;
   if (!record.choices.empty()) {
     json["choices"] = Json::array();
-    for (const KernelChoice& choice : record.choices) json["choices"].push_back(to_json(choice));
+    for (const KernelChoice& choice : record.choices) {
+      json["choices"].push_back(to_json(choice));
+      json["choices"].back()["loc"] = choice.loc.id;
+    }
   }
   json["removed"] = to_json(record.diff.removed);
   json["added"] = to_json(record.diff.added);
@@ -90,6 +80,31 @@ Json to_json(const PassRecord& record) {
 }
 
 }  // namespace
+
+Json to_json(const KernelChoice& choice) {
+  Json json{{"region", choice.region}, {"plan", print(choice.plan)}, {"forced", choice.is_forced}};
+  json["candidates"] = Json::array();
+  for (const KernelCandidate& candidate : choice.candidates) {
+    const KernelPlan& plan = candidate.plan;
+    Json one{{"plan", print(plan)}};
+    if (!candidate.why_not.empty()) {
+      one["why_not"] = candidate.why_not;
+    } else {
+      if (candidate.seconds > 0) one["predicted"] = candidate.seconds;
+      for (const Override& line : overrides_for(choice.region, plan.kind, plan.tile))
+        one["force"].push_back(line.text);
+    }
+    json["candidates"].push_back(std::move(one));
+  }
+  return json;
+}
+
+std::vector<const KernelChoice*> choices_of(const PipelineReport& report) {
+  std::vector<const KernelChoice*> found;
+  for (const PassRecord& record : report.passes)
+    for (const KernelChoice& choice : record.choices) found.push_back(&choice);
+  return found;
+}
 
 GraphDiff diff_graphs(const Module& before, const Module& after) {
   NodeTable old_table = table_of(before);

@@ -38,7 +38,7 @@ def launches(program, model, isa):
     if done.returncode != 0:
         sys.exit(f"{model}: {done.stderr.strip()}")
     rows = json.loads(done.stdout)["launches"]
-    return [dict(row, model=model) for row in rows if row["seconds"] > 0 and row["predicted"] > 0]
+    return [dict(row, model=model) for row in rows if "seconds" in row and "predicted" in row]
 
 
 def ranks(values):
@@ -79,7 +79,7 @@ def report(rows):
             continue
         seen.add(key)
         print(
-            f"  {row['model']:20} {row['label'][:36]:36} {row.get('kernel', '-')[:12]:12}"
+            f"  {row['model']:20} {row['label'][:36]:36} {row.get('plan', '-')[:12]:12}"
             f" measured {row['seconds'] * 1e6:9.1f} us, predicted {row['predicted'] * 1e6:9.1f} us"
         )
         if len(seen) == WORST:

@@ -368,6 +368,20 @@ class CliTest(unittest.TestCase):
         self.assertIn("kernels", text)
         self.assertIn("small_models.py:", text)
 
+    def test_explain_and_opt_tell_choices_in_the_same_words(self):
+        path = GRAPHS / "small_ffnn.json.gz"
+        told = json.loads(self.lathe("explain", path, "--json", "--threads", "1"))["launches"]
+        report = json.loads(self.lathe("opt", path, "--passes=default", "--json"))
+        chosen = [choice for each in report["passes"] for choice in each.get("choices", [])]
+        self.assertTrue(told and chosen)
+        for row in told:
+            self.assertLessEqual({"label", "seconds", "predicted", "limit", "bound"}, set(row))
+        for row in told + chosen:
+            self.assertLessEqual({"region", "plan", "forced", "candidates"}, set(row))
+            for candidate in row["candidates"]:
+                verdict = {"why_not"} if "why_not" in candidate else {"predicted", "force"}
+                self.assertEqual(set(candidate), {"plan", *verdict})
+
     def test_doctor_and_list(self):
         self.assertIn("cpu", self.lathe("doctor"))
         self.assertIn("default", self.lathe("list", "passes"))

@@ -28,6 +28,20 @@ TEST(Override, IsOneOfThreeForms) {
   EXPECT_EQ(keep->what, Override::What::keep);
 }
 
+TEST(Override, LinesForAPlanReadBack) {
+  const std::vector<Override> lines = overrides_for("add_1", "contraction", {9, 3});
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(overrides_for("add_1", "loops", {}).size(), 1u);
+  for (const Override& line : lines) {
+    const Result<Override> read = parse_override(line.text, Loc::unknown());
+    ASSERT_TRUE(read.ok()) << line.text;
+    EXPECT_EQ(read->what, line.what);
+    EXPECT_EQ(read->node, line.node);
+    EXPECT_EQ(read->kernel, line.kernel);
+    EXPECT_EQ(read->tile, line.tile);
+  }
+}
+
 TEST(Override, SaysWhatIsExpectedInsteadOfAnythingElse) {
   EXPECT_NE(refusal("kernl x = loops").find("did you mean 'kernel'?"), std::string::npos);
   for (const char* text :
