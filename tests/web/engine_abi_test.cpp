@@ -133,6 +133,67 @@ TEST(Engine, TellsThePipelinesRefusalsAndTheProgram) {
             std::string::npos);
 }
 
+Json compiled(const Json& model, const Json& force, const char* isa = "simd128") {
+  Json request{{"do", "compile"}, {"model", model}, {"isa", isa}};
+  if (!force.empty()) request["force"] = force;
+  Json run = ask(request);
+  EXPECT_FALSE(run.contains("failed")) << run.dump(2);
+  EXPECT_EQ(run["force"], force);
+  return ask({{"do", "program"}, {"run", run["run"]}});
+}
+
+TEST(Engine, TellsOfEachLaunchItsPlanPriceAndCandidates) {
+  Json model = ask({{"do", "open"}, {"name", "m.json"}}, zoo("ffnn.aten"))["model"];
+  Json program = compiled(model, Json::array());
+  EXPECT_GT(program["gigahertz"], 0);
+  for (const Json& launch : program["steps"]) {
+    EXPECT_FALSE(launch["region"].get<std::string>().empty());
+    EXPECT_GT(launch["predicted"], 0) << launch.dump();
+    EXPECT_GT(launch["limit"], 0);
+    EXPECT_TRUE(launch["bound"] == "arithmetic" || launch["bound"] == "memory" ||
+                launch["bound"] == "launch");
+    const Json& candidates = launch["candidates"];
+    EXPECT_TRUE(std::any_of(candidates.begin(), candidates.end(), [&](const Json& candidate) {
+      return candidate["plan"] == launch["plan"] && candidate.contains("predicted");
+    })) << launch.dump();
+    // A way that can is priced and can be asked for; one that cannot says why.
+    for (const Json& candidate : candidates) {
+      const bool can = !candidate.contains("why_not");
+      EXPECT_EQ(candidate.contains("predicted"), can) << candidate.dump();
+      EXPECT_EQ(candidate.contains("force"), can) << candidate.dump();
+    }
+  }
+  for (const Json& launch : program["init"]) EXPECT_FALSE(launch.contains("predicted"));
+  // Where vectors are spread over threads nothing is predicted.
+  for (const Json& launch : compiled(model, Json::array(), "sm_90")["steps"])
+    EXPECT_FALSE(launch.contains("predicted") || launch.contains("bound")) << launch.dump();
+}
+
+TEST(Engine, ACandidateThatIsAskedForIsTaken) {
+  Json model = ask({{"do", "open"}, {"name", "m.json"}}, zoo("ffnn.aten"))["model"];
+  Json program = compiled(model, Json::array());
+  const Json& steps = program["steps"];
+  const auto launch = std::find_if(steps.begin(), steps.end(),
+                                   [](const Json& one) { return one["plan"] != "loops"; });
+  ASSERT_NE(launch, steps.end());
+  const Json& candidates = (*launch)["candidates"];
+  const auto loops = std::find_if(candidates.begin(), candidates.end(),
+                                  [](const Json& one) { return one["plan"] == "loops"; });
+  ASSERT_NE(loops, candidates.end());
+  EXPECT_EQ((*launch)["forced"], false);
+  Json again = compiled(model, (*loops)["force"]);
+  for (const Json& other : again["steps"]) {
+    if (other["region"] != (*launch)["region"]) continue;
+    EXPECT_EQ(other["plan"], "loops");
+    EXPECT_EQ(other["forced"], true);
+  }
+  EXPECT_NE(again["steps"], program["steps"]);
+  Json refused = ask({{"do", "compile"}, {"model", model}, {"force", {"kernel nothing = loops"}}});
+  EXPECT_NE(refused["failed"]["message"].get<std::string>().find("no kernel computes 'nothing'"),
+            std::string::npos);
+  EXPECT_FALSE(refused["failed"].contains("places"));
+}
+
 TEST(Engine, DrawingsDoNotDependOnWhatWasDrawnBefore) {
   Json model = ask({{"do", "open"}, {"name", "m.json"}}, zoo("ffnn.aten"));
   auto drawing = [&](std::vector<int> steps) {

@@ -24,6 +24,8 @@ Result<CompileRequest> compile_request(const Request& request) {
   options.isa = "simd128";
   options.threads = 1;
   LATHE_DO(request.options({"force", "isa", "numerics", "passes", "threads"}, options));
+  // A place in the request means nothing in the model's table, which a refusal is told with.
+  for (Override& decision : options.force) decision.loc = Loc::unknown();
   return options;
 }
 
@@ -158,6 +160,8 @@ Result<Answer> handle_compile(Workspace& workspace, const Request& request) {
   json["run"] = handle;
   json["passes"] = run->passes;
   json["target"] = run->target->isa;
+  json["force"] = Json::array();
+  for (const Override& decision : asked.force) json["force"].push_back(decision.text);
   json["form"] = form_name(run->form);
   json["milliseconds"] = run->milliseconds;
   PlaceTable places(run->locs);

@@ -1,6 +1,7 @@
 // "program", "kernel" and "emit": launches over buffers, the loops of one kernel, and code.
 #include <fmt/format.h>
 
+#include "frontend/driver/launches.h"
 #include "ir/loop/text.h"
 #include "ir/program/buffer_kind.h"
 #include "ir/support/diag_codes.h"
@@ -33,18 +34,30 @@ struct LaunchWriter {
   }
 };
 
-Json launches_json(const std::vector<Launch>& launches, PlaceTable& places) {
+Json launches_json(const std::vector<LaunchRow>& rows, PlaceTable& places) {
   Json list = Json::array();
-  for (const Launch& launch : launches) {
-    Json json{{"label", launch.label}};
+  for (const LaunchRow& row : rows) {
+    const Launch& launch = *row.launch;
+    Json json = to_json(row);
     std::visit(LaunchWriter{json}, launch.kind);
     json["buffers"] = launch.buffers();  // a copy's: source, destination
-    json["flops"] = launch.flops;
-    json["bytes"] = launch.bytes;
     places.write(launch.origins, json);
     list.push_back(std::move(json));
   }
   return list;
+}
+
+// Those of a call; what runs once, when weights are bound, is not priced.
+std::vector<LaunchRow> step_rows(const PipelineRun& run, const Program& program) {
+  std::vector<const KernelChoice*> choices;
+  for (const Step& step : run.steps)
+    for (const KernelChoice& choice : step.record.choices) choices.push_back(&choice);
+  return describe_launches(program, choices, *run.target);
+}
+std::vector<LaunchRow> init_rows(const Program& program) {
+  std::vector<LaunchRow> rows;
+  for (const Launch& launch : program.init) rows.push_back({.launch = &launch});
+  return rows;
 }
 
 Json buffer_json(const ProgramBuffer& buffer) {
@@ -79,8 +92,9 @@ Result<Answer> handle_program(Workspace& workspace, const Request& request) {
   json["init_arena_bytes"] = program->init_arena_bytes;
   json["inputs"] = program->inputs;
   json["outputs"] = program->outputs;
-  json["init"] = launches_json(program->init, places);
-  json["steps"] = launches_json(program->steps, places);
+  json["init"] = launches_json(init_rows(*program), places);
+  json["steps"] = launches_json(step_rows(*run, *program), places);
+  json["gigahertz"] = run->target->rates.gigahertz;
   json["buffers"] = Json::array();
   for (const ProgramBuffer& buffer : program->buffers)
     json["buffers"].push_back(buffer_json(buffer));
