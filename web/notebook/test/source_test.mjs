@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { understand } from "../.build/source/cell_code.js";
 import { completionsAt } from "../.build/source/complete.js";
+import { decided, isDecided, undecided } from "../.build/source/force.js";
 import * as kernelNames from "../.build/source/kernel_names.js";
 import { nearest } from "../.build/source/nearest.js";
 import { parse, quote, unquote } from "../.build/source/parse.js";
@@ -36,6 +37,31 @@ test("a passes cell knows where its pipeline stands", () => {
   assert.equal(code.pipeline.value, "default,-cse");
   assert.equal(text.slice(code.pipeline.from, code.pipeline.to), '"default,-cse"');
   assert.equal(code.target, "relaxed");
+});
+
+test("decisions are added to a cell's text, replaced and taken out", () => {
+  const plain = 'fast = passes(block, "default", target="relaxed")';
+  const add = (text, region, ...lines) => decided(text, meaning(text), region, lines);
+  const one = add(plain, "mm", "kernel mm = loops");
+  assert.equal(one, `${plain.slice(0, -1)}, force="kernel mm = loops")`);
+  const two = add(one, "mm_1", "kernel mm_1 = contraction", "tile mm_1 = 6x2");
+  const lines = ["kernel mm = loops", "kernel mm_1 = contraction", "tile mm_1 = 6x2"];
+  assert.deepEqual(
+    meaning(two).force.map(({ value }) => value),
+    lines,
+  );
+  assert.ok(isDecided(meaning(two), "mm_1") && !isDecided(meaning(two), "mm_"));
+  assert.equal(add(two, "mm_1"), one);
+  assert.equal(undecided(one, meaning(one), 0), plain);
+  const other = add(two, "mm", "kernel mm = scan");
+  assert.deepEqual(
+    meaning(other).force.map(({ value }) => value),
+    [lines[1], lines[2], "kernel mm = scan"],
+  );
+  const keeps = 'fast = passes(block, "default", force="keep mm", )';
+  assert.equal(add(keeps, "mm"), keeps, "to keep apart is no kind of kernel");
+  assert.match(mistake('f = passes(b, "default", force=3)')[1], /is 3, expected a decision/);
+  assert.match(mistake('f = passes(b, "default", fource="x")')[1], /did you mean 'force'\?/);
 });
 
 test("a bench cell has defaults and no name", () => {
@@ -141,6 +167,9 @@ test("completions fit their place", () => {
   assert.deepEqual(labels("x = passes(b"), ["block"]);
   assert.deepEqual(labels('x = passes(block, "short,-c'), ["short", "cse"]);
   assert.deepEqual(labels('x = passes(block, "short", target="'), ["relaxed"]);
+  assert.deepEqual(labels('x = passes(block, "short", '), ["target", "force"]);
+  assert.deepEqual(labels('x = passes(block, "short", force="ke'), ["kernel", "tile", "keep"]);
+  assert.equal(labels('x = passes(block, "short", force="kernel a'), undefined);
   assert.deepEqual(labels("bench(f"), ["fast", "repeats", "seed"]);
 });
 

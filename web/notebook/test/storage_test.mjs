@@ -59,16 +59,32 @@ const figures = {
       name: "fast",
       pipeline: "default",
       model: "abc s0=4",
+      target: "relaxed",
+      force: ["kernel linear = loops"],
       total: time,
       samples: [1, 2, 3],
       settled: true,
-      steps: [{ label: "linear_gelu", kernel: 0, mean: 2, flops: 10, bytes: 20 }],
+      steps: [
+        {
+          label: "linear_gelu",
+          kernel: 0,
+          mean: 2,
+          flops: 10,
+          bytes: 20,
+          region: "linear",
+          plan: "loops",
+          predicted: 1.5,
+          limit: 0.25,
+          bound: "memory",
+        },
+      ],
       memory_bytes: 65536,
       check: { passed: true, max_abs_error: 1e-6 },
     },
   ],
   isa: "relaxed",
   seed: 0,
+  gigahertz: 3,
   weights: "mine.pt2",
   when: "2026-11-21T10:00:00.000Z",
   agent: "Chrome/156",
@@ -96,13 +112,18 @@ test("figures of a bench survive, marked as measured earlier", () => {
 test("figures of notebooks from before they said what was measured are read", () => {
   const older = structuredClone(figures);
   delete older.weights;
+  delete older.gigahertz;
   for (const run of older.runs) {
-    delete run.model;
-    run.steps = run.steps.map(({ mean, ...rest }) => ({ ...rest, time: { ...time, median: mean } }));
+    for (const key of ["model", "target", "force"]) delete run[key];
+    run.steps = run.steps.map(({ label, kernel, mean, flops, bytes }) => {
+      return { label, kernel, time: { ...time, median: mean }, flops, bytes };
+    });
   }
   const { result } = readNotebook(benchNotebook(older))[3].outcome.value.value;
   assert.equal(result.runs[0].steps[0].mean, 2);
   assert.equal(result.weights, undefined);
+  assert.equal(result.runs[0].force, undefined);
+  assert.equal(result.runs[0].steps[0].plan, undefined);
 });
 
 test("figures that no bench would write are not taken", () => {
@@ -123,6 +144,9 @@ test("figures that no bench would write are not taken", () => {
   refuses("an object for a name", ({ runs }) => (runs[0].name = { toString: 1 }));
   refuses("an endless name", ({ runs }) => (runs[0].name = "a".repeat(20_000)));
   refuses("half a kernel", ({ runs }) => (runs[0].steps[0].kernel = 0.5));
+  refuses("an unknown bound", ({ runs }) => (runs[0].steps[0].bound = "luck"));
+  refuses("no limit of time", ({ runs }) => (runs[0].steps[0].limit = "none"));
+  refuses("no decisions", ({ runs }) => (runs[0].force = "kernel linear = loops"));
   refuses("no verdict", ({ runs }) => (runs[0].check = {}));
   refuses("no date", (broken) => (broken.when = "yesterday"));
 });

@@ -6,7 +6,7 @@ import { fitted, isInView, opening, seen, showing, zoomed } from "../.build/grap
 import { foldedAtFirst } from "../.build/graph/folding.js";
 import { clusterAt, neighbour, nodeAt, sceneOf } from "../.build/graph/scene.js";
 import { svgOf } from "../.build/graph/svg.js";
-import { spreadOf } from "../.build/run/bench_result.js";
+import { isFar, spreadOf } from "../.build/run/bench_result.js";
 import { details, mostTelling, sizeWords, summary } from "../.build/view/changes.js";
 import { beginning } from "../.build/view/beginning.js";
 import { makeRenderer } from "../.build/view/markdown.js";
@@ -189,6 +189,11 @@ test("ranges of a file come plain or inflated, and never larger than promised", 
   assert.equal((await readRange(blob, range)).length, 5000);
   await assert.rejects(readRange(blob, { ...range, inflated: 100 }), /more than 100/);
   assert.deepEqual([...joined([new Uint8Array([1]), new Uint8Array([2, 3])])], [1, 2, 3]);
+});
+
+test("a launch is far from its limit beyond four times", () => {
+  const launch = (mean, limit) => isFar({ label: "", kernel: 0, flops: 0, bytes: 0, mean, limit });
+  assert.deepEqual([launch(4.1, 1), launch(3.9, 1), launch(1, undefined)], [true, false, false]);
 });
 
 test("a spread is made of samples", () => {

@@ -65,11 +65,17 @@ export class Run {
     readonly info: CompileInfo,
   ) {}
 
-  static async compile(model: OpenModel, passes: string, isa?: string): Promise<Run> {
+  static async compile(
+    model: OpenModel,
+    passes: string,
+    isa?: string,
+    force: string[] = [],
+  ): Promise<Run> {
     let info: CompileInfo | null = null;
     const handle = new Handle(async () => {
       const ask: Ask<"compile"> = { model: await model.handle.id(), passes };
       if (isa) ask.isa = isa;
+      if (force.length > 0) ask.force = force;
       info = await engine.request("compile", ask);
       return info.run;
     });

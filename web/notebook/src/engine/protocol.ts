@@ -112,6 +112,7 @@ export interface CompileInfo {
   run: number;
   passes: string;
   target: string;
+  force: string[]; // what was decided instead of the passes
   form: string;
   milliseconds: number;
   steps: StepInfo[]; // [0] is the import
@@ -184,12 +185,31 @@ export interface GraphInfo {
   drawing?: DrawingInfo;
 }
 
+// What a launch is predicted to spend most time with.
+export const bounds = ["arithmetic", "memory", "launch"] as const;
+export type Bound = (typeof bounds)[number];
+// One way to make a region: the seconds that it was predicted to take, or why it is none.
+export interface Candidate {
+  plan: string;
+  predicted?: number;
+  why_not?: string;
+  force?: string[]; // the lines that ask for it
+}
 export interface LaunchInfo extends Placed {
   label: string;
   kind: "kernel" | "library" | "copy" | "shape" | "host";
   kernel?: number;
   flops: number;
   bytes: number;
+  // Of the steps of a target with prices: seconds.
+  predicted?: number;
+  limit?: number;
+  bound?: Bound;
+  // What of the graph it computes, and the choice that was made for it.
+  region?: string;
+  plan?: string;
+  forced?: boolean;
+  candidates?: Candidate[];
 }
 export interface BufferInfo {
   name: string;
@@ -207,6 +227,7 @@ export interface ProgramInfo {
   outputs: number[];
   init: LaunchInfo[];
   steps: LaunchInfo[];
+  gigahertz: number; // of the core that prices reckon with
   buffers: BufferInfo[];
   table: Place[];
 }
@@ -280,7 +301,7 @@ export interface Requests {
     answer: Tensor;
   };
   compile: {
-    ask: { model: number; passes: string; isa?: string; skip?: string[] };
+    ask: { model: number; passes: string; isa?: string; skip?: string[]; force?: string[] };
     answer: CompileInfo;
   };
   text: { ask: { run: number; step: number }; answer: { text: string } };

@@ -17,6 +17,8 @@ function runAbove(cell: Cell, name: string) {
 function isChanged(cell: Cell, measured: RunResult): boolean {
   const run = runAbove(cell, measured.name);
   if (!run || run.info.failed || run.info.passes !== measured.pipeline) return true;
+  if (measured.target !== undefined && run.info.target !== measured.target) return true;
+  if (run.info.force.join("\n") !== (measured.force ?? []).join("\n")) return true;
   return measured.model !== undefined && identityOf(run.model.info) !== measured.model;
 }
 

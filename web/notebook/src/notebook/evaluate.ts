@@ -73,7 +73,8 @@ async function valueFrom(cell: Cell, code: CellCode): Promise<CellValue> {
   if (code.kind === "passes") {
     const { model } = find(cell, code.model, "model");
     const target = code.target ?? (await usualTarget());
-    const run = await Run.compile(model, code.pipeline.value, target);
+    const force = code.force.map(({ value }) => value);
+    const run = await Run.compile(model, code.pipeline.value, target, force);
     return { kind: "passes", name: code.name, run };
   }
   if (!canBench.value) throw new Error("this engine has no WebAssembly target, so nothing can run");

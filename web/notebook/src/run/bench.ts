@@ -94,10 +94,16 @@ async function check(
 }
 
 function stepResults(launches: LaunchInfo[], times: number[][]): StepResult[] {
-  return launches.map(({ label, kernel, flops, bytes }, i) => {
+  return launches.map(({ label, kernel, flops, bytes, region, plan, bound, ...price }, i) => {
     const samples = times[i] ?? [];
     const mean = samples.reduce((sum, one) => sum + one, 0) / Math.max(1, samples.length);
-    return { label, kernel: kernel ?? null, mean, flops, bytes };
+    const step: StepResult = { label, kernel: kernel ?? null, mean, flops, bytes };
+    if (region !== undefined) step.region = region;
+    if (plan !== undefined) step.plan = plan;
+    if (price.predicted !== undefined) step.predicted = 1e3 * price.predicted;
+    if (price.limit !== undefined) step.limit = 1e3 * price.limit;
+    if (bound !== undefined) step.bound = bound;
+    return step;
   });
 }
 
@@ -141,6 +147,8 @@ async function measured(list: Loaded[], repeats: number): Promise<RunResult[]> {
     results.push({
       name: subject.name,
       pipeline: subject.run.info.passes,
+      target: subject.run.info.target,
+      force: subject.run.info.force,
       model: identityOf(subject.run.model.info),
       total: spreadOf(samples[k] ?? []),
       samples: samples[k] ?? [],
@@ -163,6 +171,7 @@ export async function bench(subjects: Subject[], code: BenchCode): Promise<Bench
       runs: await measured(list, code.repeats),
       isa: subjects[0]?.run.info.target ?? "",
       seed: code.seed,
+      ...(list[0] && { gigahertz: list[0].program.gigahertz }),
       weights: [...new Set(list.map(({ weights }) => weights))].join(" and "),
       when: new Date().toISOString(),
       agent: navigator.userAgent,

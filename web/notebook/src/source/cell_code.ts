@@ -14,6 +14,8 @@ export interface PassesCode {
   model: Span & { value: string };
   pipeline: Span & { value: string };
   target?: string;
+  force: (Span & { value: string })[]; // each with the comma before it
+  end: number; // of the last argument
 }
 export interface BenchCode {
   kind: "bench";
@@ -63,11 +65,27 @@ function passesCode(statement: Statement, name: string): Understood {
     return error(model?.value ?? statement.call, "expected the name of a model cell first");
   if (!pipeline || pipeline.key || pipeline.value.kind !== "text")
     return error(pipeline?.value ?? model.value, 'expected passes in quotes, such as "default"');
-  const code: PassesCode = { kind: "passes", name, model: model.value, pipeline: pipeline.value };
-  for (const argument of rest) {
-    if (argument.key?.value !== "target") return unknownKey(argument, ["target"]);
-    if (argument.value.kind !== "text") return wrong(argument, "a target's name in quotes");
-    code.target = argument.value.value;
+  const { to: end } = pipeline.value;
+  const code: PassesCode = {
+    kind: "passes",
+    name,
+    model: model.value,
+    pipeline: pipeline.value,
+    force: [],
+    end,
+  };
+  for (const { key, value } of rest) {
+    if (key?.value === "target") {
+      if (value.kind !== "text") return wrong({ key, value }, "a target's name in quotes");
+      code.target = value.value;
+    } else if (key?.value === "force") {
+      if (value.kind !== "text")
+        return wrong({ key, value }, 'a decision in quotes, such as "kernel matmul = loops"');
+      code.force.push({ value: value.value, from: code.end, to: value.to });
+    } else {
+      return unknownKey({ key, value }, ["target", "force"]);
+    }
+    code.end = value.to;
   }
   return { ok: true, code };
 }

@@ -40,12 +40,16 @@ export function completionsAt(source: string, at: number, known: Known): Choices
     return { from: at - rest.length + rest.lastIndexOf('"') + 1, options: plain(known.models) };
   if (name === "passes" && isInText) {
     if (/target\s*=\s*"[^"]*$/.test(rest)) return { from, options: plain(known.targets) };
+    if (/force\s*=\s*"[^"]*$/.test(rest)) {
+      const isFirst = /"\s*\w*$/.test(rest);
+      return isFirst ? { from, options: plain(["kernel", "tile", "keep"]) } : null;
+    }
     return { from, options: passChoices(known.catalogue) };
   }
   if (isInText) return null;
   if (name === "passes") {
     const isFirst = !rest.includes(",");
-    return { from, options: plain(isFirst ? known.modelNames : ["target"]) };
+    return { from, options: plain(isFirst ? known.modelNames : ["target", "force"]) };
   }
   if (name === "bench")
     return { from, options: [...plain(known.passesNames), ...plain(["repeats", "seed"])] };

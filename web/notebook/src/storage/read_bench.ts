@@ -1,5 +1,6 @@
 // A bench's figures as they stand in a notebook. Anyone may have written that file: what is not of
 // a bench's shape, or more than a bench would write, is not taken at all.
+import { bounds, type Bound } from "../engine/protocol.ts";
 import type { BenchResult, RunResult, Spread, StepResult } from "../run/bench_result.ts";
 
 export const benchType = "application/vnd.lathe.bench+json";
@@ -7,6 +8,7 @@ export const benchType = "application/vnd.lathe.bench+json";
 const mostRuns = 64;
 const mostSteps = 10_000; // of one run
 const mostSamples = 10_000; // a bench repeats no more
+const mostLines = 10_000; // of decisions
 const mostLetters = 10_000; // of one text
 
 class Misshapen extends Error {}
@@ -50,8 +52,19 @@ function spread(value: unknown): Spread {
   return { median: figure(median), low: figure(low), high: figure(high) };
 }
 
+function bound(value: unknown): Bound {
+  const word = bounds.find((one) => one === value);
+  if (!word) throw new Misshapen(`expected one of ${bounds.join(", ")}`);
+  return word;
+}
+
+// Nothing where older pages wrote nothing.
+function optional<K extends string, T>(key: K, value: unknown, read: (one: unknown) => T) {
+  return (value === undefined ? {} : { [key]: read(value) }) as Partial<Record<K, T>>;
+}
+
 function step(value: unknown): StepResult {
-  const { label, kernel, mean, time, flops, bytes } = fields(value);
+  const { label, kernel, mean, time, flops, bytes, ...rest } = fields(value);
   return {
     label: text(label),
     kernel: kernel === null ? null : whole(kernel),
@@ -59,6 +72,11 @@ function step(value: unknown): StepResult {
     mean: mean === undefined ? spread(time).median : figure(mean),
     flops: figure(flops),
     bytes: figure(bytes),
+    ...optional("region", rest["region"], text),
+    ...optional("plan", rest["plan"], text),
+    ...optional("predicted", rest["predicted"], figure),
+    ...optional("limit", rest["limit"], figure),
+    ...optional("bound", rest["bound"], bound),
   };
 }
 
@@ -66,16 +84,18 @@ function verdict(value: unknown): RunResult["check"] {
   const { skipped, passed, max_abs_error: error, why } = fields(value);
   if (skipped !== undefined) return { skipped: text(skipped) };
   const max_abs_error = error === null ? null : figure(error);
-  return { passed: flag(passed), max_abs_error, ...(why === undefined ? {} : { why: text(why) }) };
+  return { passed: flag(passed), max_abs_error, ...optional("why", why, text) };
 }
 
 function run(value: unknown): RunResult {
   const { name, pipeline, model, total, samples, settled, steps, ...rest } = fields(value);
-  const { memory_bytes, check } = rest;
+  const { memory_bytes, check, target, force } = rest;
   return {
     name: text(name),
     pipeline: text(pipeline),
-    ...(model === undefined ? {} : { model: text(model) }),
+    ...optional("model", model, text),
+    ...optional("target", target, text),
+    ...optional("force", force, (lines) => list(lines, mostLines, text)),
     total: spread(total),
     samples: list(samples, mostSamples, figure),
     settled: flag(settled),
@@ -92,14 +112,15 @@ function moment(value: unknown): string {
 }
 
 function result(value: unknown): BenchResult {
-  const { runs, isa, seed, weights, when, agent } = fields(value);
+  const { runs, isa, seed, gigahertz, weights, when, agent } = fields(value);
   const read = list(runs, mostRuns, run);
   if (read.length === 0) throw new Misshapen("expected a run");
   return {
     runs: read,
     isa: text(isa),
     seed: whole(seed),
-    ...(weights === undefined ? {} : { weights: text(weights) }),
+    ...optional("gigahertz", gigahertz, figure),
+    ...optional("weights", weights, text),
     when: moment(when),
     agent: text(agent),
   };

@@ -7,6 +7,7 @@ import { GraphView } from "../graph/graph_view.tsx";
 import type { Cell } from "../notebook/cell.ts";
 import { catalogue } from "../notebook/catalogue.ts";
 import { run as runCell } from "../notebook/evaluate.ts";
+import * as force from "../source/force.ts";
 import * as pipeline from "../source/pipeline.ts";
 import { understand } from "../source/cell_code.ts";
 import { quote } from "../source/parse.ts";
@@ -49,7 +50,8 @@ function useDiff(run: Run, step: number): { diff: DiffInfo; run: Run; step: numb
 export function PassesView({ cell, run }: { cell: Cell; run: Run }) {
   const tab = useSignal<"diff" | "text">("diff");
   const code = understand(cell.source.value);
-  const text = code.ok && code.code.kind === "passes" ? code.code.pipeline.value : run.info.passes;
+  const passesCode = code.ok && code.code.kind === "passes" ? code.code : null;
+  const text = passesCode?.pipeline.value ?? run.info.passes;
   const known = catalogue.value;
   const chips = stepsOf(pipeline.chipsOf(text, known?.pipelines ?? []), run);
   const { steps } = run.info;
@@ -60,11 +62,16 @@ export function PassesView({ cell, run }: { cell: Cell; run: Run }) {
   const marks = useMemo(() => (diff ? marksOf(diff) : new Map()), [diff]);
 
   const rewrite = (to: string, select: number | null = null) => {
-    if (!code.ok || code.code.kind !== "passes") return;
-    const { from, to: end } = code.code.pipeline;
+    if (!passesCode) return;
+    const { from, to: end } = passesCode.pipeline;
     const source = cell.source.value;
     cell.source.value = source.slice(0, from) + quote(to) + source.slice(end);
     cell.selected.value = select;
+    void runCell(cell);
+  };
+  const takeBack = (index: number) => {
+    if (!passesCode) return;
+    cell.source.value = force.undecided(cell.source.value, passesCode, index);
     void runCell(cell);
   };
   // A step keeps its place when the pipeline changes behind it.
@@ -83,6 +90,9 @@ export function PassesView({ cell, run }: { cell: Cell; run: Run }) {
         move={(from, to) => rewrite(pipeline.moved(chips, from, to))}
         remove={(i) => rewrite(pipeline.without(chips, i), kept(i))}
       />
+      {passesCode && passesCode.force.length > 0 && (
+        <ForceLines lines={passesCode.force.map(({ value }) => value)} takeBack={takeBack} />
+      )}
       <div class="bar pad">
         <button aria-pressed={selected === 0} onClick={() => (cell.selected.value = 0)}>
           As imported
@@ -198,6 +208,22 @@ export function PassesView({ cell, run }: { cell: Cell; run: Run }) {
         </details>
       )}
     </div>
+  );
+}
+
+// What a person decided instead of the passes.
+function ForceLines({ lines, takeBack }: { lines: string[]; takeBack(index: number): void }) {
+  return (
+    <ul class="force" aria-label="Decided instead of the passes">
+      {lines.map((line, i) => (
+        <li key={`${line} ${i}`}>
+          <span class="soft">forced</span> <code>{line}</code>
+          <button aria-label={`take back ${line}`} title="Take back" onClick={() => takeBack(i)}>
+            ✕
+          </button>
+        </li>
+      ))}
+    </ul>
   );
 }
 
