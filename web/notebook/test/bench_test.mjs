@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
+  addBench,
   chip,
   dropFile,
   fixtures,
@@ -18,14 +19,6 @@ import { distance } from "./npz.mjs";
 
 const page_test = pageTests();
 
-async function addBench(page, source) {
-  await page.locator('.add button:has-text("Bench")').click();
-  await page.keyboard.press("Escape");
-  const cell = page.locator(".cell.bench").last();
-  await typeSource(page, cell, source);
-  return cell;
-}
-
 page_test("a bench runs both pipelines, and their results agree", async (page) => {
   await page.locator('.add button:has-text("Passes")').click();
   await page.keyboard.press("Escape");
@@ -36,7 +29,7 @@ page_test("a bench runs both pipelines, and their results agree", async (page) =
   for (const row of totals) assert.match(row, /(ms|µs).*✓ agrees/s);
   const kernels = page.locator(".bench .kernels tbody tr");
   assert.ok((await kernels.count()) > 3);
-  await kernels.first().locator("button").click();
+  await kernels.first().locator("button.link").click();
   await page.locator(".bench .long pre").nth(1).waitFor();
   assert.match(await page.locator(".bench .long pre").first().innerText(), /kernel/);
   assert.match(await page.locator(".bench .long pre").nth(1).innerText(), /v128|f32/);
@@ -104,7 +97,7 @@ page_test("figures survive a reload and a file, and say that they are older", as
   assert.equal(await whole(page), measured);
   assert.match(await cell.locator(".earlier").innerText(), /Measured earlier, .* with Chrome \d+/);
   assert.match(await status(page, cell), /measured earlier/);
-  await cell.locator(".kernels button").first().click();
+  await cell.locator(".kernels button.link").first().click();
   await cell.locator(".long pre").first().waitFor();
 
   const [download] = await Promise.all([
@@ -225,7 +218,7 @@ page_test("a check that cannot be made says why, and the engine lives on", async
   const shown = await cell.innerText();
   assert.match(shown, /not checked: 'embedding' got position \d+ for a dim of size 5/);
   assert.match(shown, /lookup\.lathe:4/);
-  await cell.locator(".kernels button").first().click(); // asks the same engine for its loops
+  await cell.locator(".kernels button.link").first().click(); // asks the same engine for its loops
   await cell.locator(".long pre").first().waitFor();
   assert.equal(await cell.locator(".failure").count(), 0);
 });

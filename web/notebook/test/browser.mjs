@@ -100,6 +100,14 @@ export async function typeSource(page, cell, text) {
   await settled(page);
 }
 
+export async function addBench(page, source) {
+  await page.locator('.add button:has-text("Bench")').click();
+  await page.keyboard.press("Escape");
+  const cell = page.locator(".cell.bench").last();
+  await typeSource(page, cell, source);
+  return cell;
+}
+
 export async function dropFile(page, name, bytes) {
   const data = await page.evaluateHandle(
     ([file, text]) => {

@@ -1,16 +1,24 @@
-// A bench: the whole runs beside each other, then the kernels of one with their lines of Python,
-// their loop IR and their WebAssembly.
+// A bench: the whole runs beside each other, then the launches of one, and of the chosen launch its
+// lines of Python, its loop IR and its WebAssembly.
 import { useEffect, useState } from "preact/hooks";
 import type { Run } from "../engine/handle.ts";
 import type { Place, Placed, ProgramInfo } from "../engine/protocol.ts";
 import { valueOf, type Cell } from "../notebook/cell.ts";
 import { changedSince } from "../notebook/changed.ts";
 import { cells } from "../notebook/notebook.ts";
-import type { BenchResult, RunResult, Spread, StepResult } from "../run/bench_result.ts";
+import {
+  farFromLimit,
+  type BenchResult,
+  type RunResult,
+  type Spread,
+  type StepResult,
+} from "../run/bench_result.ts";
 import { functionIn } from "../source/kernel_names.ts";
+import type { Maker } from "./candidates.tsx";
+import { KernelTable } from "./kernel_table.tsx";
 import { LinkedCode } from "./linked_code.tsx";
 import { Places } from "./places.tsx";
-import { browserName, bytes, milliseconds, moment, percent, plural } from "./quantities.ts";
+import { browserName, bytes, milliseconds, moment, plural } from "./quantities.ts";
 
 const spreadText = ({ low, high }: Spread) => `${milliseconds(low)} to ${milliseconds(high)}`;
 
@@ -81,56 +89,6 @@ function Totals({
   );
 }
 
-function Kernels({
-  run,
-  chosen,
-  choose,
-}: {
-  run: RunResult;
-  chosen: number | null;
-  choose(step: number): void;
-}) {
-  const sum = run.steps.reduce((all, { mean }) => all + mean, 0) || 1;
-  return (
-    <div class="table" role="region" aria-label="Kernels" tabIndex={0}>
-      <table class="kernels">
-        <thead>
-          <tr>
-            <th>launch</th>
-            <th>mean alone</th>
-            <th>share</th>
-            <th>GFLOP/s</th>
-            <th>GB/s</th>
-            <th>bytes</th>
-          </tr>
-        </thead>
-        <tbody>
-          {run.steps.map((step, i) => {
-            const ms = Math.max(step.mean, 1e-9);
-            return (
-              <tr key={i} class={i === chosen ? "selected" : ""}>
-                <td>
-                  <button class="link" aria-pressed={i === chosen} onClick={() => choose(i)}>
-                    {i + 1}. {step.label}
-                  </button>
-                </td>
-                <td>{milliseconds(step.mean)}</td>
-                <td>
-                  <span class="share" style={{ width: `${(60 * step.mean) / sum}px` }} />
-                  {percent(step.mean / sum)}
-                </td>
-                <td>{step.flops > 0 ? (step.flops / ms / 1e6).toFixed(1) : "–"}</td>
-                <td>{step.bytes > 0 ? (step.bytes / ms / 1e6).toFixed(1) : "–"}</td>
-                <td>{bytes(step.bytes)}</td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
-    </div>
-  );
-}
-
 interface Code {
   loops: string;
   wat: string;
@@ -192,6 +150,15 @@ function When({ result }: { result: BenchResult }) {
   );
 }
 
+// The cell that makes the passes value of a name, while it is made.
+function makerOf(name: string): Maker | null {
+  for (const cell of cells.value) {
+    const value = valueOf(cell);
+    if (value?.kind === "passes" && value.name === name) return { cell, run: value.run };
+  }
+  return null;
+}
+
 export function BenchView({
   cell,
   result,
@@ -209,9 +176,8 @@ export function BenchView({
   const measured = step === null ? undefined : run.steps[step];
   const changed = changedSince(cell, result);
   const alone = run.steps.reduce((all, { mean }) => all + mean, 0);
-  const subject = cells.value
-    .map(valueOf)
-    .find((value) => value?.kind === "passes" && value.name === run.name);
+  const maker = makerOf(run.name);
+  const hasPrices = run.steps.some(({ predicted }) => predicted !== undefined);
   return (
     <div class="bench">
       {isEarlier && (
@@ -246,12 +212,24 @@ export function BenchView({
         {plural(run.samples.length, "sample")} of {run.name}. A launch's time is the mean of calling
         it alone, the call and a coarse clock included: all of them together take{" "}
         {milliseconds(alone)}, a whole run {milliseconds(run.total.median)}.
+        {hasPrices && (
+          <>
+            {" "}
+            What is predicted, and the limit, is of a core of {result.gigahertz} GHz, which may not
+            be yours. <b class="bad">!</b> is more than {farFromLimit} times from its limit.
+          </>
+        )}
       </p>
-      <Kernels run={run} chosen={step} choose={(i) => (cell.selected.value = i)} />
-      {step !== null && measured && subject?.kind === "passes" && (
-        <KernelCode run={subject.run} step={step} measured={measured} />
+      <KernelTable
+        run={run}
+        maker={maker}
+        chosen={step}
+        choose={(i) => (cell.selected.value = i)}
+      />
+      {step !== null && measured && maker && (
+        <KernelCode run={maker.run} step={step} measured={measured} />
       )}
-      {measured && subject?.kind !== "passes" && (
+      {measured && !maker && (
         <p class="soft pad">
           The code of {measured.label} is here once a passes cell above makes {run.name} again.
         </p>
