@@ -6,6 +6,7 @@
 #pragma once
 #include <cstddef>
 #include <deque>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -90,6 +91,8 @@ Expr rewrite(Expr e, F&& map);
 // Calls visit once for every distinct sub-expression, children first.
 template <class F>
 void for_each(Expr e, F&& visit);
+template <class F>
+void for_each(std::span<const Expr> roots, F&& visit);
 // Direct children, in order, nulls left out.
 std::vector<Expr> children(Expr e);
 // The same node over other children (in the order of children()).

@@ -8,10 +8,16 @@
 namespace lathe::loop {
 
 template <class F>
-void for_each(Expr root, F&& visit) {
+void for_each(Expr e, F&& visit) {
+  for_each(std::span<const Expr>(&e, 1), visit);
+}
+
+template <class F>
+void for_each(std::span<const Expr> roots, F&& visit) {
   std::unordered_set<const ExprNode*> done;
   std::vector<std::pair<Expr, bool>> stack;  // with: its children are done
-  if (root) stack.push_back({root, false});
+  for (size_t i = roots.size(); i-- > 0;)
+    if (roots[i]) stack.push_back({roots[i], false});
   while (!stack.empty()) {
     auto [e, is_ready] = stack.back();
     stack.pop_back();

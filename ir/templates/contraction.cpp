@@ -231,7 +231,7 @@ class Contraction {
     Expr sum_read = pool_.var(sum_var, spec_.dtype);
     const ResultElement result =
         spec_.epilogue(batch_, row_index(first_row, pool_.var(row)), pool_.var(column), sum_read);
-    tile.roll_epilogue = count_operations(result.value) > kRolledEpilogueOps;
+    tile.roll_epilogue = count_operations({&result.value, 1}) > kRolledEpilogueOps;
     tile.epilogue = [&](Block& inside, Expr i, Expr j, Expr sum) {
       Expr at = first_column_ + j * pool_.integer(lanes_);
       loop::VectorAxis axis{column, lanes_, {}};
@@ -327,7 +327,7 @@ LoopNest pack_nest(
     loop::BufferRef packed,
     const std::function<Expr(std::span<const Expr>, std::span<const Expr>, Expr)>& b) {
   LoopNest nest;
-  nest.out = packed;
+  nest.outs = {packed};
   loop::Pool& pool = *kernel.pool;
   auto add = [&](const char* name, int64_t extent) {
     nest.vars.push_back(kernel.add_var({name, loop::VarKind::loop, DType::i64, 1, 0, extent - 1}));
@@ -345,11 +345,11 @@ LoopNest pack_nest(
   }
   const bool is_exact = layout.panels * layout.panel_width == spec.n;
   Expr inside = is_exact ? column : loop::min(column, pool.integer(spec.n - 1));
-  nest.value = b(batch, k, inside);
-  if (!is_exact) {
-    nest.value = loop::select(loop::lt(column, pool.integer(spec.n)), nest.value,
-                              loop::constant_like(nest.value, 0));
-  }
+  Expr value = b(batch, k, inside);
+  if (!is_exact)
+    value =
+        loop::select(loop::lt(column, pool.integer(spec.n)), value, loop::constant_like(value, 0));
+  nest.values = {value};
   nest.kernel = kernel;
   return nest;
 }

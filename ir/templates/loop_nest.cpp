@@ -24,6 +24,7 @@ using loop::Let;
 using loop::LoopKind;
 using loop::Stmt;
 using loop::Var;
+using Exprs = std::vector<Expr>;
 
 constexpr int64_t kTaskOperations = 20000;             // about 10 us of scalar-equivalent work
 constexpr int64_t kMostOperations = int64_t{1} << 31;  // counts beyond it stay at it
@@ -42,9 +43,9 @@ constexpr int64_t kManyResults = 32768;  // a thread for each fills the machine
 constexpr int64_t kLongSum = 64;         // worth the steps between threads that end it
 
 // Whether the reductions that move with `inner` read memory along their own last variable instead.
-bool prefers_reduction_axis(Expr value, Var inner) {
+bool prefers_reduction_axis(const Exprs& values, Var inner) {
   int along_inner = 0, along_reduction = 0;
-  loop::for_each(value, [&](Expr e) {
+  loop::for_each(values, [&](Expr e) {
     auto* reduce = std::get_if<loop::Reduce>(&e->kind);
     if (!reduce || !loop::depends_on(e, inner)) return;
     loop::for_each(reduce->body, [&](Expr sub) {
@@ -59,9 +60,9 @@ bool prefers_reduction_axis(Expr value, Var inner) {
 }
 
 // Whether no reduction stays the same along `inner`.
-bool has_own_reductions(Expr value, Var inner) {
+bool has_own_reductions(const Exprs& values, Var inner) {
   bool result = true;
-  loop::for_each(value, [&](Expr e) {
+  loop::for_each(values, [&](Expr e) {
     result =
         result && (!std::holds_alternative<loop::Reduce>(e->kind) || loop::depends_on(e, inner));
   });
@@ -83,15 +84,14 @@ class Scheduler {
 
   loop::Kernel run() {
     LoopVars loops{nest_.vars, nest_.extents};
-    std::vector<Expr> values = {nest_.value}, indices = {nest_.index};
-    collapse(nest_.kernel, loops, values, indices);
+    Exprs indices = {nest_.index};
+    collapse(nest_.kernel, loops, nest_.values, indices);
     if (target_.max_threads == 0) {
-      split_digits(nest_.kernel, loops, values, indices, target_.row_lanes(4));
-      collapse(nest_.kernel, loops, values, indices);
+      split_digits(nest_.kernel, loops, nest_.values, indices, target_.row_lanes(4));
+      collapse(nest_.kernel, loops, nest_.values, indices);
     }
     nest_.vars = loops.vars;
     nest_.extents = loops.extents;
-    nest_.value = values[0];
     nest_.index = indices[0];
     const bool vectorize_inner = !nest_.vars.empty() && !sums_along_rows();
     lanes_ = target_.max_threads > 0 ? group_lanes(vectorize_inner)
@@ -101,7 +101,7 @@ class Scheduler {
       inner_ = nest_.vars.back();
       inner_extent_ = nest_.extents.back();
       if (may_split())
-        is_split_ = !piece_starts(nest_.value, inner_, nest_.kernel, most_pieces()).empty();
+        is_split_ = !piece_starts(nest_.values, inner_, nest_.kernel, most_pieces()).empty();
       nest_.vars.pop_back();
       nest_.extents.pop_back();
     }
@@ -113,8 +113,10 @@ class Scheduler {
       emit_serial_loops(body);
     } else {
       ReductionEmitter reductions(nest_.kernel, lanes_, target_.max_threads > 0 ? own_lanes() : 0);
-      Expr value = reductions.lower(nest_.value, body);
-      body.push_back({loop::Store{nest_.out, nest_.index, value, {}, false}});
+      Exprs values;
+      for (Expr value : nest_.values) values.push_back(reductions.lower(value, body));
+      for (size_t i = 0; i < values.size(); ++i)
+        body.push_back({loop::Store{nest_.outs[i], nest_.index, values[i], {}, false}});
     }
     finish(std::move(body));
     return std::move(nest_.kernel);
@@ -126,7 +128,7 @@ class Scheduler {
   // Columns with a reduction each: several vectors of them at once, so that rows are read in longer
   // pieces and the sums do not wait for each other.
   void widen_columns() {
-    if (target_.max_threads > 0 || !reductions_depend_on(nest_.value, nest_.vars.back())) return;
+    if (target_.max_threads > 0 || !reductions_depend_on(nest_.values, nest_.vars.back())) return;
     for (int64_t most = kColumnVectors; most > 1; most /= 2) {
       if (nest_.extents.back() < most * lanes_) continue;
       lanes_ *= static_cast<int>(most);
@@ -137,8 +139,8 @@ class Scheduler {
   // Whether lanes are elements of one sum, not a sum each.
   bool sums_along_rows() {
     const Var inner = nest_.vars.back();
-    if (target_.max_threads == 0) return prefers_reduction_axis(nest_.value, inner);
-    if (!reductions_depend_on(nest_.value, inner)) return false;
+    if (target_.max_threads == 0) return prefers_reduction_axis(nest_.values, inner);
+    if (!reductions_depend_on(nest_.values, inner)) return false;
     const int64_t own = own_lanes();
     double across = 0, along = 0;
     for (const loop::Reduce& reduce : collapsed_reductions()) {
@@ -151,11 +153,11 @@ class Scheduler {
     return along < across || has_few_long_sums();
   }
 
-  // Every reduction of the value with its loops collapsed, as they will be.
+  // Every reduction of the values with its loops collapsed, as they will be.
   std::vector<loop::Reduce> collapsed_reductions() {
     std::vector<loop::Reduce> found;
     const std::vector<loop::VarInfo> vars = nest_.kernel.vars;
-    loop::for_each(nest_.value, [&](Expr e) {
+    loop::for_each(nest_.values, [&](Expr e) {
       auto* reduce = std::get_if<loop::Reduce>(&e->kind);
       if (!reduce) return;
       found.push_back(*reduce);
@@ -188,15 +190,15 @@ class Scheduler {
     if (vectorize_inner) rows /= std::max<int64_t>(extent, 1);
     const int64_t own = own_lanes();
     const bool sums_rows =
-        contains_reduction(nest_.value) &&
-        !(vectorize_inner && reductions_depend_on(nest_.value, nest_.vars.back()));
+        contains_reduction(nest_.values) &&
+        !(vectorize_inner && reductions_depend_on(nest_.values, nest_.vars.back()));
     if (!vectorize_inner)
       for (const loop::Reduce& reduce : collapsed_reductions())
         extent = std::max(extent, cheapest_lanes(reduce, own).extent);
     int64_t most = target_.max_threads;
     if (sums_rows && rows >= kManyTasks && extent <= kWarp * own * kWarpVectors) most = kWarp;
     // Columns that are summed side by side wait long for each of their elements.
-    if (!sums_rows && contains_reduction(nest_.value))
+    if (!sums_rows && contains_reduction(nest_.values))
       while (most > kWarp && rows * extent < kFewTasks * most * own) most /= 2;
     int64_t threads = 1;
     while (threads < most && threads * own < extent) threads *= 2;
@@ -208,8 +210,9 @@ class Scheduler {
   }
 
   int64_t widest_element() {
-    int64_t bytes = dtype_bytes(nest_.value->dtype);
-    loop::for_each(nest_.value, [&](Expr e) {
+    int64_t bytes = 1;
+    for (Expr value : nest_.values) bytes = std::max(bytes, dtype_bytes(value->dtype));
+    loop::for_each(nest_.values, [&](Expr e) {
       if (e->dtype == DType::f64) bytes = std::max<int64_t>(bytes, 8);
     });
     return bytes;
@@ -220,10 +223,11 @@ class Scheduler {
   // (softmax over rows); otherwise those inside the last one that a reduction moves with
   // (statistics of a group of channels, used at every pixel).
   void split_serial(bool vectorize_inner) {
-    if (!vectorize_inner || !contains_reduction(nest_.value)) return;
-    if (reductions_depend_on(nest_.value, inner_)) return split_shared();
+    if (!vectorize_inner || !contains_reduction(nest_.values)) return;
+    if (reductions_depend_on(nest_.values, inner_)) return split_shared();
     size_t parallel = nest_.vars.size();
-    while (parallel > 0 && !reductions_depend_on(nest_.value, nest_.vars[parallel - 1])) --parallel;
+    while (parallel > 0 && !reductions_depend_on(nest_.values, nest_.vars[parallel - 1]))
+      --parallel;
     for (size_t i = parallel; i < nest_.vars.size(); ++i) {
       serial_.push_back({nest_.vars[i], nest_.extents[i]});
     }
@@ -235,7 +239,7 @@ class Scheduler {
     std::vector<Var> vars;
     std::vector<int64_t> extents;
     for (size_t i = 0; i < nest_.vars.size(); ++i) {
-      if (reductions_depend_on(nest_.value, nest_.vars[i])) {
+      if (reductions_depend_on(nest_.values, nest_.vars[i])) {
         vars.push_back(nest_.vars[i]);
         extents.push_back(nest_.extents[i]);
       } else {
@@ -249,9 +253,9 @@ class Scheduler {
   // Where lanes lie apart in memory and another loop walks what lies between them, that loop takes
   // a few steps inside the vector loop: what a line of memory holds is used while it is near.
   void tile_transposed() {
-    if (target_.max_threads > 0 || contains_reduction(nest_.value)) return;
+    if (target_.max_threads > 0 || contains_reduction(nest_.values)) return;
     std::vector<loop::Linear> apart;
-    loop::for_each(nest_.value, [&](Expr e) {
+    loop::for_each(nest_.values, [&](Expr e) {
       auto* load = std::get_if<loop::Load>(&e->kind);
       if (load == nullptr) return;
       loop::Linear form = loop::linear(load->index);
@@ -294,9 +298,9 @@ class Scheduler {
       inside.push_back(var);
       row_vars_.push_back(var);
     }
-    Expr value = reductions.hoist_invariant(nest_.value, inside, body);
+    const Exprs values = reductions.hoist_invariant(nest_.values, inside, body);
     Block rows;
-    emit_rows(rows, value);
+    emit_rows(rows, values);
     for (Stmt& stmt : wrap(serial_, std::move(rows))) body.push_back(std::move(stmt));
   }
 
@@ -307,15 +311,15 @@ class Scheduler {
     int64_t rows = 1;
     for (int64_t extent : nest_.extents) rows *= extent;
     const bool may_cut =
-        !is_split_ && (!shared_.empty() || has_own_reductions(nest_.value, inner_));
+        !is_split_ && (!shared_.empty() || has_own_reductions(nest_.values, inner_));
     block_extent_ = inner_extent_;
     if (target_.max_threads > 0 && inner_extent_ > 0 && may_cut) {
       const int64_t vectors =
           std::clamp<int64_t>(rows * inner_extent_ / (lanes_ * kManyTasks), 1, kMostTaskVectors);
       block_extent_ = std::min(inner_extent_, vectors * lanes_);
     } else if (inner_extent_ > 0 && may_cut) {
-      const int64_t least = contains_reduction(nest_.value) ? 1 : kMinBlockVectors;
-      const int64_t work = std::max<int64_t>(1, count_operations(nest_.value));
+      const int64_t least = contains_reduction(nest_.values) ? 1 : kMinBlockVectors;
+      const int64_t work = std::max<int64_t>(1, count_operations(nest_.values));
       const int64_t vectors = std::max(least, kTaskOperations / work);
       if (inner_extent_ >= 2 * least * lanes_)
         block_extent_ = std::min(inner_extent_, vectors * lanes_);
@@ -332,7 +336,7 @@ class Scheduler {
     for (size_t i = nest_.vars.size(); i-- > 0;) {
       Expr value = i == 0 ? rest : loop::mod(rest, pool().integer(nest_.extents[i]));
       Expr named = let(body, nest_.kernel.vars[nest_.vars[i].id].name, value, nest_.extents[i] - 1);
-      nest_.value = loop::substitute(nest_.value, nest_.vars[i], named);
+      nest_.values = substitute(nest_.values, nest_.vars[i], named);
       nest_.index = loop::substitute(nest_.index, nest_.vars[i], named);
       if (tile_lo_) {
         tile_lo_ = loop::substitute(tile_lo_, nest_.vars[i], named);
@@ -341,6 +345,11 @@ class Scheduler {
       if (auto* read = std::get_if<loop::VarRead>(&named->kind)) row_vars_.push_back(read->var);
       if (i > 0) rest = loop::floor_div(rest, pool().integer(nest_.extents[i]));
     }
+  }
+
+  static Exprs substitute(Exprs exprs, Var var, Expr value) {
+    for (Expr& e : exprs) e = loop::substitute(e, var, value);
+    return exprs;
   }
 
   Expr let(Block& body, const std::string& name, Expr value, int64_t max) {
@@ -355,57 +364,60 @@ class Scheduler {
   // vector would wait for each other's pieces instead.
   bool may_split() const { return target_.max_threads == 0; }
   size_t most_pieces() const {
-    const int64_t operations = std::max<int64_t>(1, count_operations(nest_.value));
+    const int64_t operations = std::max<int64_t>(1, count_operations(nest_.values));
     return std::min(kMostPieces, static_cast<size_t>(kMostPieceOperations / operations));
   }
 
   // The vectorised innermost loop, under the conditions that the loops around it decide.
-  void emit_rows(Block& body, Expr value) {
+  void emit_rows(Block& body, const Exprs& values) {
     const size_t room = std::max(most_pieces(), num_pieces_) - num_pieces_;
     for (Var var : row_vars_) {
       if (!may_split()) break;
-      const std::vector<int64_t> starts = piece_starts(value, var, nest_.kernel, room);
+      const std::vector<int64_t> starts = piece_starts(values, var, nest_.kernel, room);
       if (starts.empty()) continue;
       num_pieces_ += starts.size();
       const loop::VarInfo& info = nest_.kernel.vars[var.id];
-      return emit_branches(body, value, var, starts, info.min, info.max);
+      return emit_branches(body, values, var, starts, info.min, info.max);
     }
-    emit_row(body, value);
+    emit_row(body, values);
   }
 
   // One branch for each piece of var's range [min, max].
-  void emit_branches(Block& body, Expr value, Var var, std::span<const int64_t> starts, int64_t min,
-                     int64_t max) {
-    if (starts.empty()) return emit_rows(body, simplify_within(value, var, min, max));
+  void emit_branches(Block& body, const Exprs& values, Var var, std::span<const int64_t> starts,
+                     int64_t min, int64_t max) {
+    if (starts.empty()) return emit_rows(body, simplify_within(values, var, min, max));
     const size_t middle = starts.size() / 2;
     const int64_t start = starts[middle];
     loop::If branch{loop::lt(pool().var(var), pool().integer(start)), {}, {}};
-    emit_branches(branch.then_body, value, var, starts.first(middle), min, start - 1);
-    emit_branches(branch.else_body, value, var, starts.subspan(middle + 1), start, max);
+    emit_branches(branch.then_body, values, var, starts.first(middle), min, start - 1);
+    emit_branches(branch.else_body, values, var, starts.subspan(middle + 1), start, max);
     body.push_back({std::move(branch)});
   }
 
-  // What the value is where var lies in [min, max].
-  Expr simplify_within(Expr value, Var var, int64_t min, int64_t max) {
+  // What the values are where var lies in [min, max].
+  Exprs simplify_within(Exprs values, Var var, int64_t min, int64_t max) {
     const Var piece = nest_.kernel.add_var(
         {nest_.kernel.vars[var.id].name, loop::VarKind::loop, DType::i64, 1, min, max});
-    value = loop::simplify_index(loop::substitute(value, var, pool().var(piece)), nest_.kernel);
-    return loop::substitute(value, piece, pool().var(var));
+    for (Expr& value : values) {
+      value = loop::simplify_index(loop::substitute(value, var, pool().var(piece)), nest_.kernel);
+      value = loop::substitute(value, piece, pool().var(var));
+    }
+    return values;
   }
 
   // Whole vectors, then the masked rest; of every piece, where there are some.
-  void emit_row(Block& body, Expr value) {
+  void emit_row(Block& body, const Exprs& values) {
     if (is_split_) {
-      std::vector<int64_t> ends = piece_starts(value, inner_, nest_.kernel, most_pieces());
+      std::vector<int64_t> ends = piece_starts(values, inner_, nest_.kernel, most_pieces());
       ends.push_back(inner_extent_);
       int64_t start = 0;
       for (int64_t end : ends) {
-        emit_vectors(body, simplify_within(value, inner_, start, end - 1), start, end);
+        emit_vectors(body, simplify_within(values, inner_, start, end - 1), start, end);
         start = end;
       }
       return;
     }
-    if (blocks_ == 1) return emit_vectors(body, value, 0, inner_extent_);
+    if (blocks_ == 1) return emit_vectors(body, values, 0, inner_extent_);
     // Blocks hold whole vectors, so only the last block has a rest.
     Expr lo =
         let(body, "lo", block_ * pool().integer(block_extent_), (blocks_ - 1) * block_extent_);
@@ -413,51 +425,53 @@ class Scheduler {
     Expr hi = lo + pool().integer(block_extent_);
     const bool is_even = inner_extent_ == blocks_ * block_extent_;  // all blocks are equal
     if (target_.max_threads == 0 || !is_even) hi = loop::min(hi, pool().integer(whole));
-    emit_vector_loop(body, value, lo, hi);
+    emit_vector_loop(body, values, lo, hi);
     if (whole == inner_extent_) return;
     Block tail;
-    emit_tail(tail, value, pool().integer(whole), pool().integer(inner_extent_ - whole));
+    emit_tail(tail, values, pool().integer(whole), pool().integer(inner_extent_ - whole));
     body.push_back({loop::If{loop::eq(block_, pool().integer(blocks_ - 1)), std::move(tail), {}}});
   }
 
-  void emit_vectors(Block& body, Expr value, int64_t start, int64_t end) {
+  void emit_vectors(Block& body, const Exprs& values, int64_t start, int64_t end) {
     const int64_t whole = start + (end - start) / lanes_ * lanes_;
-    if (whole > start) emit_vector_loop(body, value, pool().integer(start), pool().integer(whole));
-    if (whole < end) emit_tail(body, value, pool().integer(whole), pool().integer(end - whole));
+    if (whole > start) emit_vector_loop(body, values, pool().integer(start), pool().integer(whole));
+    if (whole < end) emit_tail(body, values, pool().integer(whole), pool().integer(end - whole));
   }
 
-  void emit_vector_loop(Block& body, Expr value, Expr lo, Expr hi) {
+  void emit_vector_loop(Block& body, const Exprs& values, Expr lo, Expr hi) {
     Block inside;
-    emit_store(inside, value, nest_.index, {inner_, lanes_, {}});
+    emit_stores(inside, values, nest_.index, {inner_, lanes_, {}});
     body.push_back({For{inner_, lo, hi, lanes_, LoopKind::serial, std::move(inside)}});
   }
 
-  void emit_tail(Block& body, Expr value, Expr start, Expr count) {
+  void emit_tail(Block& body, const Exprs& values, Expr start, Expr count) {
     Var lane0 = nest_.kernel.add_var({nest_.kernel.vars[inner_.id].name + "_tail",
                                       loop::VarKind::let, DType::i64, 1, 0, inner_extent_ - 1});
     body.push_back({Let{lane0, start}});
     Expr at = pool().var(lane0);
     Expr mask = loop::lt(pool().ramp(pool().integer(0), 1, lanes_), loop::splat(count, lanes_));
-    emit_store(body, loop::substitute(value, inner_, at), loop::substitute(nest_.index, inner_, at),
-               {lane0, lanes_, mask});
+    emit_stores(body, substitute(values, inner_, at), loop::substitute(nest_.index, inner_, at),
+                {lane0, lanes_, mask});
   }
 
-  void emit_store(Block& body, Expr value, Expr index, const loop::VectorAxis& axis) {
+  void emit_stores(Block& body, const Exprs& values, Expr index, const loop::VectorAxis& axis) {
     ReductionEmitter reductions(nest_.kernel, lanes_);
-    loop::Bindings bound = reductions.lower_lanes(value, axis, body);
-    Expr vector = loop::vectorize(value, axis, bound);
-    Block store;
-    store.push_back({loop::Store{nest_.out, index, vector, axis.mask, false}});
+    const loop::Bindings bound = reductions.lower_lanes(values, axis, body);
+    Block stores;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const Expr vector = loop::vectorize(values[i], axis, bound);
+      stores.push_back({loop::Store{nest_.outs[i], index, vector, axis.mask, false}});
+    }
     if (tile_lo_) {
-      body.push_back({For{tile_, tile_lo_, tile_hi_, 1, LoopKind::serial, std::move(store)}});
+      body.push_back({For{tile_, tile_lo_, tile_hi_, 1, LoopKind::serial, std::move(stores)}});
       return;
     }
-    for (Stmt& stmt : wrap(shared_, std::move(store))) body.push_back(std::move(stmt));
+    for (Stmt& stmt : wrap(shared_, std::move(stores))) body.push_back(std::move(stmt));
   }
 
   void finish(Block body) {
     const int64_t extent = std::clamp<int64_t>(block_extent_, 1, kMostOperations);
-    const int64_t per_task = std::max<int64_t>(1, count_operations(nest_.value) * extent / lanes_);
+    const int64_t per_task = std::max<int64_t>(1, count_operations(nest_.values) * extent / lanes_);
     nest_.kernel.grain = std::max<int64_t>(1, kTaskOperations / per_task);
     nest_.kernel.body.clear();
     nest_.kernel.body.push_back({For{task_, pool().integer(0), pool().integer(tasks_), 1,
@@ -486,11 +500,11 @@ loop::Kernel schedule(LoopNest nest, const Target& target) {
   return Scheduler(std::move(nest), target).run();
 }
 
-int64_t count_operations(Expr value) {
+int64_t count_operations(std::span<const Expr> values) {
   int64_t count = 0;
-  loop::for_each(value, [&](Expr e) {
+  loop::for_each(values, [&](Expr e) {
     if (auto* reduce = std::get_if<loop::Reduce>(&e->kind)) {
-      count += iterations(*reduce) * std::max<int64_t>(1, count_operations(reduce->body));
+      count += iterations(*reduce) * std::max<int64_t>(1, count_operations({&reduce->body, 1}));
     } else if (std::holds_alternative<loop::Unary>(e->kind)) {
       count += 8;
     } else if (!std::holds_alternative<loop::IntConst>(e->kind) &&

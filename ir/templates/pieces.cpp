@@ -122,9 +122,10 @@ class Cuts {
 
 }  // namespace
 
-std::vector<int64_t> piece_starts(Expr e, Var var, const loop::Kernel& kernel, size_t most) {
+std::vector<int64_t> piece_starts(std::span<const Expr> exprs, Var var, const loop::Kernel& kernel,
+                                  size_t most) {
   Cuts cuts(var, kernel.vars[var.id], most);
-  loop::for_each(e, [&](Expr sub) { cuts.visit(sub); });
+  loop::for_each(exprs, [&](Expr sub) { cuts.visit(sub); });
   return cuts.take();
 }
 

@@ -46,8 +46,8 @@ std::set<uint32_t> free_vars(Expr root) {
   return visit(visit, root);
 }
 
-// Reductions of `e` that stand in no other reduction.
-std::vector<Expr> outermost_reductions(Expr root) {
+// Reductions that stand in no other reduction.
+std::vector<Expr> outermost_reductions(std::span<const Expr> roots) {
   std::vector<Expr> found;
   std::set<const loop::ExprNode*> seen;
   auto visit = [&](auto&& self, Expr e) -> void {
@@ -58,17 +58,30 @@ std::vector<Expr> outermost_reductions(Expr root) {
     }
     for (Expr child : loop::children(e)) self(self, child);
   };
-  visit(visit, root);
+  for (Expr root : roots) visit(visit, root);
   return found;
 }
 
 // Every reduction, inner ones first.
-std::vector<Expr> all_reductions(Expr root) {
+std::vector<Expr> all_reductions(std::span<const Expr> roots) {
   std::vector<Expr> found;
-  loop::for_each(root, [&](Expr e) {
+  loop::for_each(roots, [&](Expr e) {
     if (as_reduce(e)) found.push_back(e);
   });
   return found;
+}
+
+// What the reductions bind.
+std::set<uint32_t> bound_vars(const std::vector<Expr>& reductions) {
+  std::set<uint32_t> vars;
+  for (Expr reduce : reductions)
+    for (Var var : as_reduce(reduce)->vars) vars.insert(var.id);
+  return vars;
+}
+
+bool moves_with(Expr e, const std::set<uint32_t>& vars) {
+  const std::set<uint32_t> own = free_vars(e);
+  return std::any_of(own.begin(), own.end(), [&](uint32_t id) { return vars.count(id) > 0; });
 }
 
 bool reads_evenly(Expr body, Var var) {
@@ -96,38 +109,41 @@ ReduceOp order_of(const Reduce& reduce) {
 
 }  // namespace
 
-bool contains_reduction(Expr e) { return !outermost_reductions(e).empty(); }
+bool contains_reduction(std::span<const Expr> exprs) {
+  return !outermost_reductions(exprs).empty();
+}
 
-bool reductions_depend_on(Expr e, Var var) {
-  for (Expr reduce : all_reductions(e)) {
+bool reductions_depend_on(std::span<const Expr> exprs, Var var) {
+  for (Expr reduce : all_reductions(exprs)) {
     if (free_vars(reduce).count(var.id) > 0) return true;
   }
   return false;
 }
 
 Expr ReductionEmitter::lower(Expr e, Block& block) {
-  for (Expr reduce : outermost_reductions(e)) emit(reduce, block);
+  for (Expr reduce : outermost_reductions({&e, 1})) emit(reduce, block);
   return loop::bind(e, done_);
 }
 
-Expr ReductionEmitter::hoist_invariant(Expr e, const std::vector<Var>& vars, Block& block) {
-  std::set<uint32_t> inner;
+std::vector<Expr> ReductionEmitter::hoist_invariant(std::vector<Expr> exprs,
+                                                    const std::vector<Var>& vars, Block& block) {
+  const std::vector<Expr> reductions = all_reductions(exprs);
+  std::set<uint32_t> inner = bound_vars(reductions);
   for (Var var : vars) inner.insert(var.id);
-  const std::vector<Expr> reductions = all_reductions(e);
-  for (Expr reduce : reductions) {
-    for (Var bound : as_reduce(reduce)->vars) inner.insert(bound.id);
-  }
-  for (Expr reduce : reductions) {
-    bool is_invariant = true;
-    for (uint32_t id : free_vars(reduce)) is_invariant = is_invariant && inner.count(id) == 0;
-    if (is_invariant) emit(reduce, block);
-  }
-  return loop::bind(e, done_);
+  for (Expr reduce : reductions)
+    if (!moves_with(reduce, inner)) emit(reduce, block);
+  for (Expr& e : exprs) e = loop::bind(e, done_);
+  return exprs;
 }
 
-loop::Bindings ReductionEmitter::lower_lanes(Expr e, const loop::VectorAxis& axis, Block& block) {
+loop::Bindings ReductionEmitter::lower_lanes(std::span<const Expr> exprs,
+                                             const loop::VectorAxis& axis, Block& block) {
+  // Not the outermost alone: one that stands in another and does not move with it is made before.
+  const std::vector<Expr> reductions = all_reductions(exprs);
+  const std::set<uint32_t> inner = bound_vars(reductions);
   loop::Bindings bound;
-  for (Expr reduce : outermost_reductions(e)) emit_lanes(reduce, axis, bound, block);
+  for (Expr reduce : reductions)
+    if (!moves_with(reduce, inner)) emit_lanes(reduce, axis, bound, block);
   return bound;
 }
 
@@ -135,18 +151,11 @@ Expr ReductionEmitter::emit(Expr e, Block& block) {
   if (auto found = done_.find(e.node()); found != done_.end()) return found->second;
   Reduce reduce = *as_reduce(e);
   // Inner reductions that do not move with this one come first, once.
-  std::set<uint32_t> own;
+  const std::vector<Expr> inside = all_reductions({&reduce.body, 1});
+  std::set<uint32_t> own = bound_vars(inside);
   for (Var var : reduce.vars) own.insert(var.id);
-  for (Expr nested : all_reductions(reduce.body)) {
-    bool is_invariant = true;
-    for (uint32_t id : free_vars(nested)) is_invariant = is_invariant && own.count(id) == 0;
-    for (Expr other : all_reductions(reduce.body)) {
-      for (Var var : as_reduce(other)->vars) {
-        is_invariant = is_invariant && free_vars(nested).count(var.id) == 0;
-      }
-    }
-    if (is_invariant) emit(nested, block);
-  }
+  for (Expr nested : inside)
+    if (!moves_with(nested, own)) emit(nested, block);
   reduce.body = loop::bind(reduce.body, done_);
 
   Expr result;
@@ -154,7 +163,7 @@ Expr ReductionEmitter::emit(Expr e, Block& block) {
   collapse(kernel_, reduce);
   const bool gathers = lanes_of_thread_ > 0;
   if (gathers && !is_position) put_lanes_last(reduce);
-  const bool is_vectorizable = !contains_reduction(reduce.body) &&
+  const bool is_vectorizable = !contains_reduction({&reduce.body, 1}) &&
                                (gathers || reads_evenly(reduce.body, reduce.vars.back())) &&
                                loop::as_int(reduce.extents.back()) != nullptr;
   if (is_position) {
@@ -249,7 +258,7 @@ Expr ReductionEmitter::emit_serial(const Reduce& reduce, DType dtype, Block& blo
   const Accumulator acc = start_accumulator(kernel_, {reduce.op, dtype}, block);
   const auto step = [&](const Accumulator& into) {
     Block inside;
-    Expr body = lower(reduce.body, inside);
+    const Expr body = lower(reduce.body, inside);
     inside.push_back(combine_into(kernel_, into, zero, body));
     return inside;
   };
@@ -293,7 +302,7 @@ Expr ReductionEmitter::emit_position(const Reduce& reduce, Block& block,
   Block inside;
   Expr body = reduce.body;
   if (axis) {
-    loop::Bindings bound = lower_lanes(body, *axis, inside);
+    const loop::Bindings bound = lower_lanes({&body, 1}, *axis, inside);
     body = loop::vectorize(body, *axis, bound);
   } else {
     body = lower(body, inside);
@@ -367,7 +376,8 @@ Expr ReductionEmitter::emit_lanes(Expr e, const loop::VectorAxis& axis, loop::Bi
     const auto step = [&](const Accumulator& into) {
       Block inside;
       loop::Bindings nested = bound;
-      for (Expr inner : outermost_reductions(reduce.body)) emit_lanes(inner, axis, nested, inside);
+      for (Expr inner : outermost_reductions({&reduce.body, 1}))
+        emit_lanes(inner, axis, nested, inside);
       Expr vector = loop::vectorize(reduce.body, axis, nested);
       inside.push_back(combine_into(kernel_, into, zero, vector));
       return inside;

@@ -1,7 +1,9 @@
 // Emits the loops of reduce expressions. Used by the generic schedule and by templates with row
 // statistics.
 #pragma once
+#include <span>
 #include <unordered_map>
+#include <vector>
 
 #include "ir/loop/node.h"
 #include "ir/loop/pool.h"
@@ -10,9 +12,9 @@
 
 namespace lathe {
 
-bool contains_reduction(loop::Expr e);
-// Some reduction in `e` moves with `var`.
-bool reductions_depend_on(loop::Expr e, loop::Var var);
+bool contains_reduction(std::span<const loop::Expr> exprs);
+// Some reduction in them moves with `var`.
+bool reductions_depend_on(std::span<const loop::Expr> exprs, loop::Var var);
 
 class ReductionEmitter {
  public:
@@ -22,15 +24,18 @@ class ReductionEmitter {
       : kernel_(kernel), lanes_(lanes), lanes_of_thread_(lanes_of_thread) {}
 
   // `e` without reduce expressions; their loops are appended to `block`, each vectorised along its
-  // own last variable where its accesses allow. Equal reductions are computed once.
+  // own last variable where its accesses allow. Equal reductions are computed once, also those of
+  // expressions that were lowered before.
   loop::Expr lower(loop::Expr e, loop::Block& block);
 
   // Lowers only those reductions that move with none of `vars`.
-  loop::Expr hoist_invariant(loop::Expr e, const std::vector<loop::Var>& vars, loop::Block& block);
+  std::vector<loop::Expr> hoist_invariant(std::vector<loop::Expr> exprs,
+                                          const std::vector<loop::Var>& vars, loop::Block& block);
 
-  // Lowers the reductions of `e` over lanes of `axis`: one accumulator lane for each; what each is
-  // bound to.
-  loop::Bindings lower_lanes(loop::Expr e, const loop::VectorAxis& axis, loop::Block& block);
+  // Lowers the reductions of `exprs` over lanes of `axis`: one accumulator lane for each; what each
+  // is bound to.
+  loop::Bindings lower_lanes(std::span<const loop::Expr> exprs, const loop::VectorAxis& axis,
+                             loop::Block& block);
 
  private:
   loop::Expr emit(loop::Expr reduce, loop::Block& block);

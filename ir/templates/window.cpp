@@ -347,7 +347,8 @@ class WindowReduction : WindowRows {
       body.push_back({loop::Store{result.buffer, place(result.index), place(value), mask, false}});
     };
     const auto sum = [&](Expr i, Expr j) { return pool_.reg(sums_, {i, j}, spec_.dtype, lanes_); };
-    const bool is_rolled = tile.height > 1 && count_operations(result.value) > kRolledEpilogueOps;
+    const bool is_rolled =
+        tile.height > 1 && count_operations({&result.value, 1}) > kRolledEpilogueOps;
     if (!is_rolled) {
       for_each_sum(block, tile, [&](Block& body, Expr i, Expr j) { store(body, i, j, sum(i, j)); });
       return;
@@ -398,7 +399,7 @@ LoopNest pack_window_nest(loop::Kernel& kernel, const WindowSpec& spec, loop::Bu
                           const std::function<Expr(std::span<const Expr>, Expr)>& weight) {
   LoopNest nest;
   loop::Pool& pool = *kernel.pool;
-  nest.out = packed;
+  nest.outs = {packed};
   nest.index = pool.integer(0);
   const auto add = [&](const char* name, int64_t extent) {
     nest.vars.push_back(kernel.add_var({name, loop::VarKind::loop, DType::i64, 1, 0, extent - 1}));
@@ -409,10 +410,11 @@ LoopNest pack_window_nest(loop::Kernel& kernel, const WindowSpec& spec, loop::Bu
   std::vector<Expr> taps;
   for (const WindowDim& dim : spec.dims) taps.push_back(add("k", dim.taps));
   const Expr channel = add("c", packed_channels(spec, target));
-  nest.value = weight(taps, loop::min(channel, pool.integer(spec.channels - 1)));
+  Expr value = weight(taps, loop::min(channel, pool.integer(spec.channels - 1)));
   if (packed_channels(spec, target) != spec.channels)
-    nest.value = loop::select(loop::lt(channel, pool.integer(spec.channels)), nest.value,
-                              loop::constant_like(nest.value, 0));
+    value = loop::select(loop::lt(channel, pool.integer(spec.channels)), value,
+                         loop::constant_like(value, 0));
+  nest.values = {value};
   nest.kernel = kernel;
   return nest;
 }

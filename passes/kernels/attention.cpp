@@ -19,7 +19,9 @@ bool is_contiguous(KernelContext& probe, Value value) {
   return form && form->coefficient(std::get<loop::VarRead>(index.back()->kind).var) == 1;
 }
 
-Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
+                     Phase phase) {
+  const BufferId out = outs.front().buffer;
   const Node& root = *root_of(node);
   KernelContext kernel(lowering, node, phase), probe(lowering, node, phase);
   const Value query = kernel.resolve(root.operands[0]), key = kernel.resolve(root.operands[1]),

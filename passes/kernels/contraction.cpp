@@ -225,8 +225,9 @@ class ContractionLowering {
   Value columns_;
 };
 
-Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
-  return ContractionLowering(lowering, node, phase).run(out);
+Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
+                     Phase phase) {
+  return ContractionLowering(lowering, node, phase).run(outs.front().buffer);
 }
 
 }  // namespace

@@ -127,10 +127,11 @@ class DepthwiseLowering {
   WindowSpec spec_;
 };
 
-Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
+                     Phase phase) {
   const Node& root = *root_of(node);
   if (!is_depthwise(root)) return Verdict{"its result channels are not each of one input channel"};
-  return DepthwiseLowering(lowering, node, root, phase).run(out);
+  return DepthwiseLowering(lowering, node, root, phase).run(outs.front().buffer);
 }
 
 }  // namespace

@@ -259,8 +259,9 @@ class LibraryAttention {
   std::vector<int64_t> extents_;  // of those
 };
 
-Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
-  return LibraryAttention(lowering, node, phase).run(out);
+Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
+                     Phase phase) {
+  return LibraryAttention(lowering, node, phase).run(outs.front().buffer);
 }
 
 }  // namespace

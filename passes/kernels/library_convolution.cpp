@@ -214,8 +214,9 @@ class ConvolutionLowering {
   std::vector<Expr> index_, vars_;
 };
 
-Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
-  return ConvolutionLowering(lowering, node, phase).run(out);
+Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
+                     Phase phase) {
+  return ConvolutionLowering(lowering, node, phase).run(outs.front().buffer);
 }
 
 }  // namespace

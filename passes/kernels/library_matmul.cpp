@@ -99,8 +99,9 @@ class MatmulLowering {
   Expr m_, n_, k_;
 };
 
-Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
-  return MatmulLowering(lowering, node, phase).run(out);
+Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
+                     Phase phase) {
+  return MatmulLowering(lowering, node, phase).run(outs.front().buffer);
 }
 
 }  // namespace

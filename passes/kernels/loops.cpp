@@ -5,8 +5,9 @@
 namespace lathe {
 namespace {
 
-Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
-  LATHE_DO(lowering.emit_loops(node.result(), out, phase));
+Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
+                     Phase phase) {
+  LATHE_DO(lowering.emit_loops(node, outs, phase));
   return Verdict{};
 }
 

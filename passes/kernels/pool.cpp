@@ -29,7 +29,9 @@ Expr reduction_of(Expr element) {
   return count == 1 ? found : Expr();
 }
 
-Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
+                     Phase phase) {
+  const BufferId out = outs.front().buffer;
   const Node& root = *root_of(node);
   const Value result{const_cast<Node*>(&root), 0};
   const TensorType type = lowering.buffer(out).type;

@@ -15,7 +15,9 @@ using loop::Expr;
 // Of floats in f64, as PyTorch does: one chain of additions in f32 would lose digits.
 DType total_dtype(DType dtype) { return is_float(dtype) ? DType::f64 : dtype; }
 
-Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
+                     Phase phase) {
+  const BufferId out = outs.front().buffer;
   const Node& root = *root_of(node);
   const TensorType type = lowering.buffer(out).type;
   if (type.rank() == 0) return Verdict{"it is one number"};

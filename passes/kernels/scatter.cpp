@@ -230,7 +230,9 @@ class ScatterLowering {
   std::vector<int64_t> shape_;
 };
 
-Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
+                     Phase phase) {
+  const BufferId out = outs.front().buffer;
   const TensorType& type = lowering.buffer(out).type;
   if (type.rank() == 0) return Verdict{"it is one number"};
   if (!type.layout.empty()) return Verdict{"its result does not lie in rows"};

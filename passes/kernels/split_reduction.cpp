@@ -95,7 +95,9 @@ Expr part_of(const Sum& sum, Expr part, int64_t length, KernelContext& kernel) {
   return loop::reduce(reduce.op, std::move(vars), std::move(extents), body);
 }
 
-Result<Verdict> emit(Lowering& lowering, Node& node, BufferId out, Phase phase) {
+Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
+                     Phase phase) {
+  const BufferId out = outs.front().buffer;
   const Value result = node.bodies.empty() ? node.result() : node.bodies[0]->outputs[0];
   const TensorType type = lowering.buffer(out).type;
   KernelContext kernel(lowering, node, phase);

@@ -37,6 +37,8 @@ Verdict applies(const KernelDef& kind, const Node& region, const Target& target)
   const std::string name = root == nullptr ? "elementwise" : root->op->name;
   if (std::find(kind.roots.begin(), kind.roots.end(), name) == kind.roots.end())
     return {fmt::format("it makes {}, not {}", fmt::join(kind.roots, ", "), name)};
+  if (region.types.size() != 1)
+    return {fmt::format("it makes one result, not {}", region.types.size())};
   if (!region.bodies.empty()) {
     const Graph& body = *region.bodies[0];
     if (kind.members == Members::epilogue && body.nodes.front().get() != root)

@@ -3,6 +3,7 @@
 // A region is an op by itself, or a fused node: its root is the one member that gives it its loops,
 // what stands before the root is its prologue, what follows it its epilogue.
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,12 @@ enum class Phase : uint8_t;
 struct Verdict {
   std::string why_not = {};  // "its weights have no fixed strides", to follow the name and a colon
   bool is_made() const { return why_not.empty(); }
+};
+
+// A result of a region, and the buffer that it goes to.
+struct Destination {
+  int result;
+  BufferId buffer;
 };
 
 // Members of a region beside its root.
@@ -40,10 +47,11 @@ struct KernelDef {
   Members members = Members::any;       // that it takes
   Needs needs = Needs::any;
   bool has_tile = false;  // of registers, which a plan may choose
-  // Appends launches that write the region's first result, which has elements, to `out`, with the
-  // tile of the node's plan where that has one. Launches appended before a refusal are to be
-  // dropped by the caller.
-  using Emit = Result<Verdict>(Lowering& lowering, Node& region, BufferId out, Phase phase);
+  // Appends launches that write results of the region, which have elements and lie alike, with the
+  // tile of the node's plan where that has one. Kinds that have roots make one result, the
+  // region's only one. Launches appended before a refusal are to be dropped by the caller.
+  using Emit = Result<Verdict>(Lowering& lowering, Node& region, std::span<const Destination> outs,
+                               Phase phase);
   Emit* emit;
   std::string example;  // "func ..." with a region that the kind makes on `isa`
   std::string isa = "avx2";
@@ -52,7 +60,8 @@ struct KernelDef {
 // All kinds, by existence, sorted by name.
 std::vector<KernelDef> all_kernels();
 
-// Why the kind is not for the region on any sizes: its root, other members, the target.
+// Why the kind is not for the region on any sizes: its root, other members, its results, the
+// target.
 Verdict applies(const KernelDef& kind, const Node& region, const Target& target);
 // The kind of that name; null when there is none.
 const KernelDef* find_kernel(const std::vector<KernelDef>& kinds, std::string_view name);

@@ -35,6 +35,14 @@ std::string label_of(const Node& node) {
   return label;
 }
 
+using Index = std::span<const Expr>;
+
+// The value of a fused node's body that is this result; of another op the result.
+Value computed_by(Value result) {
+  const Node& node = *result.node;
+  return node.bodies.empty() ? result : node.bodies[0]->outputs[static_cast<size_t>(result.index)];
+}
+
 bool is_copied_view(const Node& node) { return node.op->name == "cat" || node.op->name == "pad"; }
 
 int64_t elements(const TensorType& type) { return type.static_elements().value_or(0); }
@@ -114,6 +122,11 @@ Lowering::Lowering(Module& module, PassContext& context, std::vector<KernelDef> 
       target_(context.target),
       constants_(graph_) {
   if (context.numerics == Numerics::strict) target_.sum_lanes = kStrictLanes;
+  for (const auto& node : graph_.nodes)
+    for (Value operand : node->operands)
+      if (operand) reads_.insert(operand);
+  for (Value output : graph_.outputs) reads_.insert(output);
+  for (const Mutation& mutation : graph_.mutations) reads_.insert(mutation.value);
 }
 
 Result<Program> Lowering::run() {
@@ -151,14 +164,19 @@ Result<Lowering::Trial> Lowering::try_kernel(Node& region, const KernelDef& kind
   places_.clear();
   weights_.clear();
   kernel_index_.clear();
-  const TensorType& type = region.types[0];
-  ProgramBuffer result{.name = region.name, .type = type};
-  result.num_bytes = elements(type) * dtype_bytes(type.dtype);
-  result.kind = BufferKind::output;
-  const BufferId out = add_buffer(std::move(result));
-  program_.outputs = {out};
   Trial trial;
-  LATHE_TRY(trial.answer, kind.emit(*this, region, out, phase));
+  for (const std::vector<int>& results : results_alike(region)) {
+    std::vector<Destination> outs;
+    for (int result : results) {
+      ProgramBuffer buffer{.name = region.name, .type = region.types[static_cast<size_t>(result)]};
+      buffer.num_bytes = elements(buffer.type) * dtype_bytes(buffer.type.dtype);
+      buffer.kind = BufferKind::output;
+      outs.push_back({result, add_buffer(std::move(buffer))});
+      program_.outputs.push_back(outs.back().buffer);
+    }
+    LATHE_TRY(trial.answer, kind.emit(*this, region, outs, phase));
+    if (!trial.answer.is_made()) break;
+  }
   program_.buffers.assign(std::move_iterator(buffers_.begin()), std::move_iterator(buffers_.end()));
   trial.program = std::move(program_);
   return trial;
@@ -308,68 +326,87 @@ Status Lowering::lower_node(Node& node, Phase phase) {
   // What a region wants made on its way is part of it.
   const bool is_outermost = region_.empty();
   if (is_outermost) region_ = node.name;
-  for (int result = 0; result < static_cast<int>(node.types.size()); ++result) {
-    const Value value{&node, result};
-    if (places_.count(value) != 0) continue;
-    if (result > 0 && !is_read(value)) continue;
-    const TensorType& type = node.types[static_cast<size_t>(result)];
-    auto output = outputs_.find(value);
-    const BufferId out = output != outputs_.end() && phase == Phase::step
-                             ? output->second
-                             : add_temporary(node.name, type, elements(type), phase);
-    LATHE_DO(result == 0 ? emit_planned(node, out, phase) : emit_loops(value, out, phase));
-    places_[value] = out;
+  for (const std::vector<int>& results : results_alike(node)) {
+    std::vector<Destination> outs;
+    for (int result : results) {
+      const Value value{&node, result};
+      if (places_.count(value) != 0) continue;
+      const TensorType& type = node.types[static_cast<size_t>(result)];
+      auto output = outputs_.find(value);
+      const BufferId out = output != outputs_.end() && phase == Phase::step
+                               ? output->second
+                               : add_temporary(node.name, type, elements(type), phase);
+      outs.push_back({result, out});
+    }
+    if (outs.empty()) continue;
+    LATHE_DO(emit_planned(node, outs, phase));
+    for (const Destination& out : outs) places_[{&node, out.result}] = out.buffer;
   }
   if (is_outermost) region_.clear();
   return Ok{};
 }
 
-Status Lowering::emit_planned(Node& node, BufferId out, Phase phase) {
-  if (!node.plan) return emit_loops(node.result(), out, phase);
+// The results that one kernel makes, in lists: those of one shape and layout. Of several results
+// only those that somebody reads.
+std::vector<std::vector<int>> Lowering::results_alike(const Node& node) const {
+  std::vector<std::vector<int>> lists;
+  for (int result = 0; result < static_cast<int>(node.types.size()); ++result) {
+    if (node.types.size() > 1 && !is_read({const_cast<Node*>(&node), result})) continue;
+    const TensorType& type = node.types[static_cast<size_t>(result)];
+    const auto alike = std::find_if(lists.begin(), lists.end(), [&](const std::vector<int>& list) {
+      const TensorType& first = node.types[static_cast<size_t>(list.front())];
+      return first.shape == type.shape && first.layout == type.layout;
+    });
+    if (alike == lists.end())
+      lists.push_back({result});
+    else
+      alike->push_back(result);
+  }
+  return lists;
+}
+
+Status Lowering::emit_planned(Node& node, std::span<const Destination> outs, Phase phase) {
+  if (!node.plan) return emit_loops(node, outs, phase);
   const KernelDef* kind = find_kernel(kinds_, node.plan->kind);
   if (kind == nullptr) return unknown_kernel(kinds_, node.plan->kind, node.loc);
   Verdict answer = applies(*kind, node, target_);
-  if (answer.is_made() && elements(node.types[0]) > 0) {
-    LATHE_TRY(answer, kind->emit(*this, node, out, phase));
+  if (answer.is_made() && elements(buffer(outs.front().buffer).type) > 0) {
+    LATHE_TRY(answer, kind->emit(*this, node, outs, phase));
   }
   if (answer.is_made()) return Ok{};
   return Diag{code::kUnsupported, node.loc,
               fmt::format("'{}' cannot be made by {}: {}", node.name, kind->name, answer.why_not)};
 }
 
-bool Lowering::is_read(Value value) {
-  if (reads_.empty()) {
-    for (const auto& node : graph_.nodes) {
-      for (Value operand : node->operands) {
-        if (operand) reads_.insert(operand);
-      }
-    }
-    for (Value output : output_values_) reads_.insert(output);
-  }
-  return reads_.count(value) != 0;
-}
-
-Status Lowering::emit_loops(Value value, BufferId out, Phase phase) {
-  const Node& node = *value.node;
-  if (elements(value.type()) == 0) return Ok{};
+Status Lowering::emit_loops(const Node& node, std::span<const Destination> outs, Phase phase) {
+  std::vector<BufferId> buffers;
+  for (const Destination& out : outs) buffers.push_back(out.buffer);
+  const TensorType& type = buffer(buffers.front()).type;
+  if (elements(type) == 0) return Ok{};
   KernelContext kernel(*this, node, phase);
-  const Value computed =
-      node.bodies.empty() ? value : node.bodies[0]->outputs[static_cast<size_t>(value.index)];
-  return emit_elements(kernel, out, describe(node), [&](std::span<const Expr> index) {
-    return kernel.compute(computed, index);
+  return emit_elements(kernel, buffers, describe(node), [&](size_t i, Index index) {
+    const Value value{const_cast<Node*>(&node), outs[i].result};
+    return kernel.compute(computed_by(value), index);
   });
 }
 
 Status Lowering::emit_elements(KernelContext& kernel, BufferId out, const LaunchInfo& info,
                                const ElementFn& element) {
-  const TensorType type = buffer(out).type;
-  ElementLoops loops = element_loops(kernel.kernel(), type);
-  LoopNest nest;
-  nest.value = loop::cast(element(loops.index), type.dtype);
+  return emit_elements(kernel, {&out, 1}, info,
+                       [&](size_t, Index index) { return element(index); });
+}
+
+Status Lowering::emit_elements(KernelContext& kernel, std::span<const BufferId> outs,
+                               const LaunchInfo& info, const ElementsFn& element) {
+  const TensorType type = buffer(outs.front()).type;
+  const ElementLoops loops = element_loops(kernel.kernel(), type);
+  LoopNest nest{.vars = loops.vars, .extents = loops.extents};
+  for (size_t i = 0; i < outs.size(); ++i) {
+    const Expr value = element(i, loops.index);
+    nest.values.push_back(loop::cast(value, buffer(outs[i]).type.dtype));
+  }
   nest.index = kernel.address(type, loops.index);
-  nest.out = kernel.use(out, true);
-  nest.vars = loops.vars;
-  nest.extents = loops.extents;
+  for (BufferId out : outs) nest.outs.push_back(kernel.use(out, true));
   if (kernel.error()) return *kernel.error();
   nest.kernel = kernel.kernel();
   return emit_kernel(schedule(std::move(nest), target()), kernel.buffers(), info, kernel.phase());

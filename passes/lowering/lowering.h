@@ -1,8 +1,9 @@
 // From a fused graph to a program: where each value lives, and the launches that make it.
 //
-// A node's plan says which kind of kernel makes its first result; without one, and for further
-// results, plain loops do. Nothing is chosen here: a kind that cannot make what its plan asks for
-// is an error.
+// A node's plan says which kind of kernel makes its results; without one plain loops do. Results
+// of a node that lie alike, in shape and layout, are made together; nothing makes those of several
+// that nobody reads. Nothing is chosen here: a kind that cannot make what its plan asks for is an
+// error.
 //
 // Values are made on demand. A view is never made unless something must find its elements in
 // memory: who reads it reads through it. What depends on constants alone is made once, in
@@ -52,7 +53,7 @@ class Lowering {
 
   // The nodes that run() makes launches for, with their phase.
   Result<std::vector<std::pair<Node*, Phase>>> launched_nodes();
-  // What `kind` makes of the region's first result, which is the program's only output. What the
+  // What `kind` makes of the region's results, which are the program's only outputs. What the
   // region reads is there: the init and the steps are those of the region alone.
   struct Trial {
     Verdict answer;
@@ -67,6 +68,8 @@ class Lowering {
   // True when readers take the value's elements from an expression instead of a buffer.
   bool is_inlined(Value value, Phase phase) const;
   bool is_constant(Value value) const { return constants_.contains(value); }
+  // By a node, the caller or a mutation.
+  bool is_read(Value value) const { return reads_.count(value) != 0; }
 
   // A buffer of at least the type's elements; init's is persistent when a step reads it.
   BufferId add_temporary(const std::string& name, TensorType type, int64_t num_elements,
@@ -84,8 +87,8 @@ class Lowering {
   using ElementFn = std::function<loop::Expr(std::span<const loop::Expr> index)>;
   Status emit_elements(KernelContext& kernel, BufferId out, const LaunchInfo& info,
                        const ElementFn& element);
-  // Appends plain loops that make the value, of an op or of a fused node.
-  Status emit_loops(Value value, BufferId out, Phase phase);
+  // Appends one plain loop that makes these results, of an op or of a fused node.
+  Status emit_loops(const Node& node, std::span<const Destination> outs, Phase phase);
   const Target& target() const { return target_; }
 
  private:
@@ -94,11 +97,15 @@ class Lowering {
   Status bind_params();
   Status bind_outputs();
   Status lower_node(Node& node, Phase phase);
-  Status emit_planned(Node& node, BufferId out, Phase phase);
+  std::vector<std::vector<int>> results_alike(const Node& node) const;
+  Status emit_planned(Node& node, std::span<const Destination> outs, Phase phase);
+  // As the other, of several buffers of one shape and layout: element(i, index) goes to outs[i].
+  using ElementsFn = std::function<loop::Expr(size_t i, std::span<const loop::Expr> index)>;
+  Status emit_elements(KernelContext& kernel, std::span<const BufferId> outs,
+                       const LaunchInfo& info, const ElementsFn& element);
   Result<BufferId> constant_buffer(const Node& node);
   Status copy_outputs();
   void settle_persistent();
-  bool is_read(Value value);
 
   Graph& graph_;
   PassContext& context_;
@@ -115,7 +122,7 @@ class Lowering {
   std::vector<Value> output_values_;                   // user outputs, then mutations
   std::map<std::string, BufferId> weights_;            // by name
   std::unordered_map<std::string, int> kernel_index_;  // by canonical form
-  std::set<Value> reads_;
+  std::set<Value> reads_;                              // what somebody reads
 };
 
 }  // namespace lathe

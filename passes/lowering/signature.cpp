@@ -16,6 +16,9 @@ class SignatureWriter {
 
   std::string run(const Node& region) {
     bytes_.add(static_cast<int>(phase_));
+    if (region.types.size() > 1)
+      for (int i = 0; i < static_cast<int>(region.types.size()); ++i)
+        bytes_.add(lowering_.is_read({const_cast<Node*>(&region), i}));
     add(region);
     return bytes_.take();
   }

@@ -26,7 +26,7 @@ struct NestBuilder {
       nest.index = nest.index * pool().integer(extent) + at.back();
       size *= extent;
     }
-    nest.out = nest.kernel.add_buffer({"out", DType::f32, size, loop::Space::global, true});
+    nest.outs = {nest.kernel.add_buffer({"out", DType::f32, size, loop::Space::global, true})};
   }
   loop::Pool& pool() { return *nest.kernel.pool; }
   loop::Var var(int64_t extent) {
@@ -45,7 +45,7 @@ TEST_P(Elementwise, GivesEveryElementOnce) {
   const int64_t n = GetParam();
   NestBuilder b({2, n});
   loop::BufferRef x = b.input(2 * n);
-  b.nest.value = b.load(x, b.nest.index) * 2.0 + 1.0;
+  b.nest.values = {b.load(x, b.nest.index) * 2.0 + 1.0};
   Floats in = numbers(2 * n, 1), out(in.size());
   run_kernel(schedule(b.nest, avx512()), {&out, &in});
   for (size_t i = 0; i < in.size(); ++i) EXPECT_EQ(out[i], in[i] * 2 + 1) << i;
@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, Elementwise, ::testing::Values(1, 3, 16, 17, 100
 TEST(LoopNest, ReadsTransposedOperands) {
   NestBuilder b({5, 37});
   loop::BufferRef x = b.input(5 * 37);
-  b.nest.value = b.load(x, b.at[1] * b.constant(5) + b.at[0]);
+  b.nest.values = {b.load(x, b.at[1] * b.constant(5) + b.at[0])};
   Floats in = numbers(5 * 37, 2), out(in.size());
   run_kernel(schedule(b.nest, avx512()), {&out, &in});
   for (size_t i = 0; i < 5; ++i) {
@@ -74,7 +74,7 @@ TEST_P(Softmax, ComputesRowStatisticsOnce) {
   Expr largest = loop::reduce(loop::ReduceOp::max, {r}, {b.constant(n)}, at(b.pool().var(r)));
   Expr sum = loop::reduce(loop::ReduceOp::sum, {s}, {b.constant(n)},
                           loop::exp(at(b.pool().var(s)) - largest));
-  b.nest.value = loop::exp(at(b.at[1]) - largest) / sum;
+  b.nest.values = {loop::exp(at(b.at[1]) - largest) / sum};
   Floats in = numbers(3 * n, 3), out(in.size());
   run_kernel(schedule(b.nest, avx512()), {&out, &in});
   for (int64_t i = 0; i < 3; ++i) {
@@ -105,7 +105,7 @@ TEST_P(ColumnSoftmax, ComputesColumnStatisticsOnce) {
   Expr largest = loop::reduce(loop::ReduceOp::max, {r}, {b.constant(n)}, at(b.pool().var(r)));
   Expr sum = loop::reduce(loop::ReduceOp::sum, {s}, {b.constant(n)},
                           loop::exp(at(b.pool().var(s)) - largest));
-  b.nest.value = loop::exp(at(b.at[1]) - largest) / sum;
+  b.nest.values = {loop::exp(at(b.at[1]) - largest) / sum};
   Floats in = numbers(2 * n * c, 3), out(in.size());
   const loop::Kernel kernel = schedule(b.nest, *find_target(target));
   loop::StepBudget steps;
@@ -126,6 +126,54 @@ INSTANTIATE_TEST_SUITE_P(Sizes, ColumnSoftmax,
                                             ::testing::Values(1, 3, 16, 37),
                                             ::testing::Values("avx2", "avx512", "simd128")));
 
+// The same, with the largest and the sum as results of their own: every element of each.
+class SoftmaxAndItsParts
+    : public ::testing::TestWithParam<std::tuple<int64_t, int64_t, bool, const char*>> {};
+
+TEST_P(SoftmaxAndItsParts, AreWrittenByOneKernel) {
+  const auto& [rows, columns, over_rows, target] = GetParam();
+  const bool is_over_rows = over_rows;
+  const int64_t n = is_over_rows ? rows : columns, c = columns;
+  NestBuilder b({rows, columns});
+  loop::BufferRef x = b.input(rows * columns);
+  auto at = [&](Expr i) {
+    return is_over_rows ? b.load(x, i * b.constant(c) + b.at[1])
+                        : b.load(x, b.at[0] * b.constant(c) + i);
+  };
+  loop::Var r = b.var(n), s = b.var(n);
+  Expr largest = loop::reduce(loop::ReduceOp::max, {r}, {b.constant(n)}, at(b.pool().var(r)));
+  Expr sum = loop::reduce(loop::ReduceOp::sum, {s}, {b.constant(n)},
+                          loop::exp(at(b.pool().var(s)) - largest));
+  Expr share = loop::exp(at(b.at[is_over_rows ? 0 : 1]) - largest) / sum;
+  // The sum first: what it needs is found before it all the same.
+  b.nest.values = {sum, largest, share};
+  for (int i = 1; i < 3; ++i)
+    b.nest.outs.push_back(
+        b.nest.kernel.add_buffer({"out", DType::f32, rows * columns, loop::Space::global, true}));
+  Floats in = numbers(rows * columns, 3), sums(in.size()), tops(in.size()), shares(in.size());
+  loop::StepBudget steps;  // where threads share vectors, every group finds its own sum
+  if (find_target(target)->max_threads == 0)
+    steps.left = static_cast<uint64_t>(rows * ((columns + 15) / 16 * 16) * 2000);
+  run_kernel(schedule(b.nest, *find_target(target)), {&sums, &in, &tops, &shares}, steps);
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) {
+      auto value = [&](int64_t k) { return in[size_t(is_over_rows ? k * c + j : i * c + k)]; };
+      const size_t here = size_t(i * c + j);
+      float top = -INFINITY;
+      double total = 0;
+      for (int64_t k = 0; k < n; ++k) top = std::max(top, value(k));
+      for (int64_t k = 0; k < n; ++k) total += std::exp(value(k) - top);
+      EXPECT_EQ(tops[here], top);
+      EXPECT_NEAR(sums[here] / total, 1, 1e-5);
+      EXPECT_NEAR(shares[here], std::exp(in[here] - top) / total, 1e-6);
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(
+    Sizes, SoftmaxAndItsParts,
+    ::testing::Combine(::testing::Values(1, 2, 300), ::testing::Values(1, 2, 16, 37),
+                       ::testing::Bool(), ::testing::Values("avx2", "avx512", "simd128", "sm_90")));
+
 // out[h, w, c] = max over a 2x2 window of x[2h + i, 2w + j, c]: one accumulator lane for each
 // channel.
 TEST(LoopNest, PoolsOverLanesOfChannels) {
@@ -135,8 +183,9 @@ TEST(LoopNest, PoolsOverLanesOfChannels) {
   loop::Var i = b.var(2), j = b.var(2);
   Expr row = b.at[0] * b.constant(2) + b.pool().var(i),
        column = b.at[1] * b.constant(2) + b.pool().var(j);
-  b.nest.value = loop::reduce(loop::ReduceOp::max, {i, j}, {b.constant(2), b.constant(2)},
-                              b.load(x, (row * b.constant(6) + column) * b.constant(c) + b.at[2]));
+  b.nest.values = {
+      loop::reduce(loop::ReduceOp::max, {i, j}, {b.constant(2), b.constant(2)},
+                   b.load(x, (row * b.constant(6) + column) * b.constant(c) + b.at[2]))};
   Floats in = numbers(6 * 6 * c, 4), out(size_t(9 * c));
   run_kernel(schedule(b.nest, avx512()), {&out, &in});
   auto read = [&](int64_t h, int64_t w, int64_t k) { return in[size_t((h * 6 + w) * c + k)]; };
@@ -157,9 +206,9 @@ TEST(LoopNest, SumsContiguousRows) {
   NestBuilder b({4, 5});
   loop::BufferRef x = b.input(20 * 150);
   loop::Var h = b.var(10), w = b.var(15);
-  b.nest.value = loop::reduce(loop::ReduceOp::sum, {h, w}, {b.constant(10), b.constant(15)},
-                              b.load(x, b.nest.index * b.constant(150) +
-                                            b.pool().var(h) * b.constant(15) + b.pool().var(w)));
+  b.nest.values = {loop::reduce(loop::ReduceOp::sum, {h, w}, {b.constant(10), b.constant(15)},
+                                b.load(x, b.nest.index * b.constant(150) +
+                                              b.pool().var(h) * b.constant(15) + b.pool().var(w)))};
   Floats in = numbers(20 * 150, 5), out(20);
   run_kernel(schedule(b.nest, avx512()), {&out, &in});
   for (size_t i = 0; i < 20; ++i) {
@@ -187,8 +236,8 @@ TEST_P(LongSums, KeepTheirDigits) {
   const Expr at = b.pool().var(r) * b.constant(sum.columns) + b.pool().var(c);
   const Expr index = sum.stride == 0 ? at * b.constant(sum.kept) + b.at[0]
                                      : (b.at[0] * b.constant(count) + at) * b.constant(sum.stride);
-  b.nest.value = loop::reduce(loop::ReduceOp::sum, {r, c},
-                              {b.constant(sum.rows), b.constant(sum.columns)}, b.load(x, index));
+  b.nest.values = {loop::reduce(loop::ReduceOp::sum, {r, c},
+                                {b.constant(sum.rows), b.constant(sum.columns)}, b.load(x, index))};
   Floats in(static_cast<size_t>(num_elements), 0.1f), out(static_cast<size_t>(sum.kept));
   run_kernel(schedule(b.nest, *find_target(target)), {&out, &in});
   for (const float value : out) EXPECT_NEAR(value / (0.1f * static_cast<float>(count)), 1, 1e-5);
@@ -211,7 +260,7 @@ TEST(LoopNest, HoistsStatisticsOverSeveralLoops) {
   };
   Expr sum = loop::reduce(loop::ReduceOp::sum, {r, c}, {b.constant(rows), b.constant(columns)},
                           at(b.pool().var(r), b.pool().var(c)));
-  b.nest.value = at(b.at[1], b.at[2]) - sum + b.load(y, b.at[2] * b.constant(rows) + b.at[1]);
+  b.nest.values = {at(b.at[1], b.at[2]) - sum + b.load(y, b.at[2] * b.constant(rows) + b.at[1])};
   Floats in = numbers(n * rows * columns, 6), other = numbers(columns * rows, 7), out(in.size());
   run_kernel(schedule(b.nest, avx512()), {&out, &in, &other});
   for (int64_t i = 0; i < n; ++i) {

@@ -26,7 +26,7 @@ struct Ranged {
   Expr read() { return kernel.pool->var(var); }
   Expr number(int64_t value) { return kernel.pool->integer(value); }
   std::vector<int64_t> starts(Expr e, size_t most = 64) const {
-    return piece_starts(e, var, kernel, most);
+    return piece_starts({&e, 1}, var, kernel, most);
   }
 };
 
@@ -158,7 +158,7 @@ class Pieces : public ::testing::TestWithParam<std::tuple<Shape, const char*>> {
   using Element = std::function<Expr(Expr i, Expr j)>;
   using Want = std::function<float(int64_t i, int64_t j)>;
   void check(const Element& element, const Want& want) {
-    nest_.value = element(at_[0], at_[1]);
+    nest_.values = {element(at_[0], at_[1])};
     Floats outs(size_t(shape_.rows * shape_.columns), NAN);
     const Target& target = *find_target(std::get<1>(GetParam()));
     const loop::Kernel kernel = schedule(nest_, target);
@@ -182,7 +182,7 @@ class Pieces : public ::testing::TestWithParam<std::tuple<Shape, const char*>> {
       at_.push_back(pool().var(nest_.vars.back()));
     }
     nest_.index = at_[0] * number(shape_.columns) + at_[1];
-    nest_.out = nest_.kernel.add_buffer({"out", DType::f32, size, loop::Space::global, true});
+    nest_.outs = {nest_.kernel.add_buffer({"out", DType::f32, size, loop::Space::global, true})};
     x_ = nest_.kernel.add_buffer({"x", DType::f32, size});
     y_ = nest_.kernel.add_buffer({"y", DType::f32, size});
     xs_ = numbers(size, 1);
