@@ -3,15 +3,22 @@
 //
 // What one loop computes and the next one reads passes through memory; in one loop it stays in a
 // register. Groups grow from their reader upwards: a producer joins when every reader of it is in
-// the group, so that nothing is computed twice by two groups and no cycle can form. A reader that
-// visits an element several times (the three sweeps of a softmax, overlapping windows) computes it
-// anew each time, which pays for arithmetic and not for transcendental functions: those producers
-// keep their own loop, and the pass says so. Views join when what they read may join; otherwise the
-// loop reads through them anyway.
+// the group, so that nothing is computed twice by two groups. One that others read too joins the
+// first loop that reads it when that has its elements at hand, one by one: the loop then writes it
+// beside its own result, which saves a launch and reading it once. Not when both compute functions:
+// the chain of what waits for each other then gets longer than a core can run ahead. A group is
+// launched where its root stands and joined by what nobody reads before that, so that no cycle can
+// form.
+//
+// A reader that visits an element several times (the three sweeps of a softmax, overlapping
+// windows) computes it anew each time, which pays for arithmetic and not for transcendental
+// functions: those producers keep their own loop, and the pass says so. Views join when what they
+// read may join; otherwise the loop reads through them anyway.
 #include <algorithm>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "passes/analysis/outline.h"
 #include "passes/analysis/patterns.h"
@@ -24,6 +31,9 @@ namespace {
 constexpr int kCheap = 4;
 // Beyond this the values of a group no longer fit in registers, and its code grows for nothing.
 constexpr size_t kMaxMembers = 64;
+// Of one loop. Beyond this a core loses track of what it writes: in large tensors 16 results took
+// two to three times as long as 16 loops, 8 two thirds.
+constexpr size_t kMaxResults = 8;
 
 // Elementwise ops of about one instruction for each element; any other counts as a function.
 constexpr std::string_view kArithmeticOps[] = {"abs", "add", "cast", "clamp",   "eq",      "ge",
@@ -42,12 +52,16 @@ class Fuser {
  public:
   Fuser(Graph& graph, PassContext& context) : graph_(graph), context_(context), constants_(graph) {
     for (const auto& node : graph.nodes) {
+      const size_t place = place_.size();
+      place_[node.get()] = place;
       for (Value operand : node->operands) {
         if (operand) readers_[operand.node].push_back(node.get());
       }
     }
-    for (Value output : graph.outputs) kept_[output.node] = true;
-    for (const Mutation& mutation : graph.mutations) kept_[mutation.value.node] = true;
+    for (Value output : graph.outputs) kept_.insert(output.node);
+    for (const Mutation& mutation : graph.mutations) kept_.insert(mutation.value.node);
+    for (const auto& node : graph.nodes)
+      if (is_dear(*node)) dear_.insert(node.get());
   }
 
   std::vector<FusionGroup> run() {
@@ -61,6 +75,10 @@ class Fuser {
       } else if (can_lead(*node)) {
         group_of_[node] = static_cast<int>(groups_.size());
         groups_.push_back({node});
+        num_results_.push_back(1);
+        const OpClass op_class = node->op->traits.op_class;
+        if (op_class == OpClass::elementwise || op_class == OpClass::normalize)
+          at_hand_.insert(node);
       }
     }
     std::vector<FusionGroup> result;
@@ -78,6 +96,21 @@ class Fuser {
   }
 
  private:
+  static bool is_function(const Node* node) {
+    return node->op->traits.op_class != OpClass::view && cost(*node) > kCheap;
+  }
+
+  // Whether a loop of its own would compute functions: its, or those of what it alone reads.
+  bool is_dear(const Node& node) const {
+    const OpClass op_class = node.op->traits.op_class;
+    if (op_class != OpClass::elementwise && op_class != OpClass::view) return false;
+    return is_function(&node) ||
+           std::any_of(node.operands.begin(), node.operands.end(), [this](Value operand) {
+             return operand && dear_.count(operand.node) != 0 &&
+                    readers_.at(operand.node).size() == 1;
+           });
+  }
+
   static bool can_lead(const Node& node) {
     switch (node.op->traits.op_class) {
       case OpClass::elementwise:
@@ -90,29 +123,80 @@ class Fuser {
     }
   }
 
-  // The one group that all readers are in, when the node may join it; -1 otherwise.
+  // The group that is launched first of those that read the node, when it may join that; -1
+  // otherwise.
   int group_to_join(Node& node) {
-    const OpClass op_class = node.op->traits.op_class;
-    if (op_class != OpClass::elementwise && op_class != OpClass::view) return -1;
-    if (node.types.size() != 1 || kept_.count(&node) != 0) return -1;
-    auto readers = readers_.find(&node);
-    if (readers == readers_.end()) return -1;
-    int group = -1;
-    for (const Node* reader : readers->second) {
-      auto found = group_of_.find(reader);
-      if (found == group_of_.end() || (group >= 0 && found->second != group)) {
-        if (group >= 0 && op_class == OpClass::elementwise) refuse_shared(node, readers->second);
-        return -1;
-      }
-      group = found->second;
+    const bool computes = node.op->traits.op_class == OpClass::elementwise;
+    if (!computes && node.op->traits.op_class != OpClass::view) return -1;
+    auto found = readers_.find(&node);
+    if (node.types.size() != 1 || found == readers_.end()) return -1;
+    const std::vector<Node*>& readers = found->second;
+    const Node* first = *std::min_element(
+        readers.begin(), readers.end(),
+        [this](const Node* a, const Node* b) { return launch_of(a) < launch_of(b); });
+    const Node* other = nullptr;
+    for (const Node* reader : readers)
+      if (launch_of(reader) != launch_of(first)) other = reader;
+    const int group = group_of(first);
+    const bool is_shared = other != nullptr || kept_.count(&node) != 0;
+    // Nobody waits for what weights alone decide: it is made once, before the first call.
+    if (is_shared && (!computes || constants_.contains(node.result()))) return -1;
+    if (const std::string why_not = is_shared ? why_no_result(node, group) : ""; !why_not.empty()) {
+      if (group >= 0 || (other != nullptr && group_of(other) >= 0))
+        refuse_shared(node, *first, why_not);
+      return -1;
     }
+    if (group < 0) return -1;
     const std::vector<Node*>& members = groups_[static_cast<size_t>(group)];
-    if (op_class == OpClass::elementwise && !is_worth_repeating(node, *members.front())) return -1;
+    if (computes && !is_worth_repeating(node, *members.front())) return -1;
     if (members.size() >= kMaxMembers) {
       refuse_large(node, *members.front());
       return -1;
     }
+    if (computes && is_at_hand(node, group)) at_hand_.insert(&node);
+    num_results_[static_cast<size_t>(group)] += is_shared;
     return group;
+  }
+
+  int group_of(const Node* node) const {
+    auto found = group_of_.find(node);
+    return found == group_of_.end() ? -1 : found->second;
+  }
+
+  // Where in the graph a node is launched: at the root of its group, or by itself.
+  size_t launch_of(const Node* node) const {
+    const int group = group_of(node);
+    return place_.at(group < 0 ? node : groups_[static_cast<size_t>(group)].front());
+  }
+
+  // Why the group's loop, which is launched before all others that read the node, should not write
+  // it beside the root's result; empty when it should.
+  std::string why_no_result(const Node& node, int group) const {
+    if (group < 0 || !is_at_hand(node, group)) return "that does not have its elements at hand";
+    const std::vector<Node*>& members = groups_[static_cast<size_t>(group)];
+    for (const Node* reader : readers_.at(&node)) {
+      // A view of another group may yet stay where it is.
+      const bool is_view = reader->op->traits.op_class == OpClass::view;
+      if (group_of(reader) != group && is_view && place_.at(reader) < place_.at(members.front()))
+        return "'" + reader->name + "' stands before that";
+    }
+    if (num_results_[static_cast<size_t>(group)] >= kMaxResults)
+      return "that has " + std::to_string(kMaxResults) + " results already";
+    const bool has_functions = std::any_of(members.begin(), members.end(), is_function);
+    if (has_functions && dear_.count(&node) != 0)
+      return "loops that both compute functions take less time apart";
+    return "";
+  }
+
+  // Whether the group's loop computes the node's element at the root's own index.
+  bool is_at_hand(const Node& node, int group) const {
+    const TensorType &own = node.types[0],
+                     &result = groups_[static_cast<size_t>(group)].front()->types[0];
+    const std::vector<Node*>& readers = readers_.at(&node);
+    return own.shape == result.shape && own.layout == result.layout &&
+           std::any_of(readers.begin(), readers.end(), [&](const Node* reader) {
+             return group_of(reader) == group && at_hand_.count(reader) != 0;
+           });
   }
 
   bool is_worth_repeating(const Node& node, const Node& root) {
@@ -137,22 +221,22 @@ class Fuser {
                                                " ops already"});
   }
 
-  // Nobody waits for what weights alone decide: it runs once, before the first call.
-  void refuse_shared(Node& node, const std::vector<Node*>& readers) {
-    if (constants_.contains(node.result())) return;
-    context_.refusals.push_back(
-        {node.loc, "'" + node.name + "' keeps its own loop: it is read by '" +
-                       readers.front()->name + "' and '" + readers.back()->name +
-                       "', which are different loops"});
+  void refuse_shared(const Node& node, const Node& first, const std::string& why_not) {
+    context_.refusals.push_back({node.loc, "'" + node.name + "' keeps its own loop: not only '" +
+                                               first.name + "' reads it, and " + why_not});
   }
 
   Graph& graph_;
   PassContext& context_;
   std::unordered_map<const Node*, std::vector<Node*>> readers_;
-  std::unordered_map<const Node*, bool> kept_;
-  ConstantValues constants_;  // computed from weights alone
+  std::unordered_map<const Node*, size_t> place_;  // in the graph
+  std::unordered_set<const Node*> kept_;           // outputs and mutations
+  std::unordered_set<const Node*> dear_;           // in a loop of their own
+  ConstantValues constants_;                       // computed from weights alone
   std::unordered_map<const Node*, int> group_of_;
-  std::vector<std::vector<Node*>> groups_;  // each from its root, which reads, upwards
+  std::unordered_set<const Node*> at_hand_;  // at the root's index when the loop computes that
+  std::vector<std::vector<Node*>> groups_;   // each from its root, which reads, upwards
+  std::vector<size_t> num_results_;          // by group
 };
 
 Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {

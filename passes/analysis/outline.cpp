@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -10,7 +11,8 @@
 namespace lathe {
 namespace {
 
-// The body of one group, and the values it captures, in the order of its params.
+// The body of one group, and the values it captures, in the order of its params: they may be of
+// groups that are outlined before this one ends.
 struct Outlined {
   std::unique_ptr<Graph> body = std::make_unique<Graph>();
   std::vector<Value> captured;
@@ -26,16 +28,17 @@ class Outliner {
     for (const FusionGroup& group : groups) {
       for (Node* member : group.members) group_of_[member] = &group;
     }
+    find_read_outside();
     std::vector<std::unique_ptr<Node>> old = std::move(graph_.nodes);
     graph_.nodes.clear();
     for (std::unique_ptr<Node>& node : old) {
-      auto found = group_of_.find(node.get());
-      if (found == group_of_.end()) {
+      const FusionGroup* found = group_of(node.get());
+      if (found == nullptr) {
         for (Value& operand : node->operands) operand = renamed(operand);
         graph_.nodes.push_back(std::move(node));
         continue;
       }
-      const FusionGroup& group = *found->second;
+      const FusionGroup& group = *found;
       const bool is_last = node.get() == group.members.back();
       absorb(bodies_[&group], group, std::move(node));
       if (is_last) graph_.nodes.push_back(finish(std::move(bodies_[&group]), group));
@@ -50,12 +53,25 @@ class Outliner {
     return found == replaced_.end() ? value : found->second;
   }
 
+  const FusionGroup* group_of(const Node* node) const {
+    auto found = group_of_.find(node);
+    return found == group_of_.end() ? nullptr : found->second;
+  }
+
+  void find_read_outside() {
+    for (const auto& node : graph_.nodes)
+      for (Value operand : node->operands)
+        if (operand && group_of(operand.node) != group_of(node.get()))
+          read_outside_.insert(operand);
+    for (Value output : graph_.outputs) read_outside_.insert(output);
+    for (const Mutation& mutation : graph_.mutations) read_outside_.insert(mutation.value);
+  }
+
   void absorb(Outlined& outlined, const FusionGroup& group, std::unique_ptr<Node> node) {
     for (Value& operand : node->operands) {
       if (!operand) continue;
-      auto inner = group_of_.find(operand.node);
-      if (inner != group_of_.end() && inner->second == &group) continue;
-      operand = capture(outlined, renamed(operand));
+      if (group_of(operand.node) == &group) continue;
+      operand = capture(outlined, operand);
     }
     outlined.body->nodes.push_back(std::move(node));
   }
@@ -93,16 +109,21 @@ class Outliner {
     name_params(*outlined.body);
     outlined.body->name = last->name;
     outlined.body->outputs = {{last, 0}};
+    for (Node* member : group.members)
+      if (member != last && read_outside_.count({member, 0}) != 0)
+        outlined.body->outputs.push_back({member, 0});
     auto node = std::make_unique<Node>();
     node->op = &fused_;
     node->attrs.resize(fused_.attrs.size());
     node->name = last->name;
-    node->operands = std::move(outlined.captured);
+    for (Value captured : outlined.captured) node->operands.push_back(renamed(captured));
     node->list_sizes = {static_cast<int>(node->operands.size())};
-    node->types = {last->types[0]};
+    for (Value output : outlined.body->outputs) {
+      replaced_[output] = {node.get(), static_cast<int>(node->types.size())};
+      node->types.push_back(output.type());
+    }
     node->loc = module_.locs.derive(pass_, std::move(locs));
     node->bodies.push_back(std::move(outlined.body));
-    replaced_[{last, 0}] = {node.get(), 0};
     return node;
   }
 
@@ -113,6 +134,7 @@ class Outliner {
   std::string_view pass_;
   std::unordered_map<const Node*, const FusionGroup*> group_of_;
   std::unordered_map<const FusionGroup*, Outlined> bodies_;
+  std::set<Value> read_outside_;  // of their group
   std::map<Value, Value> replaced_;
 };
 

@@ -9,6 +9,7 @@
 #include "passes/choices/override.h"
 #include "passes/lowering/kernel_def.h"
 #include "tests/backends/graph_inputs.h"
+#include "tests/backends/output_graphs.h"
 #include "tests/backends/pool_graphs.h"
 #include "tests/backends/template_graphs.h"
 
@@ -131,6 +132,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, KernelExample, testing::ValuesIn(kernel_names())
 INSTANTIATE_TEST_SUITE_P(Graphs, ForcedGraphs, testing::ValuesIn(kTemplateGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
 INSTANTIATE_TEST_SUITE_P(Pools, ForcedGraphs, testing::ValuesIn(kPoolGraphs),
+                         [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Outputs, ForcedGraphs, testing::ValuesIn(kOutputGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace

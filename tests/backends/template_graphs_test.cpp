@@ -8,6 +8,7 @@
 #include "frontend/driver/build.h"
 #include "frontend/driver/check.h"
 #include "tests/backends/graph_inputs.h"
+#include "tests/backends/output_graphs.h"
 #include "tests/backends/pool_graphs.h"
 #include "tests/backends/template_graphs.h"
 
@@ -101,6 +102,9 @@ TEST_P(TemplateGraphs, HasTheSameBitsOnEveryTarget) {
 INSTANTIATE_TEST_SUITE_P(Graphs, TemplateGraphs, testing::ValuesIn(kTemplateGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
 INSTANTIATE_TEST_SUITE_P(Pools, TemplateGraphs, testing::ValuesIn(kPoolGraphs),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+INSTANTIATE_TEST_SUITE_P(Outputs, TemplateGraphs, testing::ValuesIn(kOutputGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
 
 // Each is a kernel to compile: 1600 of them would take longer than loops take to run.
