@@ -11,6 +11,7 @@
 #include "tests/backends/graph_inputs.h"
 #include "tests/backends/output_graphs.h"
 #include "tests/backends/pool_graphs.h"
+#include "tests/backends/reduction_graphs.h"
 #include "tests/backends/template_graphs.h"
 
 namespace lathe {
@@ -134,6 +135,8 @@ INSTANTIATE_TEST_SUITE_P(Graphs, ForcedGraphs, testing::ValuesIn(kTemplateGraphs
 INSTANTIATE_TEST_SUITE_P(Pools, ForcedGraphs, testing::ValuesIn(kPoolGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
 INSTANTIATE_TEST_SUITE_P(Outputs, ForcedGraphs, testing::ValuesIn(kOutputGraphs),
+                         [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Reductions, ForcedGraphs, testing::ValuesIn(kReductionGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace

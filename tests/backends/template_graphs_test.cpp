@@ -10,6 +10,7 @@
 #include "tests/backends/graph_inputs.h"
 #include "tests/backends/output_graphs.h"
 #include "tests/backends/pool_graphs.h"
+#include "tests/backends/reduction_graphs.h"
 #include "tests/backends/template_graphs.h"
 
 namespace lathe {
@@ -105,6 +106,9 @@ INSTANTIATE_TEST_SUITE_P(Pools, TemplateGraphs, testing::ValuesIn(kPoolGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(Outputs, TemplateGraphs, testing::ValuesIn(kOutputGraphs),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+INSTANTIATE_TEST_SUITE_P(Reductions, TemplateGraphs, testing::ValuesIn(kReductionGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
 
 // Each is a kernel to compile: 1600 of them would take longer than loops take to run.

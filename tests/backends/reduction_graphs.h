@@ -1,0 +1,40 @@
+// Graphs of few long sums, which some targets take in parts.
+#pragma once
+#include "tests/backends/template_graphs.h"
+
+namespace lathe {
+
+inline constexpr TemplateGraph kReductionGraphs[] = {
+    {"sums_in_parts_of_uneven_length", R"(
+func @main(%x: f32[2, 307, 5, 3], %y: f32[3]) -> f32[2, 5, 3] {
+  %0 = mul(%x, %y)
+  %1 = mean(%0) {dim = [1]}
+  %2 = exp(%1)
+  return %2
+})"},
+    {"sums_in_parts_of_rows_apart", R"(
+func @main(%x: bf16[211, 7, 33]) -> bf16[7] {
+  %0 = sum(%x) {dim = [0, 2]}
+  return %0
+})"},
+    {"extrema_in_parts", R"(
+func @main(%x: f32[1031, 6]) -> f32[1, 6], f32[] {
+  %0 = amax(%x) {dim = [0], keepdim = true}
+  %1 = amin(%x)
+  return %0, %1
+})"},
+    {"truth_in_parts", R"(
+func @main(%x: f32[4099]) -> bool[], bool[] {
+  %0 = any(%x)
+  %1 = all(%x)
+  return %0, %1
+})"},
+    {"a_global_pool_of_a_channels_last_view", R"(
+func @main(%x: f16[2, 19, 23, 40]) -> f16[2, 40, 1, 1] {
+  %0 = permute(%x) {dims = [0, 3, 1, 2]}
+  %1 = adaptive_avg_pool2d(%0) {output_size = [1, 1]}
+  return %1
+})"},
+};
+
+}  // namespace lathe
