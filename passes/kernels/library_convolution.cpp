@@ -2,8 +2,9 @@
 //
 // The library wants channels innermost and their number even enough for its wide accesses. What
 // lies otherwise is copied there, with channels of zeros to fill up, which only those of one group
-// can be; filters once, in init. Where a group is one channel there is nothing that sums could
-// share, and loops that read every element once are faster.
+// can be; filters once, in init. A result of another number is copied out of a wider one. Where a
+// group is one channel there is nothing that sums could share, and loops that read every element
+// once are faster.
 #include <algorithm>
 #include <utility>
 
@@ -40,20 +41,24 @@ class ConvolutionLowering {
     if (filter.type().static_elements() == 0) return Verdict{"its sums are of nothing"};
     const std::vector<int64_t> y = root_.types[0].static_shape();
     step_ = kChannelBytes / dtype_bytes(dtype_);
-    for (const int64_t channels : {y[1], groups_ > 1 ? input.type().shape[1].value() : y[1]})
-      if (channels % step_ != 0)
-        return Verdict{fmt::format("its {} channels are no multiple of {}", channels, step_)};
+    const int64_t channels = input.type().shape[1].value();
+    if (groups_ > 1 && (channels % step_ != 0 || y[1] % step_ != 0))
+      return Verdict{fmt::format("its {} and {} channels of several groups are no multiples of {}",
+                                 channels, y[1], step_)};
+    if (2 * y[1] < step_)
+      return Verdict{fmt::format("most of {} channels would be zeros beside {}", step_, y[1])};
     spatial_ = y.size() - 2;
     // Element (n, c, ...) of images, with the channel as the column of a row of pixels.
     index_ = kernel_.variables(y);
     vars_ = {index_[0]};
     vars_.insert(vars_.end(), index_.begin() + 2, index_.end());
     vars_.push_back(index_[1]);
-    LATHE_TRY(const Place x, place_channels_last(input, phase_));
-    LATHE_TRY(const Place w, place_channels_last(filter, filter_phase(filter)));
+    LATHE_TRY(const Place x, place_channels_last(input, false, phase_));
+    LATHE_TRY(const Place w, place_channels_last(filter, true, constant_phase(filter)));
     LibrarySums sums{.index = index_, .vars = vars_, .rows = y.back(), .columns = y[1]};
     sums.layout = channels_last(static_cast<int>(y.size()));
     sums.has_gelu = false;
+    if (filled_up(y[1]) != y[1]) sums.padded_columns = filled_up(y[1]);
     if (bias) {
       LATHE_TRY(sums.bias, place_bias(bias));
     }
@@ -86,13 +91,16 @@ class ConvolutionLowering {
     return groups_ > 1 ? channels : (channels + step_ - 1) / step_ * step_;
   }
 
-  Phase filter_phase(Value filter) const {
-    return lowering_.is_constant(filter) ? Phase::init : phase_;
+  Phase constant_phase(Value value) const {
+    return lowering_.is_constant(value) ? Phase::init : phase_;
   }
 
-  Result<Place> place_channels_last(Value value, Phase phase) {
+  // A filter has the channels that the result has as well.
+  Result<Place> place_channels_last(Value value, bool is_filter, Phase phase) {
     const std::vector<int64_t> shape = value.type().static_shape();
-    if (shape[1] == filled_up(shape[1])) {
+    std::vector<int64_t> padded = shape;
+    for (size_t i = is_filter ? 0 : 1; i < 2; ++i) padded[i] = filled_up(shape[i]);
+    if (shape == padded) {
       KernelContext probe(lowering_, phase, "probe");
       const std::vector<Expr> at = probe.variables(shape);
       std::optional<Strided> found = as_strided(probe, probe.element(value, at), dtype_, at);
@@ -100,7 +108,11 @@ class ConvolutionLowering {
       if (found && has_channels_last(*found, shape))
         return Place{found->buffer, found->offset, shape, found->strides};
     }
-    return copy_channels_last(value, phase);
+    TensorType type = value.type();
+    type.shape.assign(padded.begin(), padded.end());
+    type.layout = channels_last(type.rank());
+    LATHE_TRY(const BufferId copy, copy_filled_up(value, type, "channels_last", phase));
+    return Place{copy, 0, padded, type.static_strides()};
   }
 
   // Every stride that of a packed image, or of a dim of one element.
@@ -113,31 +125,41 @@ class ConvolutionLowering {
     return is_packed && (shape[0] == 1 || place.strides[0] == stride);
   }
 
-  Result<Place> copy_channels_last(Value value, Phase phase) {
-    TensorType type = value.type();
-    const int64_t channels = type.shape[1].value();
-    const int64_t padded = filled_up(channels);
-    type.shape[1] = Dim(padded);
-    type.layout = channels_last(type.rank());
-    const int64_t size = type.static_elements().value_or(0);
-    const BufferId out =
-        lowering_.add_temporary(value.node->name + "_channels_last", type, size, phase);
-    KernelContext kernel(lowering_, phase, "channels_last");
+  // The value in a buffer of that type, which is as large or larger: zeros fill it up.
+  Result<BufferId> copy_filled_up(Value value, const TensorType& type, const std::string& label,
+                                  Phase phase) {
+    const BufferId out = lowering_.add_temporary(value.node->name + "_" + label, type,
+                                                 type.static_elements().value_or(0), phase);
+    KernelContext kernel(lowering_, phase, label);
     loop::Pool& pool = kernel.pool();
     LATHE_DO(lowering_.emit_elements(
-        kernel, out, {"channels_last", node_.loc, 0}, [&](std::span<const Expr> index) {
+        kernel, out, {label, node_.loc, 0}, [&](std::span<const Expr> index) {
           std::vector<Expr> at(index.begin(), index.end());
-          if (padded == channels) return kernel.element(value, at);
-          const Expr last = pool.integer(channels - 1);
-          at[1] = loop::min(index[1], last);
-          Expr element = kernel.element(value, at);
-          return loop::select(loop::le(index[1], last), element, loop::constant_like(element, 0));
+          Expr is_inside;
+          for (size_t i = 0; i < at.size(); ++i) {
+            const int64_t extent = value.type().shape[i].value();
+            if (type.shape[i] == Dim(extent)) continue;
+            const Expr last = pool.integer(extent - 1);
+            const Expr is_within = loop::le(index[i], last);
+            is_inside = is_inside ? loop::logical_and(is_inside, is_within) : is_within;
+            at[i] = loop::min(index[i], last);
+          }
+          const Expr element = kernel.element(value, at);
+          if (!is_inside) return element;
+          return loop::select(is_inside, element, loop::constant_like(element, 0));
         }));
-    return Place{out, 0, type.static_shape(), type.static_strides()};
+    return out;
   }
 
   Result<std::optional<Strided>> place_bias(Value bias) {
     const std::vector<Expr> at = {index_[1]};
+    const int64_t channels = bias.type().shape[0].value();
+    if (filled_up(channels) != channels) {
+      TensorType type = bias.type();
+      type.shape[0] = Dim(filled_up(channels));
+      LATHE_TRY(const BufferId copy, copy_filled_up(bias, type, "filled_up", constant_phase(bias)));
+      kernel_.read_from(bias, copy, std::move(type));
+    }
     std::optional<Strided> found = as_strided(kernel_, kernel_.element(bias, at), dtype_, vars_);
     if (!found || found->strides.back() != 1) {
       LATHE_TRY(const BufferId made, lowering_.materialize(bias));
@@ -186,7 +208,8 @@ class ConvolutionLowering {
   }
 
   void emit(const Place& x, const Place& w, const Strided& y, const LibraryEpilogue& epilogue) {
-    const std::vector<int64_t> out = root_.types[0].static_shape();
+    std::vector<int64_t> out = root_.types[0].static_shape();
+    out[1] = filled_up(out[1]);
     ConvolutionCall call;
     call.x = image(x.buffer, x.offset, x.shape, x.strides);
     call.w = image(w.buffer, w.offset, w.shape, w.strides);

@@ -87,8 +87,8 @@ class EpilogueReader {
     const bool is_bias = moves_with_column_alone(*place);
     std::optional<Strided>& slot = is_bias ? into.bias : into.residual;
     // What is added lies in rows, as the result does.
-    const bool has_rows =
-        place->strides.back() == 1 && place->strides[sums_.vars.size() - 2] >= sums_.columns;
+    const bool has_rows = place->strides.back() == 1 && sums_.padded_columns == 0 &&
+                          place->strides[sums_.vars.size() - 2] >= sums_.columns;
     if (slot || (!is_bias && !has_rows)) return false;
     slot = std::move(place);
     return true;
@@ -208,7 +208,8 @@ Result<std::optional<LibraryResult>> place_sums(Lowering& lowering, KernelContex
   const TensorType& whole = lowering.buffer(out).type;
   Claim claim = claim_epilogue(kernel, region, sums, SIZE_MAX);
   if (kernel.error()) return *kernel.error();
-  if (claim.num_members == num_members(region) && whole.dtype == root.dtype) {
+  const bool is_padded = sums.padded_columns > 0;
+  if (claim.num_members == num_members(region) && whole.dtype == root.dtype && !is_padded) {
     if (std::optional<Strided> found = place(out, whole, claim.index))
       return std::optional(LibraryResult{claim.epilogue, *found, member(region, claim)});
   }
@@ -216,6 +217,11 @@ Result<std::optional<LibraryResult>> place_sums(Lowering& lowering, KernelContex
     claim = claim_epilogue(kernel, region, sums, most);
     const Node* last = member(region, claim);
     TensorType type = last->types[0];
+    if (is_padded) {
+      if (claim.index != sums.index) continue;
+      const auto column = std::find(claim.index.begin(), claim.index.end(), sums.vars.back());
+      type.shape[static_cast<size_t>(column - claim.index.begin())] = Dim(sums.padded_columns);
+    }
     type.layout = type.rank() == root.rank() ? sums.layout : Layout();
     std::optional<Strided> found = place(-1, type, claim.index);
     if (!found) continue;

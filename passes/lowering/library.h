@@ -53,6 +53,9 @@ struct LibrarySums {
   Layout layout = {};  // of a buffer for them
   std::optional<Strided> bias = {};
   bool has_gelu = true;  // the library knows gelu_tanh
+  // Of a row of the buffer, where the library wants rows to start at even addresses: the result is
+  // then copied from there, but where it lies evenly by itself. 0: as many as there are.
+  int64_t padded_columns = 0;
 };
 
 // What a library makes of a region, and where it writes that.

@@ -232,6 +232,14 @@ func @main(%x: f32[6, 70], %i: i64[6], %j: i64[6, 70]) -> f32[6, 70] {
   %7 = index_put(%6, [%1], %5) {accumulate = true}
   return %7
 })"},
+    {"a_convolution_of_uneven_channels", R"(
+func @main(%x: f32[2, 6, 5, 7], %w: f32[10, 6, 3, 3], %b: f32[10],
+           %y: f32[2, 10, 5, 7]) -> f32[2, 10, 5, 7] {
+  %0 = convolution(%x, %w, %b) {padding = [1, 1]}
+  %1 = add(%0, %y)
+  %2 = relu(%1)
+  return %2
+})"},
 };
 
 }  // namespace lathe
