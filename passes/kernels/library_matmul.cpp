@@ -11,6 +11,10 @@ namespace {
 
 using loop::Expr;
 
+constexpr int64_t kRowBytes = 16;          // where rows start, in the fast kernels of libraries
+constexpr int64_t kManyResults = 1 << 18;  // of halves: what a second launch is nothing beside
+constexpr int64_t kLongSum = 128;          // terms that cost more than a copy of the result
+
 class MatmulLowering {
  public:
   MatmulLowering(Lowering& lowering, Node& node, Phase phase)
@@ -46,9 +50,9 @@ class MatmulLowering {
     if (!has_a || !has_b) return Verdict{"strides cannot say where an operand lies"};
 
     const std::vector<Expr> vars = all_vars(m_, n_);
-    LATHE_TRY(auto result,
-              place_sums(lowering_, kernel_, node_,
-                         {.index = vars, .vars = vars, .rows = spec_.m, .columns = spec_.n}, out));
+    LibrarySums sums{.index = vars, .vars = vars, .rows = spec_.m, .columns = spec_.n};
+    sums.padded_columns = padded_columns();
+    LATHE_TRY(auto result, place_sums(lowering_, kernel_, node_, sums, out));
     if (!result) return Verdict{"strides cannot say where its result goes"};
     spec_.d = result->place;
     spec_.epilogue = std::move(result->epilogue);
@@ -63,6 +67,25 @@ class MatmulLowering {
     vars.push_back(row);
     vars.push_back(column);
     return vars;
+  }
+
+  // Rows of an odd number of halves start at addresses from which tensor cores are not fed: where
+  // the operands' do not, a large product and a copy of it are several times faster.
+  int64_t padded_columns() const {
+    const int64_t step = kRowBytes / dtype_bytes(dtype_);
+    int64_t results = spec_.m * spec_.n;
+    for (int64_t extent : spec_.batch) results *= extent;
+    const bool is_large = results >= kManyResults && spec_.k >= kLongSum;
+    const bool is_uneven = dtype_bytes(dtype_) == 2 && spec_.n % step != 0;
+    if (!is_large || !is_uneven || !is_even(spec_.a, step) || !is_even(spec_.b, step)) return 0;
+    return (spec_.n + step - 1) / step * step;
+  }
+
+  // Whether everything but neighbours lies whole steps apart.
+  static bool is_even(const Strided& operand, int64_t step) {
+    return operand.offset % step == 0 &&
+           std::all_of(operand.strides.begin(), operand.strides.end(),
+                       [&](int64_t stride) { return stride == 1 || stride % step == 0; });
   }
 
   static bool is_shared(const Strided& operand) {
