@@ -18,10 +18,20 @@ Value with_mask(Builder& b, const Node& head, bool is_causal) {
   return b.call("attention", {head.operands[0], head.operands[1], head.operands[2], {}}, attrs);
 }
 
-// attention(q, k, v, true) = attention(q, k, v)
+// Of a bool that is kept, or of a number that is added: whether the mask lets a score be.
+bool keeps(DType dtype, double element) { return dtype == DType::b8 ? element != 0 : element == 0; }
+
+// Whether no score is left beside one that is kept: the lowest number of the narrowest float will
+// do, which is further from any score of that dtype than e^x can tell from zero.
+bool hides(DType dtype, double element) {
+  return dtype == DType::b8 ? element == 0 : element <= -65504;
+}
+
+// attention(q, k, v, true) = attention(q, k, v), and so for 0 that is added
 Value drop_full_mask(Builder& b, const Node& head, RuleContext&) {
-  Value mask = named_operand(head, "attn_mask");
-  if (!mask || mask.type().dtype != DType::b8 || splat_value(mask) != 1.0) return {};
+  const Value mask = named_operand(head, "attn_mask");
+  const std::optional<double> element = mask ? splat_value(mask) : std::nullopt;
+  if (!element || !keeps(mask.type().dtype, *element)) return {};
   return with_mask(b, head, head.bool_attr("is_causal"));
 }
 
@@ -75,16 +85,20 @@ bool is_triangle(Value mask, int64_t extent) {
   if (!is_literal(*mask.node)) return false;
   const auto* values = std::get_if<std::vector<double>>(&mask.node->attr("value"));
   if (values == nullptr || values->size() != static_cast<size_t>(extent * extent)) return false;
-  for (int64_t i = 0; i < extent; ++i)
-    for (int64_t j = 0; j < extent; ++j)
-      if (((*values)[static_cast<size_t>(i * extent + j)] != 0) != (j <= i)) return false;
+  const DType dtype = mask.type().dtype;
+  for (int64_t i = 0; i < extent; ++i) {
+    for (int64_t j = 0; j < extent; ++j) {
+      const double element = (*values)[static_cast<size_t>(i * extent + j)];
+      if (j <= i ? !keeps(dtype, element) : !hides(dtype, element)) return false;
+    }
+  }
   return true;
 }
 
 // attention(q, k, v, j <= i) = attention(q, k, v, is_causal), which skips half of the work
 Value recognize_causal_mask(Builder& b, const Node& head, RuleContext&) {
   const Value mask = named_operand(head, "attn_mask");
-  if (!mask || mask.type().dtype != DType::b8 || head.bool_attr("is_causal")) return {};
+  if (!mask || head.bool_attr("is_causal")) return {};
   const Shape& shape = mask.type().shape;
   const auto count = mask.type().static_elements();
   if (shape.size() < 2 || !count) return {};
