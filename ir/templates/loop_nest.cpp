@@ -292,7 +292,7 @@ class Scheduler {
   }
 
   void emit_serial_loops(Block& body) {
-    ReductionEmitter reductions(nest_.kernel, lanes_);
+    ReductionEmitter reductions(nest_.kernel, lanes_, target_.max_threads > 0 ? own_lanes() : 0);
     std::vector<Var> inside = {inner_};
     for (const auto& [var, extent] : serial_) {
       inside.push_back(var);

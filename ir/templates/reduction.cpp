@@ -8,6 +8,7 @@
 #include "ir/loop/linear.h"
 #include "ir/templates/collapse.h"
 #include "ir/templates/lane_price.h"
+#include "ir/templates/loop_nest.h"
 
 namespace lathe {
 namespace {
@@ -24,6 +25,8 @@ using loop::Stmt;
 using loop::Var;
 
 constexpr int64_t kAccumulators = 4;  // independent chains that hide the latency of an add
+// Of one element, among them a function: dearer one by one than reading elements that lie apart.
+constexpr int64_t kManyOperations = 8;
 
 const Reduce* as_reduce(Expr e) { return std::get_if<Reduce>(&e->kind); }
 
@@ -163,8 +166,9 @@ Expr ReductionEmitter::emit(Expr e, Block& block) {
   collapse(kernel_, reduce);
   const bool gathers = lanes_of_thread_ > 0;
   if (gathers && !is_position) put_lanes_last(reduce);
-  const bool is_vectorizable = !contains_reduction({&reduce.body, 1}) &&
-                               (gathers || reads_evenly(reduce.body, reduce.vars.back())) &&
+  const bool is_worth_lanes = gathers || reads_evenly(reduce.body, reduce.vars.back()) ||
+                              count_operations({&reduce.body, 1}) >= kManyOperations;
+  const bool is_vectorizable = !contains_reduction({&reduce.body, 1}) && is_worth_lanes &&
                                loop::as_int(reduce.extents.back()) != nullptr;
   if (is_position) {
     result = is_vectorizable && !gathers ? emit_position_vectorized(reduce, block)

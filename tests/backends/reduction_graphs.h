@@ -35,6 +35,19 @@ func @main(%x: f16[2, 19, 23, 40]) -> f16[2, 40, 1, 1] {
   %1 = adaptive_avg_pool2d(%0) {output_size = [1, 1]}
   return %1
 })"},
+    {"a_softmax_beside_biases_that_lie_apart", R"(
+func @main(%s: f32[2, 3, 19, 19], %b: f32[19, 19, 3]) -> f32[2, 3, 19, 19] {
+  %0 = permute(%b) {dims = [2, 0, 1]}
+  %1 = add(%s, %0)
+  %2 = softmax(%1) {dim = -1}
+  return %2
+})"},
+    {"a_layer_norm_of_columns", R"(
+func @main(%x: f16[5, 37, 3], %w: f16[37]) -> f16[5, 3, 37] {
+  %0 = permute(%x) {dims = [0, 2, 1]}
+  %1 = layer_norm(%0, %w, none) {normalized_shape = [37]}
+  return %1
+})"},
 };
 
 }  // namespace lathe
