@@ -139,7 +139,8 @@ class Fuser {
       if (launch_of(reader) != launch_of(first)) other = reader;
     const int group = group_of(first);
     const bool is_shared = other != nullptr || kept_.count(&node) != 0;
-    // Nobody waits for what weights alone decide: it is made once, before the first call.
+    // Nobody waits for what weights alone decide: it is made once, before the first call, and by no
+    // loop of every call.
     if (is_shared && (!computes || constants_.contains(node.result()))) return -1;
     if (const std::string why_not = is_shared ? why_no_result(node, group) : ""; !why_not.empty()) {
       if (group >= 0 || (other != nullptr && group_of(other) >= 0))
@@ -148,6 +149,8 @@ class Fuser {
     }
     if (group < 0) return -1;
     const std::vector<Node*>& members = groups_[static_cast<size_t>(group)];
+    if (constants_.contains(node.result()) && !constants_.contains(members.front()->result()))
+      return -1;
     if (computes && !is_worth_repeating(node, *members.front())) return -1;
     if (members.size() >= kMaxMembers) {
       refuse_large(node, *members.front());
