@@ -261,13 +261,22 @@ Status Lowering::bind_outputs() {
   return Ok{};
 }
 
+// What init computes anyway it writes as steps read it: a table of biases with its heads first.
+bool Lowering::is_rearranged_constant(Value value) const {
+  if (value.node->op->name != "permute" || !constants_.contains(value)) return false;
+  Value source = value;
+  while (source.node->op->traits.op_class == OpClass::view && !source.node->operands.empty())
+    source = source.node->operands[0];
+  return source.node->op->name != "constant" && !is_inlined(source, Phase::step);
+}
+
 bool Lowering::is_inlined(Value value, Phase phase) const {
   const Node& node = *value.node;
   if (node.op->name == "constant") return splat_value(value).has_value();
   if (chain_breaks_.count(&node) != 0) return false;
   switch (node.op->traits.op_class) {
     case OpClass::view:
-      return !is_copied_view(node);
+      return !is_copied_view(node) && !(phase == Phase::step && is_rearranged_constant(value));
     case OpClass::source:
       return static_cast<bool>(node.op->lower);
     case OpClass::elementwise:

@@ -94,6 +94,7 @@ class Lowering {
  private:
   BufferId add_buffer(ProgramBuffer buffer);
   void break_chains();
+  bool is_rearranged_constant(Value value) const;
   Status bind_params();
   Status bind_outputs();
   Status lower_node(Node& node, Phase phase);
