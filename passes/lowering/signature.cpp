@@ -9,6 +9,16 @@
 
 namespace lathe {
 
+namespace {
+
+// Where a slice begins moves what is read; how much it takes its type says.
+bool is_place(const Node& node, size_t attr) {
+  const std::string& name = node.op->attrs[attr].name;
+  return node.op->name == "slice" && (name == "start" || name == "end");
+}
+
+}  // namespace
+
 class SignatureWriter {
  public:
   SignatureWriter(Signatures& signatures, Phase phase)
@@ -40,11 +50,9 @@ class SignatureWriter {
       seen_.emplace(value, seen_.size());
       const bool is_inlined = lowering_.is_inlined(value, phase_);
       bytes_.add(static_cast<int>(is_inlined ? Tag::inlined : Tag::there));
-      bytes_.add(value.index).add(lowering_.is_constant(value));
-      if (is_inlined)
-        add(*value.node);
-      else
-        bytes_.add(std::string_view(to_string(value.type())));
+      // Which result of a split it is moves what is read, and its type says the rest.
+      bytes_.add(std::string_view(to_string(value.type()))).add(lowering_.is_constant(value));
+      if (is_inlined) add(*value.node);
     }
   }
 
@@ -63,7 +71,8 @@ size_t Signatures::number_of(const Node& node) {
   if (auto found = by_node_.find(&node); found != by_node_.end()) return found->second;
   CanonicalBytes words;
   words.add(std::string_view(node.op->name)).add(node.attrs.size());
-  for (const Attr& attr : node.attrs) words.add(std::string_view(print(attr)));
+  for (size_t i = 0; i < node.attrs.size(); ++i)
+    if (!is_place(node, i)) words.add(std::string_view(print(node.attrs[i])));
   words.add(node.types.size());
   for (const TensorType& type : node.types) words.add(std::string_view(to_string(type)));
   words.add(node.bodies.size());

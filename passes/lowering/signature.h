@@ -13,7 +13,8 @@ class Signatures {
 
   // Equal for regions that are lowered alike: their ops, attributes and types, through the views
   // and constants that a kernel reads through, with which operands are one value and which are
-  // constant, and which of several results somebody reads. No names and no places.
+  // constant, and which of several results somebody reads. No names and no places, those of slices
+  // and of parts of a split among them.
   std::string of(const Node& region, Phase phase);
 
  private:
