@@ -21,10 +21,11 @@ Value with_mask(Builder& b, const Node& head, bool is_causal) {
 // Of a bool that is kept, or of a number that is added: whether the mask lets a score be.
 bool keeps(DType dtype, double element) { return dtype == DType::b8 ? element != 0 : element == 0; }
 
-// Whether no score is left beside one that is kept: the lowest number of the narrowest float will
-// do, which is further from any score of that dtype than e^x can tell from zero.
+// Whether no score is left beside one that is kept: the lowest number of the mask's dtype, or about
+// that, is further from any score than e^x can tell from zero.
 bool hides(DType dtype, double element) {
-  return dtype == DType::b8 ? element == 0 : element <= -65504;
+  if (dtype == DType::b8) return element == 0;
+  return element <= (dtype == DType::f16 ? -65504 : -3e38);
 }
 
 // attention(q, k, v, true) = attention(q, k, v), and so for 0 that is added
@@ -103,7 +104,9 @@ Value recognize_causal_mask(Builder& b, const Node& head, RuleContext&) {
   const auto count = mask.type().static_elements();
   if (shape.size() < 2 || !count) return {};
   const Dim rows = shape[shape.size() - 2];
-  const bool is_square = rows == shape.back() && rows == head.operands[0].type().shape.end()[-2];
+  // Of as many queries as keys: a mask of one column would be broadcast to all keys.
+  const bool is_square = rows == shape.back() && rows == head.operands[0].type().shape.end()[-2] &&
+                         rows == head.operands[1].type().shape.end()[-2];
   if (!is_square || *count != rows.value() * rows.value()) return {};
   return compares_positions(mask) || is_triangle(mask, rows.value()) ? with_mask(b, head, true)
                                                                      : Value();
