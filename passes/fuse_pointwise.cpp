@@ -149,8 +149,7 @@ class Fuser {
     }
     if (group < 0) return -1;
     const std::vector<Node*>& members = groups_[static_cast<size_t>(group)];
-    if (constants_.contains(node.result()) && !constants_.contains(members.front()->result()))
-      return -1;
+    if (is_made_once(node) && !constants_.contains(members.front()->result())) return -1;
     if (computes && !is_worth_repeating(node, *members.front())) return -1;
     if (members.size() >= kMaxMembers) {
       refuse_large(node, *members.front());
@@ -159,6 +158,20 @@ class Fuser {
     if (computes && is_at_hand(node, group)) at_hand_.insert(&node);
     num_results_[static_cast<size_t>(group)] += is_shared;
     return group;
+  }
+
+  // From weights alone, and no larger than they are: a mask of positions would take memory, and be
+  // read, for what a loop computes from its indices.
+  bool is_made_once(Node& node) const {
+    if (!constants_.contains(node.result())) return false;
+    int64_t most = 0;
+    for (Value operand : node.operands) {
+      while (operand && operand.node->op->traits.op_class == OpClass::view &&
+             !operand.node->operands.empty())
+        operand = operand.node->operands[0];
+      if (operand) most = std::max(most, operand.type().static_elements().value_or(0));
+    }
+    return node.types[0].static_elements().value_or(0) <= most;
   }
 
   int group_of(const Node* node) const {
