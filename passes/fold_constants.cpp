@@ -100,11 +100,10 @@ class Folder {
     const TensorType& type = node.types[0];
     const bool is_large = *type.static_elements() > limit_;
     if (is_literal(node)) {  // already what it should be: only remember it
-      if (auto splat = splat_value(node.result()); splat && is_large)
-        remember_splat(node, *splat);
-      else if (!is_large)
-        known_.emplace(
-            &node, thinned(literal_tensor(node.attr("value"), type.dtype, type.static_shape())));
+      std::vector<int64_t> shape = type.static_shape();
+      if (is_large && !splat_value(node.result())) return Replacement();
+      if (is_large) shape.assign(shape.size(), 1);
+      known_.emplace(&node, thinned(literal_tensor(node.attr("value"), type.dtype, shape)));
       return Replacement();
     }
     if (node.op->name == "expand") return expand(b, node);
