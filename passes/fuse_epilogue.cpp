@@ -28,6 +28,16 @@ bool is_candidate(const Node& node) {
   return node.op->name == "matmul" || node.op->name == "convolution";
 }
 
+// Whether both operands of a product walk a batch, as heads of attention do.
+bool is_batched(const Node& root) {
+  const auto walks = [&](int operand) {
+    const std::vector<Dim>& shape = root.operand(operand).type().shape;
+    return shape.size() > 2 && std::any_of(shape.begin(), shape.end() - 2,
+                                           [](const Dim& dim) { return dim != Dim(1); });
+  };
+  return root.op->name == "matmul" && walks(0) && walks(1);
+}
+
 class Fuser {
  public:
   Fuser(Graph& graph, PassContext& context) : graph_(graph), context_(context), uses_(graph) {
@@ -53,6 +63,7 @@ class Fuser {
     FusionGroup group{{&root}};
     size_t length = 1;  // up to the last elementwise op: views after it stay outside
     Node* at = &root;
+    const Node* behind = nullptr;  // who reads the chain, when that is no part of it
     while (group.members.size() < kMaxChain) {
       const int uses = uses_[at->result()];
       auto found = reader_.find(at);
@@ -69,14 +80,26 @@ class Fuser {
         group.members.push_back(next);
         length = group.members.size();
       } else {
+        behind = next;
         break;
       }
       at = next;
+    }
+    if (length > 1 && behind && is_left_to(*behind, root)) {
+      refuse(root, "'" + behind->name + "' takes in what follows a product of the library");
+      length = 1;
     }
     group.members.resize(length);
     for (Node* member : group.members) in_group_[member] = true;
     context_.counters["fused"] += static_cast<int64_t>(length) - 1;
     return group;
+  }
+
+  // A library adds little to the products of a batch, and a loop of its own does the rest: a
+  // softmax over the rows that it has to read anyway does that on the way.
+  bool is_left_to(const Node& reader, const Node& root) const {
+    return reader.op->traits.op_class == OpClass::normalize && is_batched(root) &&
+           context_.target.has_library("matmul");
   }
 
   void refuse(const Node& node, const std::string& why) {

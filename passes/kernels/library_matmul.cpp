@@ -54,14 +54,24 @@ class MatmulLowering {
     sums.padded_columns = padded_columns();
     LATHE_TRY(auto result, place_sums(lowering_, kernel_, node_, sums, out));
     if (!result) return Verdict{"strides cannot say where its result goes"};
-    spec_.d = result->place;
-    spec_.epilogue = std::move(result->epilogue);
+    take(*result);
+    if (!spec_.epilogue.is_nothing() && !has_one_batch(spec_)) {
+      sums.is_bare = true;
+      LATHE_TRY(result, place_sums(lowering_, kernel_, node_, sums, out));
+      if (!result) return Verdict{"strides cannot say where its sums go"};
+      take(*result);
+    }
     emit_matmul(lowering_, spec_, describe(node_), phase_);
     LATHE_DO(emit_rest(lowering_, node_, *result->last, spec_.d.buffer, out, phase_));
     return Verdict{};
   }
 
  private:
+  void take(const LibraryResult& result) {
+    spec_.d = result.place;
+    spec_.epilogue = result.epilogue;
+  }
+
   std::vector<Expr> all_vars(Expr row, Expr column) const {
     std::vector<Expr> vars = batch_;
     vars.push_back(row);

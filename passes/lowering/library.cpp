@@ -206,7 +206,7 @@ Result<std::optional<LibraryResult>> place_sums(Lowering& lowering, KernelContex
   };
   const TensorType& root = root_of(region)->types[0];
   const TensorType& whole = lowering.buffer(out).type;
-  Claim claim = claim_epilogue(kernel, region, sums, SIZE_MAX);
+  Claim claim = claim_epilogue(kernel, region, sums, sums.is_bare ? 1 : SIZE_MAX);
   if (kernel.error()) return *kernel.error();
   const bool is_padded = sums.padded_columns > 0;
   if (claim.num_members == num_members(region) && whole.dtype == root.dtype && !is_padded) {

@@ -43,6 +43,7 @@ std::optional<Strided> place_result(KernelContext& kernel, BufferId buffer, cons
 struct LibraryEpilogue {
   std::optional<Strided> bias, residual;
   Activation activation = Activation::none;  // behind both
+  bool is_nothing() const { return !bias && !residual && activation == Activation::none; }
 };
 
 // The sums of a region's root: where they are, and what the library does with them in any case.
@@ -53,6 +54,7 @@ struct LibrarySums {
   Layout layout = {};  // of a buffer for them
   std::optional<Strided> bias = {};
   bool has_gelu = true;  // the library knows gelu_tanh
+  bool is_bare = false;  // nothing of the epilogue goes with them
   // Of a row of the buffer, where the library wants rows to start at even addresses: the result is
   // then copied from there, but where it lies evenly by itself. 0: as many as there are.
   int64_t padded_columns = 0;

@@ -27,8 +27,17 @@ class MatmulBatch {
     }
   }
 
+  // As many dims as can.
+  void join_rows(MatmulSpec& spec) {
+    while (join_innermost(spec)) {
+    }
+  }
+
+  const std::vector<BatchDim>& dims() const { return dims_; }
+
+ private:
   // The innermost dim joins the rows when they go on in it, and all of it reads one B.
-  bool join_rows(MatmulSpec& spec) {
+  bool join_innermost(MatmulSpec& spec) {
     constexpr size_t kB = 1;
     if (dims_.empty() || dims_.back().strides[kB] != 0) return false;
     for (size_t i = 0; i < operands_.size(); ++i)
@@ -37,10 +46,6 @@ class MatmulBatch {
     dims_.pop_back();
     return true;
   }
-
-  const std::vector<BatchDim>& dims() const { return dims_; }
-
- private:
   int64_t row_stride(size_t operand) const {
     const std::vector<int64_t>& strides = operands_[operand]->strides;
     return strides[strides.size() - 2];
@@ -70,10 +75,15 @@ CallTensor operand_of(const Strided& operand, size_t index, const std::vector<Ba
 
 }  // namespace
 
+bool has_one_batch(MatmulSpec spec) {
+  MatmulBatch batch(spec);
+  batch.join_rows(spec);
+  return batch.dims().size() <= 1;
+}
+
 void emit_matmul(Lowering& lowering, MatmulSpec spec, const LaunchInfo& info, Phase phase) {
   MatmulBatch batch(spec);
-  while (batch.join_rows(spec)) {
-  }
+  batch.join_rows(spec);
   const std::vector<BatchDim>& dims = batch.dims();
   MatmulCall call;
   call.a = operand_of(spec.a, 0, dims, spec.m, spec.k);

@@ -14,6 +14,8 @@ struct MatmulSpec {
   Strided a, b, d;  // strides over batch, then (m, k), (k, n) and (m, n)
   LibraryEpilogue epilogue;
 };
+// Whether one call makes it: a library adds to and activates the products of one dim of the batch.
+bool has_one_batch(MatmulSpec spec);
 void emit_matmul(Lowering& lowering, MatmulSpec spec, const LaunchInfo& info, Phase phase);
 
 }  // namespace lathe
