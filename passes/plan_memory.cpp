@@ -42,9 +42,9 @@ func @main(%x: f32[8, 4], %w: f32[4, 4]) -> f32[8, 4] {
 
 namespace {
 
-constexpr int64_t kAlignment = 64;
-
-int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+int64_t aligned(int64_t bytes) {
+  return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+}
 
 struct Lifetime {
   BufferId id;

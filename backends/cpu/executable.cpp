@@ -99,6 +99,7 @@ Result<CpuExecutable::Step> CpuExecutable::make_step(const Program& program, con
     LATHE_TRY(step.frame, kernel_frame(source));
     step.grain = std::max<int64_t>(source.grain, 1);
     step.buffers = kernel->buffers;
+    step.offsets = byte_offsets(program, *kernel);
     scratch_stride_ =
         std::max(scratch_stride_, align_up(static_cast<size_t>(step.frame.scratch_bytes)));
     return step;
@@ -260,7 +261,7 @@ void CpuExecutable::execute(const Step& step) {
     pointers = more.data();
   }
   for (size_t i = 0; i < step.buffers.size(); ++i)
-    pointers[i] = addresses_[static_cast<size_t>(step.buffers[i])];
+    pointers[i] = addresses_[static_cast<size_t>(step.buffers[i])] + step.offsets[i];
 
   const KernelFrame& frame = step.frame;
   if (frame.lo >= frame.hi) return;

@@ -32,6 +32,7 @@ class CpuExecutable final : public Executable {
     KernelFrame frame;
     int64_t grain = 1;
     std::vector<BufferId> buffers;
+    std::vector<int64_t> offsets;  // of a kernel's buffers, in bytes
     size_t copy_bytes = 0;
   };
 

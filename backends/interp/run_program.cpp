@@ -103,8 +103,13 @@ class InterpretedProgram final : public Executable {
     return Ok{};
   }
   Status execute(const KernelLaunch& launch) {
+    const std::vector<int64_t> offsets = byte_offsets(program_, launch);
     std::vector<loop::Memory> views;
-    for (BufferId id : launch.buffers) views.push_back({bytes(id).data(), bytes(id).size()});
+    for (size_t i = 0; i < offsets.size(); ++i) {
+      std::vector<std::byte>& whole = bytes(launch.buffers[i]);
+      const auto offset = static_cast<size_t>(offsets[i]);
+      views.push_back({whole.data() + offset, whole.size() - offset});
+    }
     return loop::evaluate(program_.kernels[static_cast<size_t>(launch.kernel)], views, steps_);
   }
   Status execute(const LibraryLaunch& launch) {

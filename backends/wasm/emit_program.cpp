@@ -68,25 +68,26 @@ class ProgramEmitter {
   Status emit_launch(const Launch& launch, std::string name, const std::vector<Placement>* staged) {
     Function function{.name = std::move(name)};
     if (!launch.label.empty()) function.notes.emplace_back(0, launch.label);
-    auto push_address = [&](BufferId id) {
+    auto push_address = [&](BufferId id, int64_t offset) {
       int64_t address = result_.layout.address[static_cast<size_t>(id)];
       for (size_t i = 0; staged && i < staged->size(); ++i)
         if ((*staged)[i].buffer == id) address = (*staged)[i].address;
-      function.body.push_back(constant(address));
+      function.body.push_back(constant(address + offset));
     };
     if (auto* kernel = std::get_if<KernelLaunch>(&launch.kind)) {
       auto index = static_cast<size_t>(kernel->kernel);
       LATHE_TRY(KernelFrame frame, kernel_frame(program_.kernels[index]));
       if (frame.lo < frame.hi) {
-        for (BufferId id : kernel->buffers) push_address(id);
+        const std::vector<int64_t> offsets = byte_offsets(program_, *kernel);
+        for (size_t i = 0; i < offsets.size(); ++i) push_address(kernel->buffers[i], offsets[i]);
         function.body.push_back(constant(frame.lo));
         function.body.push_back(constant(frame.hi));
         function.body.push_back(constant(result_.layout.scratch));
         function.body.push_back({Op::call, static_cast<uint32_t>(function_of_[index])});
       }
     } else if (auto* copy = std::get_if<CopyLaunch>(&launch.kind)) {
-      push_address(copy->destination);
-      push_address(copy->source);
+      push_address(copy->destination, 0);
+      push_address(copy->source, 0);
       function.body.push_back(
           constant(program_.buffers[static_cast<size_t>(copy->source)].num_bytes));
       function.body.push_back({Op::memory_copy});
@@ -147,9 +148,10 @@ std::string launch_json(const Program& program, const Layout& layout, const Laun
   Result<KernelFrame> frame = kernel_frame(source);
   if (!frame.ok()) return text + "}";
   text += fmt::format(R"(, "kernel": "k{}", "arguments": [)", kernel->kernel);
-  for (size_t i = 0; i < kernel->buffers.size(); ++i)
+  const std::vector<int64_t> offsets = byte_offsets(program, *kernel);
+  for (size_t i = 0; i < offsets.size(); ++i)
     text += fmt::format("{}{}", i == 0 ? "" : ", ",
-                        layout.address[static_cast<size_t>(kernel->buffers[i])]);
+                        layout.address[static_cast<size_t>(kernel->buffers[i])] + offsets[i]);
   return text + fmt::format(R"(], "lo": {}, "hi": {}, "step": {}, "grain": {}, "scratch": {}}})",
                             frame->lo, frame->hi, frame->step, source.grain, frame->scratch_bytes);
 }

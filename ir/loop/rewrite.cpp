@@ -10,7 +10,9 @@ namespace {
 
 class Rewriter {
  public:
-  explicit Rewriter(const std::function<Expr(Expr)>& rule) : rule_(rule) {}
+  // `index_rule` is for the indices of statements, and may be null; loads are expressions.
+  Rewriter(const std::function<Expr(Expr)>& rule, const IndexRule* index_rule)
+      : rule_(rule), index_rule_(index_rule) {}
 
   void block(Block& statements) {
     for (Stmt& stmt : statements) std::visit([this](auto& node) { statement(node); }, stmt.kind);
@@ -37,8 +39,12 @@ class Rewriter {
     replace(store.index);
     replace(store.value);
     replace(store.mask);
+    if (index_rule_) store.index = (*index_rule_)(store.buffer, store.index, store.value->lanes);
   }
-  void statement(Prefetch& prefetch) { replace(prefetch.index); }
+  void statement(Prefetch& prefetch) {
+    replace(prefetch.index);
+    if (index_rule_) prefetch.index = (*index_rule_)(prefetch.buffer, prefetch.index, 0);
+  }
 
   void replace(Expr& root) {
     if (!root) return;
@@ -62,13 +68,24 @@ class Rewriter {
   }
 
   const std::function<Expr(Expr)>& rule_;
+  const IndexRule* index_rule_;
   std::unordered_map<const ExprNode*, Expr> done_;
 };
 
 }  // namespace
 
 void rewrite(Kernel& kernel, const std::function<Expr(Expr)>& rule) {
-  Rewriter(rule).block(kernel.body);
+  Rewriter(rule, nullptr).block(kernel.body);
+}
+
+void rewrite_indices(Kernel& kernel, const IndexRule& rule) {
+  const auto of_load = [&](Expr e) {
+    const auto* load = std::get_if<Load>(&e->kind);
+    if (!load) return e;
+    const Expr index = rule(load->buffer, load->index, e->lanes);
+    return e->pool->load(load->buffer, index, e->dtype, e->lanes, load->mask);
+  };
+  Rewriter(of_load, &rule).block(kernel.body);
 }
 
 }  // namespace lathe::loop

@@ -11,4 +11,10 @@ namespace lathe::loop {
 // New expressions go to the kernel's pool: kernels that share one must not be rewritten at once.
 void rewrite(Kernel& kernel, const std::function<Expr(Expr)>& rule);
 
+// Every index into a buffer, of loads, stores and prefetches, becomes what `rule` makes of it, an
+// index with as many lanes; those that it contains come first. `lanes` is how many elements are
+// moved, 0 for a prefetch. A load that several expressions share is asked for once.
+using IndexRule = std::function<Expr(BufferRef buffer, Expr index, int lanes)>;
+void rewrite_indices(Kernel& kernel, const IndexRule& rule);
+
 }  // namespace lathe::loop

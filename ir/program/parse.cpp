@@ -131,14 +131,30 @@ class Parser {
     return Ok{};
   }
 
+  Result<KernelLaunch> begins() {
+    KernelLaunch made{-1, {}};
+    LATHE_DO(lexer_.expect("("));
+    while (!lexer_.accept(")")) {
+      if (!made.buffers.empty()) LATHE_DO(lexer_.expect(","));
+      LATHE_TRY(const BufferId id, parse_buffer_id(lexer_));
+      made.buffers.push_back(id);
+      if (!lexer_.accept("at")) continue;
+      LATHE_TRY(const int64_t offset, count());
+      made.offsets.resize(made.buffers.size());
+      made.offsets.back() = offset;
+    }
+    if (!made.offsets.empty()) made.offsets.resize(made.buffers.size());
+    return made;
+  }
+
   Status launch(std::vector<Launch>& launches) {
     Launch made;
     made.origins = {lexer_.loc(lexer_.peek())};
     std::optional<Token> kernel;
     if (lexer_.accept("kernel")) {
       LATHE_TRY(kernel, lexer_.expect(TokenKind::function, "a kernel such as @relu_0"));
-      LATHE_TRY(std::vector<BufferId> buffers, ids());
-      made.kind = KernelLaunch{-1, std::move(buffers)};
+      LATHE_TRY(KernelLaunch begun, begins());
+      made.kind = std::move(begun);
     } else if (lexer_.accept("library")) {
       LATHE_TRY(LibraryCall call, parse_call(lexer_));
       made.kind = LibraryLaunch{std::move(call)};

@@ -24,7 +24,12 @@ struct LaunchPrinter {
     bool known = l.kernel >= 0 && static_cast<size_t>(l.kernel) < program.kernels.size();
     std::string name =
         known ? program.kernels[static_cast<size_t>(l.kernel)].name : fmt::format("?{}", l.kernel);
-    return fmt::format("kernel @{}({})", name, buffer_list(l.buffers));
+    std::string begins;
+    for (size_t i = 0; i < l.buffers.size(); ++i) {
+      begins += (i == 0 ? "" : ", ") + spell(l.buffers[i]);
+      if (l.offset(i) != 0) begins += fmt::format(" at {}", l.offset(i));
+    }
+    return fmt::format("kernel @{}({})", name, begins);
   }
   std::string operator()(const LibraryLaunch& l) const { return "library " + print(l.call, spell); }
   std::string operator()(const CopyLaunch& l) const {

@@ -56,6 +56,15 @@ std::vector<BufferUse> uses(const Program& program, const Launch& launch) {
   return std::visit(Uses{program}, launch.kind);
 }
 
+std::vector<int64_t> byte_offsets(const Program& program, const KernelLaunch& launch) {
+  std::vector<int64_t> bytes;
+  for (size_t i = 0; i < launch.buffers.size(); ++i) {
+    const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(launch.buffers[i])];
+    bytes.push_back(launch.offset(i) * dtype_bytes(buffer.type.dtype));
+  }
+  return bytes;
+}
+
 Needed needed_launches(const Program& program) {
   std::vector<bool> is_read(program.buffers.size());  // by a later launch, or by the caller
   for (BufferId id : program.outputs) is_read[static_cast<size_t>(id)] = true;

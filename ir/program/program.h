@@ -36,10 +36,17 @@ struct ProgramBuffer {
   std::vector<std::byte> bytes = {};  // for kind constant
 };
 
+// Targets place buffers, and launches begin in them, at multiples of this many bytes.
+inline constexpr int64_t kBufferAlignment = 64;
+
 struct KernelLaunch {
   int kernel;
-  std::vector<BufferId> buffers;
-};  // in the order of the kernel's global buffers
+  std::vector<BufferId> buffers;  // in the order of the kernel's global buffers
+  // Where the kernel's buffers begin in those, in elements; empty when each begins where they do.
+  // Launches that do the same further along share a kernel.
+  std::vector<int64_t> offsets = {};
+  int64_t offset(size_t i) const { return offsets.empty() ? 0 : offsets[i]; }
+};
 struct LibraryLaunch {
   LibraryCall call;
 };
@@ -95,6 +102,9 @@ struct BufferUse {
 };
 // As Launch::buffers(). The launch's kernel must exist.
 std::vector<BufferUse> uses(const Program& program, const Launch& launch);
+
+// By buffer of the launch, how many bytes from its begin on the kernel's begins. As uses().
+std::vector<int64_t> byte_offsets(const Program& program, const KernelLaunch& launch);
 
 // Which launches the results depend on: outputs, and what runs on the host. The launches' kernels
 // and buffers must exist.

@@ -9,9 +9,11 @@
 //   kind     = "input" | "output" | "weight" | "constant" | "persistent" | "temporary"
 //   mutation = "mutates" STRING ":" id "=" id   // the weight or param, its input, its output
 //   block    = "arena" INT "{" { launch } "}"
-//   launch   = ( "kernel" FUNCTION "(" ids ")" | "library" call | "copy" id "to" id
-//              | "shape" STRING "=" size expression | "host" STRING "(" ids ")" "->" "(" ids ")" )
+//   launch   = ( "kernel" FUNCTION "(" [ begin { "," begin } ] ")" | "library" call
+//              | "copy" id "to" id | "shape" STRING "=" size expression
+//              | "host" STRING "(" ids ")" "->" "(" ids ")" )
 //              [ "as" STRING ] [ "flops" INT ] [ "bytes" INT ]
+//   begin    = id [ "at" INT ]           // from its element INT on, a multiple of 64 bytes
 //   call     = "matmul" operands [ activation ]
 //            | "convolution" operands "padding" ints "stride" ints "dilation" ints [ activation ]
 //            | "attention" operands "scale" number [ "causal" ]

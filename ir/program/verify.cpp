@@ -1,12 +1,12 @@
 // The verifier of programs.
 //
 // Checked: ids are in range; a kernel launch has one buffer per global buffer of its kernel, each
-// at least as large, and writes only what may be written; the operands of a library call lie within
-// their buffers and fit each other; persistent buffers are written by init and read by steps;
-// nothing is read before it is written; every output is written or is an input, a constant or
-// persistent; what is used as an input or output is one of the program; somebody reads what a
-// launch writes; planned temporaries are 64-byte aligned, lie in their arena and do not overlap
-// while both are alive.
+// at least as large behind its begin, which is aligned, and writes only what may be written; the
+// operands of a library call lie within their buffers and fit each other; persistent buffers are
+// written by init and read by steps; nothing is read before it is written; every output is written
+// or is an input, a constant or persistent; what is used as an input or output is one of the
+// program; somebody reads what a launch writes; planned temporaries are 64-byte aligned, lie in
+// their arena and do not overlap while both are alive.
 // Not checked: the kernels themselves (loop::verify), and that a launch which gets the same memory
 // as operand and result (two temporaries at one offset) works in place.
 #include <fmt/format.h>
@@ -178,10 +178,22 @@ class Verifier {
         return fail(fmt::format("kernel '{}' takes {} for '{}', {} is {}", kernel.name,
                                 dtype_name(formal.dtype), formal.name, quote(id),
                                 dtype_name(buffer(id).type.dtype)));
-      if (formal.size > buffer(id).num_bytes / dtype_bytes(formal.dtype))
+      const int64_t has = buffer(id).num_bytes / dtype_bytes(formal.dtype);
+      if (formal.size > has)
         return fail(fmt::format("kernel '{}' needs {} elements of {} for '{}', {} has {} bytes",
                                 kernel.name, formal.size, dtype_name(formal.dtype), formal.name,
                                 quote(id), buffer(id).num_bytes));
+      if (launch.offsets.empty()) continue;
+      if (launch.offsets.size() != launch.buffers.size())
+        return fail(fmt::format("kernel '{}' is launched with {} buffers and {} offsets",
+                                kernel.name, launch.buffers.size(), launch.offsets.size()));
+      const int64_t offset = launch.offsets[count - 1];
+      if (offset < 0 || offset > has - formal.size ||
+          offset * dtype_bytes(formal.dtype) % kBufferAlignment != 0)
+        return fail(
+            fmt::format("kernel '{}' begins at element {} of {}, expected a multiple of {} bytes, "
+                        "at most {}",
+                        kernel.name, offset, quote(id), kBufferAlignment, has - formal.size));
     }
     if (count != launch.buffers.size())
       return fail(fmt::format("kernel '{}' has {} buffers, its launch {}", kernel.name, count,
@@ -288,7 +300,7 @@ class Verifier {
       go_to(id);
       if (b.kind != BufferKind::temporary || b.offset < 0 || state(id).first == kNever) continue;
       int64_t arena = state(id).in_init ? program_.init_arena_bytes : program_.arena_bytes;
-      if (b.offset % 64 != 0 || b.num_bytes > arena || b.offset > arena - b.num_bytes)
+      if (b.offset % kBufferAlignment != 0 || b.num_bytes > arena || b.offset > arena - b.num_bytes)
         return fail(fmt::format("temporary {} at {} is misaligned or outside its arena of {} bytes",
                                 quote(id), b.offset, arena));
       if (b.num_bytes > 0) planned[state(id).in_init ? 1 : 0].push_back(id);

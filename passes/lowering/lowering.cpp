@@ -7,6 +7,7 @@
 
 #include "fmt/format.h"
 #include "ir/loop/expand_math.h"
+#include "ir/loop/rebase.h"
 #include "ir/loop/strict.h"
 #include "ir/loop/text.h"
 #include "ir/loop/traffic.h"
@@ -443,13 +444,17 @@ Status Lowering::emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers,
   const std::vector<int64_t> touched = loop::touched_elements(kernel);
   for (size_t i = 0; i < buffers.size(); ++i)
     launch.bytes += touched[i] * dtype_bytes(buffer(buffers[i]).type.dtype);
+  std::vector<int64_t> offsets = loop::rebase(kernel, kBufferAlignment);
   auto [found, is_new] = kernel_index_.emplace(loop::canonical_form(kernel),
                                                static_cast<int>(program_.kernels.size()));
   if (is_new) {
     kernel.name = fmt::format("{}_{}", launch.label, found->second);
     program_.kernels.push_back(std::move(kernel));
   }
-  launch.kind = KernelLaunch{found->second, std::move(buffers)};
+  const bool is_further =
+      std::any_of(offsets.begin(), offsets.end(), [](int64_t offset) { return offset > 0; });
+  launch.kind = KernelLaunch{found->second, std::move(buffers),
+                             is_further ? std::move(offsets) : std::vector<int64_t>{}};
   launches.push_back(std::move(launch));
   return Ok{};
 }

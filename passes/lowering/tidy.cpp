@@ -3,6 +3,7 @@
 
 #include <map>
 #include <numeric>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -73,19 +74,20 @@ void share_constants(Program& program) {
   std::iota(kernels.begin(), kernels.end(), 0);
   std::iota(buffers.begin(), buffers.end(), 0);
   const Renumber renumber{kernels, buffers};
-  // By kernel and what it reads, the buffer that holds the result.
-  std::map<std::pair<int, std::vector<BufferId>>, BufferId> made;
+  // By kernel and what it reads from where, the buffer that holds the result.
+  std::map<std::tuple<int, std::vector<BufferId>, std::vector<int64_t>>, BufferId> made;
   std::vector<bool> is_needed(program.init.size(), true);
   for (size_t i = 0; i < program.init.size(); ++i) {
     Launch& launch = program.init[i];
     std::visit(renumber, launch.kind);
     const auto* kernel = std::get_if<KernelLaunch>(&launch.kind);
     if (kernel == nullptr) continue;
-    std::pair<int, std::vector<BufferId>> key{kernel->kernel, {}};
+    std::tuple<int, std::vector<BufferId>, std::vector<int64_t>> key{
+        kernel->kernel, {}, kernel->offsets};
     std::vector<BufferId> written;
     bool is_settled = true;  // what it reads is the same whenever it is read
     for (const BufferUse& use : uses(program, launch)) {
-      key.second.push_back(use.is_written ? -1 : use.id);
+      std::get<1>(key).push_back(use.is_written ? -1 : use.id);
       if (use.is_written) written.push_back(use.id);
       is_settled = is_settled && writers[static_cast<size_t>(use.id)] <= 1;
     }

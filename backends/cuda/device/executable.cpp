@@ -101,6 +101,7 @@ Result<CudaExecutable::Step> CudaExecutable::make_step(const Program& program,
   step.buffers = launch.buffers();
   if (auto* kernel = std::get_if<KernelLaunch>(&launch.kind)) {
     auto index = static_cast<size_t>(kernel->kernel);
+    step.offsets = byte_offsets(program, *kernel);
     step.shape = source.shapes[index];
     LATHE_DO(device_.check(
         device_.api().function(&step.function, module_, source.symbols[index].c_str()),
@@ -282,19 +283,18 @@ Status CudaExecutable::execute(const Step& step, CUstream stream) {
                                                                    step.copy_bytes, stream),
                          step.label);
   if (step.shape.tasks == 0) return Ok{};
-  constexpr size_t kInline = 32;
-  void* inline_params[kInline];
-  std::vector<void*> more;
-  void** params = inline_params;
-  if (step.buffers.size() > kInline) {
-    more.resize(step.buffers.size());
-    params = more.data();
+  std::vector<CUdeviceptr> begins;
+  std::vector<void*> params;
+  begins.reserve(step.buffers.size());  // params point into it
+  for (size_t i = 0; i < step.buffers.size(); ++i) {
+    begins.push_back(address(step.buffers[i]) + static_cast<CUdeviceptr>(step.offsets[i]));
+    params.push_back(&begins.back());
   }
-  for (size_t i = 0; i < step.buffers.size(); ++i) params[i] = &address(step.buffers[i]);
   return device_.check(
       device_.api().launch(step.function, static_cast<unsigned>(step.shape.blocks()), 1, 1,
                            static_cast<unsigned>(step.shape.threads),
-                           static_cast<unsigned>(step.shape.groups), 1, 0, stream, params, nullptr),
+                           static_cast<unsigned>(step.shape.groups), 1, 0, stream, params.data(),
+                           nullptr),
       "launching " + step.label);
 }
 

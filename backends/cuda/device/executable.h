@@ -32,6 +32,7 @@ class CudaExecutable final : public Executable {
     LaunchShape shape;
     LibraryRun library;
     std::vector<BufferId> buffers;
+    std::vector<int64_t> offsets;  // of a kernel's buffers, in bytes
     size_t copy_bytes = 0;
     std::string label;
     bool is_fenced = false;  // see fence_library
