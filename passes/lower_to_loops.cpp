@@ -7,18 +7,19 @@
 // specialize_shapes binds symbols before.
 #include "passes/lowering/lowering.h"
 
-#include <unordered_map>
+#include <unordered_set>
 
 #include "passes/pass.h"
 
 namespace lathe {
 namespace {
 
-// A weight that the run replaces is state: it comes in and goes out with every run, like a param.
+// A weight that the run replaces is state: it comes in and goes out with every run, like a param,
+// after the params. It keeps its name, which may be a param's as well.
 void make_state_params(Graph& graph, const Registry& ops) {
-  std::unordered_map<std::string, const Mutation*> state;
+  std::unordered_set<std::string> state;
   for (const Mutation& mutation : graph.mutations) {
-    if (!mutation.is_input) state[mutation.target] = &mutation;
+    if (!mutation.is_input) state.insert(mutation.target);
   }
   if (state.empty()) return;
   for (auto& node : graph.nodes) {
@@ -38,8 +39,10 @@ void make_state_params(Graph& graph, const Registry& ops) {
 }
 
 Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
-  make_state_params(unit.module.main(), context.ops);
-  LATHE_TRY(unit.program, Lowering(unit.module, context, all_kernels()).run());
+  Graph& graph = unit.module.main();
+  const size_t num_inputs = graph.params.size();
+  make_state_params(graph, context.ops);
+  LATHE_TRY(unit.program, Lowering(unit.module, context, all_kernels()).run(num_inputs));
   context.counters["kernels"] = static_cast<int64_t>(unit.program.kernels.size());
   context.counters["launches"] = static_cast<int64_t>(unit.program.steps.size());
   return Changed::yes;

@@ -136,7 +136,7 @@ class ResultCheck {
     LATHE_TRY(Module functional, reference_module(candidate));
     LATHE_TRY(EvalResult result,
               evaluate(functional, functional.main(), inputs_, {.symbols = model_->dims}));
-    return compare(results_of(functional.main(), std::move(result)), reference_).passed;
+    return compare(results_of(std::move(result)), reference_).passed;
   }
 
   Result<bool> accepts(const Program& program) const {

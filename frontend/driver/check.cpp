@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 namespace lathe {
@@ -143,15 +144,14 @@ Result<Reference> evaluate_reference(const Module& module, const std::vector<Ten
     if (!result.ok()) return at_origin(std::move(result).error(), module.locs);
     std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
     reference.rounded_ms = elapsed.count();
-    (round ? reference.rounded : reference.exact) = results_of(module.main(), *std::move(result));
+    (round ? reference.rounded : reference.exact) = results_of(*std::move(result));
   }
   return reference;
 }
 
-std::vector<Tensor> results_of(const Graph& graph, EvalResult result) {
+std::vector<Tensor> results_of(EvalResult result) {
   std::vector<Tensor> tensors = std::move(result.outputs);
-  for (const Mutation& mutation : graph.mutations)
-    tensors.push_back(std::move(result.mutated[mutation.target]));
+  std::move(result.mutated.begin(), result.mutated.end(), std::back_inserter(tensors));
   return tensors;
 }
 

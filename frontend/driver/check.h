@@ -31,7 +31,7 @@ Result<Reference> evaluate_reference(const Module& module, const std::vector<Ten
                                      const ReferenceOptions& how);
 
 // The outputs and, behind them, the new contents of everything that the graph mutates.
-std::vector<Tensor> results_of(const Graph& graph, EvalResult result);
+std::vector<Tensor> results_of(EvalResult result);
 
 struct Agreement {
   bool passed = true;

@@ -293,7 +293,7 @@ Result<EvalResult> evaluate(const Module& module, const Graph& graph,
   for (const Mutation& mutation : runnable.mutations) {
     const Tensor* tensor = frame.find(mutation.value);
     LATHE_CHECK(tensor != nullptr, "a mutation has no value");
-    result.mutated[mutation.target] = *tensor;
+    result.mutated.push_back(*tensor);
   }
   return result;
 }

@@ -27,7 +27,7 @@ struct EvalOptions {
 
 struct EvalResult {
   std::vector<Tensor> outputs;
-  std::map<std::string, Tensor> mutated;  // buffers and inputs an in-place op wrote, by name
+  std::vector<Tensor> mutated;  // what the graph's mutations write, in their order
 };
 
 // Inputs in the order of graph.params; shapes and dtypes are checked against them. In-place nodes

@@ -130,11 +130,12 @@ Lowering::Lowering(Module& module, PassContext& context, std::vector<KernelDef> 
   for (const Mutation& mutation : graph_.mutations) reads_.insert(mutation.value);
 }
 
-Result<Program> Lowering::run() {
+Result<Program> Lowering::run(size_t num_inputs) {
   LATHE_TRY(const auto nodes, launched_nodes());
   program_.name = graph_.name;
   LATHE_DO(bind_params());
   LATHE_DO(bind_outputs());
+  bind_mutations(num_inputs);
   for (const auto& [node, phase] : nodes) LATHE_DO(lower_node(*node, phase));
   LATHE_DO(copy_outputs());
   program_.buffers.assign(std::move_iterator(buffers_.begin()), std::move_iterator(buffers_.end()));
@@ -251,15 +252,19 @@ Status Lowering::bind_outputs() {
                                    !is_inlined(value, Phase::step) && value.type().layout.empty();
     if (is_made_by_a_step) outputs_.emplace(value, id);  // the first, when it repeats
   }
+  return Ok{};
+}
+
+void Lowering::bind_mutations(size_t num_inputs) {
   for (size_t i = 0; i < graph_.mutations.size(); ++i) {
     const Mutation& mutation = graph_.mutations[i];
+    const BufferId output = program_.outputs[graph_.outputs.size() + i];
     for (size_t p = 0; p < graph_.params.size(); ++p) {
-      if (graph_.params[p]->name != mutation.target) continue;
-      program_.mutations.push_back(
-          {mutation.target, program_.inputs[p], program_.outputs[graph_.outputs.size() + i]});
+      const bool is_target =
+          mutation.is_input == (p < num_inputs) && graph_.params[p]->name == mutation.target;
+      if (is_target) program_.mutations.push_back({mutation.target, program_.inputs[p], output});
     }
   }
-  return Ok{};
 }
 
 // What init computes anyway it writes as steps read it: a table of biases with its heads first.

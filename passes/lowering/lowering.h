@@ -44,10 +44,10 @@ LaunchInfo describe(const Node& node);
 
 class Lowering {
  public:
-  // The module's types must be static, and weights that the graph replaces must be params. `kinds`
-  // are looked up by the names of plans.
+  // The module's types must be static. `kinds` are looked up by the names of plans.
   Lowering(Module& module, PassContext& context, std::vector<KernelDef> kinds);
-  Result<Program> run();
+  // Params from `num_inputs` on are state: weights that the graph replaces.
+  Result<Program> run(size_t num_inputs);
 
   // --- one region by itself, for who chooses among kinds; not together with run()
 
@@ -97,6 +97,7 @@ class Lowering {
   bool is_rearranged_constant(Value value) const;
   Status bind_params();
   Status bind_outputs();
+  void bind_mutations(size_t num_inputs);
   Status lower_node(Node& node, Phase phase);
   std::vector<std::vector<int>> results_alike(const Node& node) const;
   Status emit_planned(Node& node, std::span<const Destination> outs, Phase phase);

@@ -46,7 +46,7 @@ TEST(Evaluate, RunsBodiesAndBindsSymbols) {
   ASSERT_TRUE(result.ok()) << result.error().message;
   EXPECT_EQ(result->outputs[0].floats, (std::vector<double>{21, 20, 22, 20}));
   EXPECT_EQ(result->outputs[1].floats, (std::vector<double>{1, -1, 2, -2}));
-  EXPECT_EQ(result->mutated.at("x").floats, result->outputs[0].floats);
+  EXPECT_EQ(result->mutated.at(0).floats, result->outputs[0].floats);
 }
 
 TEST(Evaluate, RoundsAfterEveryOp) {

@@ -91,7 +91,7 @@ Result<Answer> run(const Call& call, Backend& backend, LocTable& locs) {
   LATHE_TRY(const Module functional, reference_module(model));
   LATHE_TRY(EvalResult evaluated, evaluate(functional, functional.main(), inputs));
   Answer answer;
-  answer.interpreted = results_of(functional.main(), std::move(evaluated));
+  answer.interpreted = results_of(std::move(evaluated));
   BuildFailure failure;
   LATHE_TRY(const Build built, build(model, backend, {}, failure));
   LATHE_TRY(CallBuffers buffers, CallBuffers::create(built.program(), inputs, model.weights()));
