@@ -86,19 +86,17 @@ int64_t most_alive(const std::vector<Lifetime>& lives, size_t num_launches) {
 }
 
 // The smallest gap between the placed neighbours in time that holds `life`, or the end of them.
+// `placed` is in order of offsets.
 int64_t best_offset(const Lifetime& life, const std::vector<Lifetime>& placed) {
-  std::vector<std::pair<int64_t, int64_t>> taken;  // begin, end
-  for (const Lifetime& other : placed)
-    if (life.overlaps(other)) taken.push_back({other.offset, other.offset + other.bytes});
-  std::sort(taken.begin(), taken.end());
   int64_t end = 0, best = -1, best_gap = 0;
-  for (const auto& [begin, after] : taken) {
-    int64_t gap = begin - end;
+  for (const Lifetime& other : placed) {
+    if (!life.overlaps(other)) continue;
+    int64_t gap = other.offset - end;
     if (gap >= life.bytes && (best < 0 || gap < best_gap)) {
       best = end;
       best_gap = gap;
     }
-    end = std::max(end, after);
+    end = std::max(end, other.offset + other.bytes);
   }
   return best < 0 ? end : best;
 }
@@ -109,12 +107,13 @@ int64_t place(std::vector<Lifetime>& lives, bool shares) {
     if (a.bytes != b.bytes) return a.bytes > b.bytes;
     return a.first != b.first ? a.first < b.first : a.id < b.id;
   });
-  std::vector<Lifetime> placed;
+  std::vector<Lifetime> placed;  // kept in order: sorting for each anew takes most of the time
+  const auto lies_before = [](const Lifetime& a, const Lifetime& b) { return a.offset < b.offset; };
   int64_t size = 0;
   for (Lifetime& life : lives) {
     life.offset = shares ? best_offset(life, placed) : size;
     size = std::max(size, life.offset + life.bytes);
-    placed.push_back(life);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), life, lies_before), life);
   }
   return size;
 }
