@@ -5,8 +5,8 @@
 // `bindings` says otherwise ("s0=4,s1=128"). A symbol without either stays, and the pass says
 // which.
 //
-// Refuses a value outside the symbol's range, because the graph promises nothing there, and values
-// with which an op's operands do not fit together.
+// Refuses a value outside the symbol's range, because the graph promises nothing there, one that a
+// guard forbids, and values with which an op's operands do not fit together.
 #include <algorithm>
 #include <cstdlib>
 #include <set>
@@ -136,6 +136,16 @@ Status check_sizes(const Graph& graph, const Bindings& bindings) {
   return Ok{};
 }
 
+// What is left of the guards when these sizes are numbers.
+std::vector<Guard> guards_left(const Module& module, const Bindings& bindings) {
+  std::vector<Guard> left;
+  for (const Guard& guard : module.guards) {
+    Guard bound = substitute(guard, bindings);
+    if (!decide(bound, module.dims)) left.push_back(std::move(bound));
+  }
+  return left;
+}
+
 Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context) {
   Module& module = unit.module;
   std::set<std::string> symbols = symbols_of(module);
@@ -156,6 +166,8 @@ Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context
     }
   }
   if (context.counters["bound"] == 0) return Changed::no;
+  LATHE_DO(check(module.guards, bindings));
+  module.guards = guards_left(module, bindings);
   for (const auto& graph : module.graphs) {
     graph->substitute(bindings);
     LATHE_DO(check_sizes(*graph, bindings));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "frontend/import/graph_importer.h"
+#include "frontend/import/guards.h"
 #include "frontend/import/payloads.h"
 #include "frontend/import/symbols.h"
 #include "ir/support/diag_codes.h"
@@ -23,7 +24,6 @@ const pt2::ModuleCallSignature* top_signature(const pt2::GraphModule& module) {
 Status read_signature(const pt2::ExportedProgram& program, const pt2::ModelFile& file,
                       ImportedModel& model) {
   Signature& signature = model.signature;
-  signature.guards = program.guards_code;
   const pt2::ModuleCallSignature* top = top_signature(program.graph_module);
   if (!top) {
     signature.in_spec = flat_tuple(signature.inputs.size());
@@ -73,7 +73,9 @@ Status import_into(ImportedModel& model, const pt2::ModelFile& file, const Impor
   model.module.graphs.push_back(std::make_unique<Graph>());
   GraphImporter importer(*document, program, symbols, table, ops, model);
   LATHE_DO(importer.run());
-  return read_signature(program, file, model);
+  LATHE_DO(read_signature(program, file, model));
+  read_guards(program.guards_code, model.signature, model.module);
+  return Ok{};
 }
 
 }  // namespace

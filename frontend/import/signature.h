@@ -67,7 +67,8 @@ struct Signature {
   std::vector<std::string> arg_names;  // forward's, positional first; may be empty
   std::vector<InputLeaf> inputs;       // one a leaf of in_spec
   std::vector<OutputLeaf> outputs;     // one a leaf of out_spec
-  std::vector<std::string> guards;     // Python expressions over L['x'].size()[0], as exported
+  // What the exporter says of arguments that is no comparison of sizes: not checked by anybody.
+  std::vector<std::string> unread_guards;
 };
 
 // Reads a spec as torch.utils._pytree writes it: [1, {"type", "context", "children_spec"}].

@@ -120,6 +120,8 @@ std::string canonical_form(const Module& module) {
     add_bound(bytes, range.min);
     add_bound(bytes, range.max);
   }
+  bytes.add(module.guards.size());
+  for (const Guard& guard : module.guards) bytes.add(std::string_view(to_string(guard)));
   for (const auto& graph : module.graphs) bytes.add(std::string_view(canonical_form(*graph)));
   return bytes.take();
 }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "ir/support/loc.h"
+#include "ir/type/guard.h"
 #include "ir/type/tensor_type.h"
 
 namespace lathe {
@@ -146,6 +147,7 @@ struct Module {
   LocTable locs;
   std::map<std::string, DimRange> dims;  // ranges of symbols
   std::map<std::string, int64_t> hints;  // example value of a symbol at capture
+  std::vector<Guard> guards;             // of symbols, beside their ranges
   std::map<std::string, Weight>
       weights;  // by fully qualified name; `constant {name = "..."}` refers here
   std::vector<std::unique_ptr<Graph>> graphs;  // [0] is the entry

@@ -42,6 +42,7 @@ class Parser {
 
   Status parse_module() {
     while (lexer_.peek().is("dim")) LATHE_DO(parse_size());
+    LATHE_DO(parse_guards());
     do {
       LATHE_DO(parse_function());
     } while (lexer_.peek().is("func"));
@@ -49,7 +50,7 @@ class Parser {
       LATHE_TRY(const auto rows, parse_locs(lexer_, module_.locs));
       LATHE_DO(set_locations(rows));
     }
-    for (const auto& [node, token] : numbered_)
+    for (const auto& [loc, token] : numbered_)
       if (!has_locs_) return lexer_.error(token, "this text has no locs table", code::kSyntax);
     if (!lexer_.at_end()) return lexer_.expected("'func' or the end of the text");
     return Ok{};
@@ -80,6 +81,32 @@ class Parser {
     }
     if (lexer_.accept("hint")) {
       LATHE_TRY(module_.hints[name], lexer_.integer());
+    }
+    return Ok{};
+  }
+
+  // Their locations are known at the end of the text: until then they must stay where they are.
+  Status parse_guards() {
+    std::vector<std::pair<Token, int64_t>> locs;  // by guard; the number is -1 where it has none
+    while (lexer_.peek().is("guard")) {
+      const Loc loc = lexer_.loc(lexer_.take());
+      LATHE_TRY(Guard guard, parse_guard(lexer_));
+      guard.loc = loc;
+      if (lexer_.accept("because")) {
+        LATHE_TRY(guard.cause, lexer_.string());
+      }
+      const Token token = lexer_.peek();
+      int64_t number = -1;
+      if (token.kind == TokenKind::function) {
+        LATHE_TRY(number, parse_loc_number(lexer_));
+      }
+      module_.guards.push_back(std::move(guard));
+      locs.emplace_back(token, number);
+    }
+    for (size_t i = 0; i < locs.size(); ++i) {
+      if (locs[i].second < 0) continue;
+      numbered_.emplace_back(&module_.guards[i].loc, locs[i].first);
+      numbers_.push_back(locs[i].second);
     }
     return Ok{};
   }
@@ -399,7 +426,7 @@ class Parser {
 
   Status parse_at(Node* node) {
     if (lexer_.peek().kind != TokenKind::function) return Ok{};
-    numbered_.emplace_back(node, lexer_.peek());
+    numbered_.emplace_back(&node->loc, lexer_.peek());
     LATHE_TRY(const int64_t number, parse_loc_number(lexer_));
     numbers_.push_back(number);
     return Ok{};
@@ -413,7 +440,7 @@ class Parser {
         return lexer_.error(numbered_[i].second,
                             fmt::format("no location @{} in the locs table", numbers_[i]),
                             code::kUndefinedValue);
-      numbered_[i].first->loc = found->second;
+      *numbered_[i].first = found->second;
     }
     return Ok{};
   }
@@ -422,8 +449,8 @@ class Parser {
   Module& module_;
   Lexer lexer_;
   std::set<std::string> sizes_;
-  std::vector<std::pair<Node*, Token>> numbered_;  // nodes with "@3" after them
-  std::vector<int64_t> numbers_;                   // the 3, for each
+  std::vector<std::pair<Loc*, Token>> numbered_;  // of what has "@3" after it
+  std::vector<int64_t> numbers_;                  // the 3, for each
   bool has_locs_ = false;
   int depth_ = 0;
 };

@@ -1,9 +1,11 @@
 // The text form of modules, canonical. parse.cpp reads exactly this grammar; lexer.h has the
 // tokens.
 //
-//   module   = { size } { func } [ locs ]
+//   module   = { size } { guard } { func } [ locs ]
 //   size     = "dim" NAME [ "in" "[" bound "," bound "]" ] [ "hint" INT ]
 //   bound    = INT | "inf" | "-" "inf"
+//   guard    = "guard" size expression ( "==" | "!=" | "<" | "<=" | ">" | ">=" ) size expression
+//              [ "because" STRING ] [ at ]
 //   func     = "func" "@" NAME "(" params ")" [ "->" types ] "{" code "}"
 //   params   = [ VALUE ":" type [ at ] { "," VALUE ":" type [ at ] } ]
 //   code     = { stmt } "return" [ VALUE { "," VALUE } ] { "mutates" ( STRING | VALUE ) "=" VALUE }
@@ -59,6 +61,7 @@ class LocNumbers {
  public:
   explicit LocNumbers(const Module& module) : locs_(module.locs) {
     std::set<Loc> reachable;
+    for (const Guard& guard : module.guards) collect({guard.loc}, reachable);
     for (const auto& graph : module.graphs) collect(*graph, reachable);
     for (Loc loc : reachable) numbers_.emplace(loc, numbers_.size() + 1);
   }
@@ -82,6 +85,11 @@ class LocNumbers {
       pending.push_back(node->loc);
       for (const auto& body : node->bodies) collect(*body, reachable);
     }
+    collect(std::move(pending), reachable);
+  }
+
+  // With what they are derived from.
+  void collect(std::vector<Loc> pending, std::set<Loc>& reachable) {
     while (!pending.empty()) {
       const Loc loc = pending.back();
       pending.pop_back();
@@ -273,6 +281,10 @@ std::string print(const Module& module, const PrintOptions& options) {
   for (const auto& [name, rest] : sizes) text += fmt::format("dim {}{}\n", name, rest);
   std::optional<LocNumbers> locs;
   if (options.locations) locs.emplace(module);
+  for (const Guard& guard : module.guards)
+    text += fmt::format("guard {}{}{}\n", to_string(guard),
+                        guard.cause.empty() ? "" : " because " + quote(guard.cause),
+                        locs ? locs->at(guard.loc) : "");
   const Printer printer(locs ? &*locs : nullptr);
   for (const auto& graph : module.graphs)
     text += (text.empty() ? "" : "\n") + printer.function(*graph);

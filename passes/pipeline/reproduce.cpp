@@ -43,6 +43,7 @@ Module clone(const Module& module) {
   copy.locs = module.locs;
   copy.dims = module.dims;
   copy.hints = module.hints;
+  copy.guards = module.guards;
   copy.weights = module.weights;
   for (const auto& graph : module.graphs) copy.graphs.push_back(graph->clone());
   return copy;

@@ -41,6 +41,8 @@ std::string error_in(const std::string& statement) {
 constexpr std::string_view kEverything = R"(dim s0 in [1, 4096] hint 8
 dim s1 in [2, inf]
 dim s2 in [-9223372036854775808, 9223372036854775807] hint -3
+guard s0 % 8 == 0 because "L['x'].size()[0] % 8 == 0"
+guard s0 <= s1
 
 func @main(%x: f32[s0, 128], %y: f32[2*s0 + 1, s1//2]) -> f32[s0, 128], bf16[], f32[2*s0, 128] {
   %w = constant() {name = "a \"quoted\" name", dtype = f32, shape = [1, 128]} : f32[1, 128]

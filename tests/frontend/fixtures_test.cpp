@@ -147,6 +147,39 @@ TEST(Symbols, DerivedRangesAreSolved) {
   EXPECT_EQ(module.hints.at(names[0]), 4);
 }
 
+std::vector<std::string> spelled(const std::vector<Guard>& guards) {
+  std::vector<std::string> texts;
+  for (const Guard& guard : guards) texts.push_back(to_string(guard) + ": " + guard.cause);
+  return texts;
+}
+
+TEST(Guards, OfTheExporterAreComparisonsOfSizes) {
+  Imported imported = import_path("tests/fixtures/guarded.pt2");
+  ASSERT_EQ(imported.error, "");
+  const auto& params = imported.model->module.graphs[0]->params;
+  const std::string x = params[0]->types[0].shape[0].str(), y = params[1]->types[0].shape[1].str();
+  const std::vector<std::string> texts = spelled(imported.model->module.guards);
+  EXPECT_NE(std::find(texts.begin(), texts.end(), x + " % 4 == 0: (L['x'].size()[0] % 4) == 0"),
+            texts.end())
+      << ::testing::PrintToString(texts);
+  EXPECT_EQ(texts.size(), 2u) << ::testing::PrintToString(texts);
+  EXPECT_NE(texts.back().find(y), std::string::npos);
+  EXPECT_TRUE(imported.model->signature.unread_guards.empty());
+}
+
+// Those of derived sizes say what the sizes say already.
+TEST(Guards, ThatRangesSettleAreNotKept) {
+  Imported derived = import_path("tests/fixtures/derived_dims.pt2");
+  ASSERT_EQ(derived.error, "");
+  EXPECT_EQ(spelled(derived.model->module.guards), std::vector<std::string>{});
+  Imported free_int = import_path("tests/fixtures/int_argument.pt2");
+  ASSERT_EQ(free_int.error, "");
+  const auto texts = spelled(free_int.model->module.guards);
+  ASSERT_EQ(texts.size(), 2u) << ::testing::PrintToString(
+      texts);  // an int that is not 1; a product
+  EXPECT_NE(texts[0].find("!= 1: L['count'] != 1"), std::string::npos) << texts[0];
+}
+
 TEST(Weights, TiedOnesShareMemory) {
   Imported imported = import_path("tests/fixtures/tied_weights.pt2");
   ASSERT_EQ(imported.error, "");

@@ -17,10 +17,10 @@ namespace {
 
 // By stem; ".core" is the same model after run_decompositions.
 constexpr const char* kFixtures[] = {
-    "attention_block", "autocast",       "bert_tiny",     "constants",    "dataclasses",
-    "derived_dims",    "dtypes",         "ffnn",          "ffnn_dynamic", "gpt_tiny",
-    "mutated_buffers", "mutated_inputs", "nested",        "no_grad",      "resnet_tiny",
-    "tied_weights",    "unet_tiny",      "view_mutation", "vit_tiny",
+    "attention_block", "autocast",        "bert_tiny",      "constants",     "dataclasses",
+    "derived_dims",    "dtypes",          "ffnn",           "ffnn_dynamic",  "gpt_tiny",
+    "guarded",         "mutated_buffers", "mutated_inputs", "nested",        "no_grad",
+    "resnet_tiny",     "tied_weights",    "unet_tiny",      "view_mutation", "vit_tiny",
 };
 
 std::vector<Tensor> read_tensors(const std::string& path) {

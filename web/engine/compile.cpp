@@ -14,6 +14,7 @@ std::shared_ptr<const Module> snapshot(const Module& module) {
   auto copy = std::make_shared<Module>();
   copy->dims = module.dims;
   copy->hints = module.hints;
+  copy->guards = module.guards;
   for (const auto& graph : module.graphs) copy->graphs.push_back(graph->clone());
   return copy;
 }
