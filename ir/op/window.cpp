@@ -86,11 +86,9 @@ Dim window_count(const Window& window, const Dim& size, bool ceil_mode) {
   const Dim room = size + 2 * window.padding - window.reach();
   const Dim stride = window.stride;
   if (!ceil_mode) return Dim::floor_div(room, stride) + 1;
-  const Dim count = Dim::floor_div(room + stride - 1, stride) + 1;
-  if (!count.is_const() || !size.is_const()) return count;
-  const bool starts_in_padding =
-      (count.value() - 1) * window.stride >= size.value() + window.padding;
-  return starts_in_padding ? count - 1 : count;
+  // The last window must begin in the input or the padding before it.
+  return Dim::min(Dim::floor_div(room + stride - 1, stride) + 1,
+                  Dim::floor_div(size + window.padding + stride - 1, stride));
 }
 
 Status check_window_count(const Node& node, const Dim& count, size_t spatial_dim) {
