@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 os.environ["LATHE_LIBRARY"] = str(pathlib.Path("frontend/api/liblathe.so").resolve())
+os.environ["LATHE_EXTENSION"] = str(pathlib.Path("frontend/python/_call.abi3.so").resolve())
 sys.path.insert(0, "frontend/python")
 
 try:

@@ -17,6 +17,7 @@ LIBRARIES = {
     "md": r"sha2\.h",
     "cli11": r"CLI/",
     "llvm": r"llvm(-c)?/",
+    "python": r"(Python|structmember)\.h",
     "gtest": r"(gtest|gmock)/",
     "benchmark": r"benchmark/",
     "posix": r"(sys/|linux/|(unistd|fcntl|sched|dlfcn|pthread|immintrin|cpuid)\.h)",

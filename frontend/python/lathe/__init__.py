@@ -2,6 +2,7 @@
 
     lathe.export(model, args, path="m.pt2")   write a model with sample inputs and expected outputs
     lathe.load("m.pt2")(x)                    run one on numpy arrays or torch tensors
+    lathe.calls_through                       what calls go through, as a sentence
 
 Each name is imported at its first use: exporting needs PyTorch, running does not.
 """
@@ -10,8 +11,9 @@ import importlib
 
 _HOMES = {
     "Exported": "lathe._export",
-    "LatheError": "lathe._compiled",
+    "LatheError": "lathe._handle",
     "Model": "lathe._load",
+    "calls_through": "lathe._extension",
     "export": "lathe._export",
     "load": "lathe._load",
 }

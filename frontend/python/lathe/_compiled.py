@@ -7,13 +7,10 @@ import sys
 
 import numpy as np
 
-from lathe._library import NUMPY_DTYPES, OUT_OF_MEMORY, TORCH_DTYPES, library
+from lathe._handle import LatheError, open_handle, raise_failure
+from lathe._library import NUMPY_DTYPES, TORCH_DTYPES, library
 
 NO_BYTES = ctypes.c_char * 0  # fits into every buffer
-
-
-class LatheError(RuntimeError):
-    """What Lathe says of a wrong model, option or argument."""
 
 
 class Slot:
@@ -29,14 +26,18 @@ class Slot:
         return getattr(sys.modules["torch"], TORCH_DTYPES[self.dtype])
 
     @functools.cached_property
-    def new_torch(self):
-        """Makes a tensor on device=... as torch.empty does, in two thirds of its time."""
+    def strides(self):
+        """Of row-major memory, in elements."""
         strides = [1]
         for size in self.shape[:0:-1]:
             strides.insert(0, strides[0] * max(size, 1))
-        strides = tuple(strides[: len(self.shape)])
+        return tuple(strides[: len(self.shape)])
+
+    @functools.cached_property
+    def new_torch(self):
+        """Makes a tensor on device=... as torch.empty does, in two thirds of its time."""
         empty = sys.modules["torch"].empty_strided
-        return functools.partial(empty, self.shape, strides, dtype=self.torch_dtype)
+        return functools.partial(empty, self.shape, self.strides, dtype=self.torch_dtype)
 
     def misfit(self, index, tensor):
         """What is wrong with a tensor."""
@@ -49,73 +50,54 @@ class Slot:
 
 
 class Compiled:
-    """One handle of the library: a model at fixed sizes."""
+    """A model at fixed sizes: one handle of the library."""
 
     def __init__(self, path, options, dims):
-        self.handle = None
         self.library = library()
         text = json.dumps({**options, "dims": dims}).encode()
-        self.handle = self.library.lathe_load(path.encode(), text)
-        if not self.handle:
+        model = self.library.lathe_load(path.encode(), text)
+        if not model:
             raise MemoryError("out of memory")
-        self.raise_error()
-        self.info = json.loads(self.library.lathe_info(self.handle))
-        self.uses_stream = self.info["target"] == "cuda"
-        self.inputs, self.outputs = self.slots("input"), self.slots("output")
+        self.handle = open_handle(self.library, model, options.get("target") == "cuda")
+        error = self.library.lathe_error(model)
+        if error is not None:
+            raise_failure(self.library.lathe_last_status(model), error)
+        self.info = json.loads(self.library.lathe_info(model))
+        self.inputs, self.outputs = self.slots("input", model), self.slots("output", model)
         leaves = self.info["signature"]["outputs"] if self.info["signature"] else []
         # A leaf of the result is an output by its number, or a size or constant by its value.
         self.results = [(f.get("tensor"), f.get("value", f.get("constant"))) for f in leaves]
-        self.input_pointers = (ctypes.c_void_p * len(self.inputs))()
-        self.output_pointers = (ctypes.c_void_p * len(self.outputs))()
-        self.run_library = functools.partial(
-            self.library.lathe_run,
-            self.handle,
-            ctypes.addressof(self.input_pointers),
-            ctypes.addressof(self.output_pointers),
-        )
+        self.input_pointers = ctypes.c_void_p * len(self.inputs)
+        self.output_pointers = ctypes.c_void_p * len(self.outputs)
 
-    def __del__(self):
-        if self.handle:
-            self.library.lathe_free(self.handle)
-
-    def slots(self, side):
-        count = getattr(self.library, f"lathe_num_{side}s")(self.handle)
+    def slots(self, side, model):
+        count = getattr(self.library, f"lathe_num_{side}s")(model)
         info_at = getattr(self.library, f"lathe_{side}")
-        return [Slot(info_at(self.handle, i).contents) for i in range(count)]
-
-    def raise_error(self):
-        error = self.library.lathe_error(self.handle)
-        if error is None:
-            return
-        if self.library.lathe_last_status(self.handle) == OUT_OF_MEMORY:
-            raise MemoryError(error.decode().rstrip("\n"))
-        raise LatheError(error.decode().rstrip("\n"))
+        return [Slot(info_at(model, i).contents) for i in range(count)]
 
     def run(self, inputs):
         """Runs on contiguous tensors; returns new outputs, PyTorch's if an input is."""
         like = None  # the first of PyTorch's tensors
+        input_pointers, output_pointers = self.input_pointers(), self.output_pointers()
         for i, (tensor, slot) in enumerate(zip(inputs, self.inputs)):
             is_array = isinstance(tensor, np.ndarray)
             dtype = slot.numpy_dtype if is_array else slot.torch_dtype
             if tensor.dtype != dtype or tensor.shape != slot.shape:
                 raise LatheError(slot.misfit(i, tensor))
-            self.input_pointers[i] = array_address(tensor) if is_array else tensor.data_ptr()
+            input_pointers[i] = address(tensor)
             if like is None and not is_array:
                 like = tensor
-        if self.uses_stream:
-            self.library.lathe_set_stream(self.handle, stream_of(like))
         outputs = []
         device = None if like is None else like.device
         for i, slot in enumerate(self.outputs):
             if device is None:
                 output = np.empty(slot.shape, slot.numpy_dtype)
-                self.output_pointers[i] = array_address(output)
             else:
                 output = slot.new_torch(device=device)
-                self.output_pointers[i] = output.data_ptr()
+            output_pointers[i] = address(output)
             outputs.append(output)
-        if self.run_library() != 0:
-            self.raise_error()
+        pointers = ctypes.addressof(input_pointers), ctypes.addressof(output_pointers)
+        self.handle.run(*pointers, stream_of(like))
         return outputs
 
 
@@ -131,8 +113,8 @@ def array_address(array):
 
 
 def stream_of(tensor):
-    """The handle of PyTorch's current stream for a tensor on a GPU; None: a run is waited for."""
+    """The handle of PyTorch's current stream for a tensor on a GPU; 0: a run is waited for."""
     if tensor is None or not tensor.is_cuda:
-        return None
+        return 0
     # The default stream's handle is 0, but its name among CUDA's streams is 1.
     return sys.modules["torch"].cuda.current_stream(tensor.device).cuda_stream or 1

@@ -77,3 +77,7 @@ def open_library(path):
     if version != ABI_VERSION:
         raise OSError(f"{path} has ABI version {version}, expected {ABI_VERSION}")
     return lib
+
+
+def address_of(function):
+    return ctypes.cast(function, ctypes.c_void_p).value

@@ -6,12 +6,16 @@ PyTorch is not needed, and not imported unless the caller has imported it.
 
 import re
 import sys
+import threading
 import typing
 
 import numpy as np
 
+from lathe import _extension
 from lathe import _pytree as pytree
-from lathe._compiled import Compiled, LatheError, address
+from lathe._compiled import Compiled, address
+from lathe._handle import Caller, LatheError
+from lathe._plan import plan
 
 MAX_SIZES = 8  # compiled sizes of a dynamic model that are kept
 LINEAR_DIM = re.compile(r"(?:(\d+)\*)?([A-Za-z_]\w*)(?: ([+-]) (\d+))?")
@@ -40,7 +44,9 @@ def contiguous(value, name, target):
     if torch is not None and isinstance(value, torch.Tensor):
         if not value.is_cpu and value.device.type != target:
             raise LatheError(f"a tensor is on '{value.device}', expected the CPU")
-        return value if value.is_contiguous() else value.detach().contiguous()
+        if value.is_contiguous() and not value.is_neg():
+            return value
+        return value.detach().resolve_neg().contiguous()
     if name is not None and not hasattr(value, "shape"):
         raise LatheError(f"'{name}' is a tensor, got {type(value).__name__}")
     array = np.asarray(value)
@@ -57,6 +63,9 @@ class Linear(typing.NamedTuple):
     def solve(self, size):
         return (size - self.offset) // self.factor
 
+    def at(self, dims):
+        return self.factor * dims[self.symbol] + self.offset
+
 
 def linear(dim):
     match = LINEAR_DIM.fullmatch(dim) if isinstance(dim, str) else None
@@ -66,15 +75,15 @@ def linear(dim):
     return Linear(match[2], int(match[1] or 1), offset)
 
 
-class Model:
-    """A compiled model. Call it with the arguments that forward takes."""
+class Model(Caller):
+    """A compiled model. Call it with the arguments that forward takes, in any thread."""
 
     def __init__(self, path, options, dims):
         self.path, self.options = path, options
         first = Compiled(path, options, dims)
         self.info = first.info
         self.compiled = {tuple(first.info["dims"].values()): first}
-        self.current = first
+        self.compiling = threading.Lock()
         self.target = first.info["target"]
         self.signature = first.info["signature"]
         self.in_spec = self.out_spec = None
@@ -90,10 +99,13 @@ class Model:
             positional, keywords = self.in_spec.children
             if positional.is_flat and not keywords.children:
                 self.plain_count = len(leaves)
-        self.plan(leaves)
+        self.read_leaves(leaves)
+        self.last = first.handle
+        self.offer()
 
-    def plan(self, leaves):
+    def read_leaves(self, leaves):
         """What a call does with each of its leaves."""
+        self.leaves = leaves
         inputs, dims = self.info["inputs"], self.info["dims"]
         numbered = sorted((leaf["tensor"], k) for k, leaf in enumerate(leaves) if "tensor" in leaf)
         self.input_leaves = [(k, leaves[k].get("name")) for _, k in numbered]
@@ -112,23 +124,33 @@ class Model:
         sizes = [(k, linear(leaf.get("size"))) for k, leaf in enumerate(leaves)]
         self.sized_axes = [item for item in axes if item[-1].symbol in dims]
         self.sized_leaves = [item for item in sizes if item[-1].symbol in dims]
+        is_flat = self.in_spec is None or self.plain_count >= 0
+        is_plain = all("size" not in leaves[k] or dim.symbol in dims for k, dim in sizes)
+        self.is_offered = _extension.module is not None and is_flat and is_plain
 
     @property
     def last_run_ms(self):
         """Milliseconds of the last call inside the library."""
-        return self.current.library.lathe_last_run_ms(self.current.handle)
+        return self.last.last_run_ms
 
-    def __call__(self, *args, **kwargs):
+    def call(self, *args, **kwargs):
+        """What a call does, whatever the arguments: the extension has a short way for some."""
         leaves = self.flatten(args, kwargs)
         tensors = self.input_tensors(leaves)
-        if self.info["dims"]:
-            self.current = self.compiled_for(tensors, leaves)
-        outputs = self.current.run(tensors)
+        if self.is_offered:
+            _extension.meet(tensors)
+        compiled = self.compiled_for(tensors, leaves)
+        for k, i in self.mutated:
+            if isinstance(leaves[k], np.ndarray) and not leaves[k].flags.writeable:
+                name = self.info["inputs"][i]["name"]
+                raise LatheError(f"'{name}' is changed by the model, but cannot be written")
+        outputs = compiled.run(tensors)
+        self.last = compiled.handle
         for k, i in self.mutated:
             # The model changed a copy where the caller's memory was not contiguous.
             if leaves[k] is not tensors[i] and address(leaves[k]) != address(tensors[i]):
                 leaves[k][...] = tensors[i]
-        return self.unflatten(outputs)
+        return unflatten(outputs, compiled.results, self.out_spec)
 
     def flatten(self, args, kwargs):
         if self.in_spec is None:
@@ -166,7 +188,9 @@ class Model:
         return [contiguous(leaves[k], name, self.target) for k, name in self.input_leaves]
 
     def compiled_for(self, tensors, leaves):
-        """The handle for these sizes, compiled when they are new."""
+        """The one for these sizes, compiled when they are new."""
+        if not self.info["dims"]:
+            return self.compiled[()]
         dims = dict(self.info["dims"])
         for i, axis, dim in self.sized_axes:
             shape = tensors[i].shape
@@ -175,14 +199,39 @@ class Model:
         for i, dim in self.sized_leaves:
             dims[dim.symbol] = dim.solve(int(leaves[i]))
         key = tuple(dims.values())
-        if key not in self.compiled:
-            if len(self.compiled) == MAX_SIZES:
-                del self.compiled[next(iter(self.compiled))]
-            self.compiled[key] = Compiled(self.path, self.options, dims)
-        return self.compiled[key]
+        found = self.compiled.get(key)
+        if found is None:
+            with self.compiling:
+                found = self.compiled.get(key) or self.compile(key, dims)
+        return found
 
-    def unflatten(self, outputs):
-        if self.out_spec is None:
-            return outputs[0] if len(outputs) == 1 else tuple(outputs)
-        leaves = [value if i is None else outputs[i] for i, value in self.current.results]
-        return pytree.unflatten(iter(leaves), self.out_spec)
+    def compile(self, key, dims):
+        compiled = Compiled(self.path, self.options, dims)
+        kept = list(self.compiled.items())[-MAX_SIZES + 1 :]
+        self.compiled = {**dict(kept), key: compiled}
+        self.offer()
+        return compiled
+
+    def offer(self):
+        """Lets the extension make calls of flat arguments itself: first for the newest sizes."""
+        if not self.is_offered:
+            return
+        for compiled in self.compiled.values():
+            if compiled.handle not in self.handles:
+                leaves = [self.expected(leaf, compiled.info["dims"]) for leaf in self.leaves]
+                plan(compiled, leaves, self.out_spec)
+        self.handles = tuple(c.handle for c in reversed(self.compiled.values()))
+
+    def expected(self, leaf, dims):
+        """The number of an input, or None and the value of a constant."""
+        if "tensor" in leaf:
+            return leaf["tensor"], None
+        return None, linear(leaf["size"]).at(dims) if "size" in leaf else leaf["constant"]
+
+
+def unflatten(outputs, results, out_spec):
+    """The result, nested as the model was exported."""
+    if out_spec is None:
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+    leaves = [value if i is None else outputs[i] for i, value in results]
+    return pytree.unflatten(iter(leaves), out_spec)
