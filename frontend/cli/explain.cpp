@@ -132,6 +132,19 @@ std::string dims_text(const Model& model) {
   return text.empty() ? "no dynamic dims" : "dims: " + text;
 }
 
+// What sizes must satisfy beside their ranges, and what of it nobody checks.
+std::string guards_text(const Model& model) {
+  std::vector<std::string> texts;
+  for (const Guard& guard : model.module.guards) texts.push_back(to_string(guard));
+  if (model.signature)
+    for (const std::string& text : model.signature->unread_guards)
+      texts.push_back(fmt::format("{} (not checked)", text));
+  const size_t shown = std::min<size_t>(texts.size(), 8), more = texts.size() - shown;
+  return fmt::format("{}{}",
+                     fmt::join(texts.begin(), texts.begin() + static_cast<ptrdiff_t>(shown), "; "),
+                     more > 0 ? fmt::format("; and {} more", more) : "");
+}
+
 std::string values_text(const std::vector<TensorType>& types) {
   std::string text;
   for (size_t i = 0; i < types.size() && i < 4; ++i)
@@ -157,6 +170,8 @@ void show(const Model& model, const Build& made, const std::vector<double>& seco
       {"captured",
        fmt::format("{}; {}", plural(static_cast<int64_t>(model.module.graphs.size()), "graph"),
                    dims_text(model))});
+  if (const std::string guards = guards_text(model); !guards.empty())
+    facts.add({"only for", guards});
   facts.add({"takes", values_text(takes)});
   facts.add({"gives", values_text(gives)});
   facts.add({"becomes", fmt::format("{}, {}FLOP, {} live at most beside {} of packed weights",

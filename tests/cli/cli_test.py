@@ -368,6 +368,12 @@ class CliTest(unittest.TestCase):
         self.assertIn("kernels", text)
         self.assertIn("small_models.py:", text)
 
+    def test_explain_says_which_sizes_a_graph_is_for(self):
+        path = self.write("guarded.lathe", "dim s0 in [1, 64] hint 8\nguard s0 % 4 == 0\n" + RELU)
+        self.assertIn("only for  s0 % 4 == 0\n", self.lathe("explain", path))
+        error = self.lathe("explain", path, "--dims", "s0=6", expect=2)
+        self.assertIn("with s0 = 6: the graph is only for sizes with s0 % 4 == 0", error)
+
     def test_explain_and_opt_tell_choices_in_the_same_words(self):
         path = GRAPHS / "small_ffnn.json.gz"
         told = json.loads(self.lathe("explain", path, "--json", "--threads", "1"))["launches"]
