@@ -166,7 +166,7 @@ Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context
     }
   }
   if (context.counters["bound"] == 0) return Changed::no;
-  LATHE_DO(check(module.guards, bindings));
+  LATHE_DO(check_guards(module.guards, bindings));
   module.guards = guards_left(module, bindings);
   for (const auto& graph : module.graphs) {
     graph->substitute(bindings);

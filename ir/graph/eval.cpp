@@ -273,7 +273,7 @@ Result<EvalResult> evaluate(const Module& module, const Graph& graph,
     bindings.push_back(
         {graph.params[i]->name, graph.params[i]->types.front().shape, inputs[i].shape});
   LATHE_TRY(const auto symbols, bind_symbols(bindings, module.dims, options.symbols));
-  LATHE_DO(check(module.guards, {symbols.begin(), symbols.end()}));
+  LATHE_DO(check_guards(module.guards, {symbols.begin(), symbols.end()}));
   std::unique_ptr<Graph> bound;
   if (!symbols.empty()) {
     bound = graph.clone();

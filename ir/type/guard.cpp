@@ -74,7 +74,7 @@ Guard substitute(Guard guard, const std::map<std::string, Dim>& symbols) {
   return guard;
 }
 
-Status check(const std::vector<Guard>& guards, const std::map<std::string, Dim>& sizes) {
+Status check_guards(const std::vector<Guard>& guards, const std::map<std::string, Dim>& sizes) {
   for (const Guard& guard : guards) {
     if (decide(substitute(guard, sizes), {}) != false) continue;
     std::vector<std::string> symbols;

@@ -36,6 +36,6 @@ std::optional<bool> decide(const Guard& guard, const std::map<std::string, DimRa
 Guard substitute(Guard guard, const std::map<std::string, Dim>& symbols);
 
 // The error when these sizes forbid one of the guards.
-Status check(const std::vector<Guard>& guards, const std::map<std::string, Dim>& sizes);
+Status check_guards(const std::vector<Guard>& guards, const std::map<std::string, Dim>& sizes);
 
 }  // namespace lathe

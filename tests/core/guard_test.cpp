@@ -55,19 +55,19 @@ TEST(Guard, NamesTheSizesThatItForbids) {
   Guard divides = guard("s0 % 8 == 0");
   divides.cause = "the model";
   const std::vector<Guard> guards = {guard("s0 >= s1"), divides};
-  EXPECT_TRUE(check(guards, {{"s0", 16}, {"s1", 3}}).ok());
-  const Status odd = check(guards, {{"s0", 9}, {"s1", 3}});
+  EXPECT_TRUE(check_guards(guards, {{"s0", 16}, {"s1", 3}}).ok());
+  const Status odd = check_guards(guards, {{"s0", 9}, {"s1", 3}});
   ASSERT_FALSE(odd.ok());
   EXPECT_EQ(odd.error().message,
             "with s0 = 9: the graph is only for sizes with s0 % 8 == 0 (the model)");
-  const Status less = check(guards, {{"s0", 8}, {"s1", 30}});
+  const Status less = check_guards(guards, {{"s0", 8}, {"s1", 30}});
   ASSERT_FALSE(less.ok());
   EXPECT_EQ(less.error().message,
             "with s0 = 8, s1 = 30: the graph is only for sizes with s0 >= s1");
 }
 
 // What is not bound is not judged.
-TEST(Guard, WaitsForSizes) { EXPECT_TRUE(check({guard("s0 == 2*s1")}, {{"s0", 3}}).ok()); }
+TEST(Guard, WaitsForSizes) { EXPECT_TRUE(check_guards({guard("s0 == 2*s1")}, {{"s0", 3}}).ok()); }
 
 }  // namespace
 }  // namespace lathe
