@@ -104,6 +104,9 @@ Value* KernelEmitter::build(Expr e, llvm::ArrayRef<Value*> x) {
     Value* operator()(const loop::Splat&) const {
       return k.builder_.CreateVectorSplat(static_cast<unsigned>(e->lanes), x[0]);
     }
+    Value* operator()(const loop::Shuffle& n) const {
+      return k.builder_.CreateShuffleVector(x[0], x[1], n.lanes);
+    }
     Value* operator()(const loop::ReduceLanes& n) const {
       return k.reduce_lanes(n.op, n.x->dtype, x[0]);
     }

@@ -275,7 +275,8 @@ Text KernelEmitter::make_text(Expr e) {
     if (!is_from_zero) lane = fmt::format("{} + {}", code(n->base, kSum), lane);
     return finish(e, {lane, kSum, text(n->base).is_wide});
   }
-  fail("it still has a reduction");
+  fail(std::holds_alternative<loop::Shuffle>(e->kind) ? "its threads do not exchange lanes"
+                                                      : "it still has a reduction");
   return {"0"};
 }
 

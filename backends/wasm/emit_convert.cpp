@@ -5,15 +5,6 @@
 #include "backends/wasm/kernel_emitter.h"
 
 namespace lathe::wasm {
-Ref KernelEmitter::shuffle_words(Ref a, Ref b, int w0, int w1, int w2, int w3) {
-  uint64_t halves[2] = {0, 0};
-  int words[] = {w0, w1, w2, w3};
-  for (int byte = 0; byte < 16; ++byte)
-    halves[byte / 8] |= static_cast<uint64_t>(4 * words[byte / 4] + byte % 4) << (8 * (byte % 8));
-  return builder_.op(Op::i8x16_shuffle, {a, b},
-                     {.op = Op::i8x16_shuffle, .low = halves[0], .high = halves[1]});
-}
-
 Ref KernelEmitter::extract(Form form, const Lanes& x, int lane) {
   constexpr Op kExtract[] = {Op::i32x4_extract_lane, Op::i64x2_extract_lane, Op::f32x4_extract_lane,
                              Op::f64x2_extract_lane};

@@ -160,6 +160,7 @@ Lanes KernelEmitter::build(Expr e, const std::vector<Lanes>& x) {
       return k.bitcast(n.x->dtype, e->dtype, e->lanes, x[0]);
     }
     Lanes operator()(const loop::Splat&) const { return k.splat(e->dtype, e->lanes, x[0]); }
+    Lanes operator()(const loop::Shuffle& n) const { return k.shuffle(n, x[0], x[1]); }
     Lanes operator()(const loop::ReduceLanes& n) const {
       return k.reduce_lanes(n.op, n.x->dtype, n.x->lanes, x[0]);
     }

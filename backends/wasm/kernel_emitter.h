@@ -60,6 +60,7 @@ class KernelEmitter : private placement::Statements<KernelEmitter> {
   Placed emit_operator(Expr e);
   Lanes build(Expr e, const std::vector<Lanes>& operands);
   Lanes splat(DType dtype, int lanes, const Lanes& scalar);
+  Lanes shuffle(const loop::Shuffle& node, const Lanes& a, const Lanes& b);
   Lanes fma(Expr e, const std::vector<Lanes>& x);
   Lanes select(DType dtype, int lanes, const std::vector<Lanes>& x);
   std::optional<Placed> index_compare(Expr e);

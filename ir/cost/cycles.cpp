@@ -161,6 +161,10 @@ class CycleCounter {
     } else if (const auto* ramp = std::get_if<loop::Ramp>(&e->kind)) {
       operand(ramp->base);
       vectors = 0.5 * width;
+    } else if (const auto* mixed = std::get_if<loop::Shuffle>(&e->kind)) {
+      operand(mixed->a);
+      operand(mixed->b);
+      vectors = width;
     } else if (const auto* lanes = std::get_if<loop::ReduceLanes>(&e->kind)) {
       operand(lanes->x);
       vectors = registers(lanes->x) / 2 + 2 * std::log2(std::max(1, lanes->x->lanes));

@@ -325,6 +325,12 @@ Expr splat(Expr x, int lanes) {
   return x->pool->intern(Splat{x}, x->dtype, lanes);
 }
 
+Expr shuffle(Expr a, Expr b, std::vector<int> lanes) {
+  const int count = static_cast<int>(lanes.size());
+  if (a == b && as_splat(a)) return splat(as_splat(a)->x, count);
+  return a->pool->intern(Shuffle{a, b, std::move(lanes)}, a->dtype, count);
+}
+
 Expr reduce_lanes(ReduceOp op, Expr x) {
   if (op == ReduceOp::any || op == ReduceOp::all) x = cast(x, DType::b8);
   bool gives_position = op == ReduceOp::argmax || op == ReduceOp::argmin;

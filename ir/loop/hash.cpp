@@ -145,6 +145,9 @@ class KernelWriter {
   void fields(const RegRead& n) { all_.add(number(n.array)); }
   void fields(const Splat&) {}
   void fields(const Ramp& n) { all_.add(word(n.stride)); }
+  void fields(const Shuffle& n) {
+    for (int lane : n.lanes) all_.add(word(lane));
+  }
   void fields(const ReduceLanes& n) { all_.add(word(n.op)); }
   void fields(const Reduce& n) {
     all_.add(word(n.op)).add(n.vars.size());

@@ -128,6 +128,10 @@ struct Ramp {
   Expr base;
   int64_t stride;
 };  // base + lane*stride, i64
+struct Shuffle {
+  Expr a, b;
+  std::vector<int> lanes;
+};  // lane i is lane lanes[i] of a's followed by b's; not of bools
 struct ReduceLanes {
   ReduceOp op;
   Expr x;
@@ -141,7 +145,7 @@ struct Reduce {
 
 struct ExprNode {
   using Kind = std::variant<IntConst, FloatConst, VarRead, Unary, Binary, Fma, Select, Cast,
-                            Bitcast, Load, RegRead, Splat, Ramp, ReduceLanes, Reduce>;
+                            Bitcast, Load, RegRead, Splat, Ramp, Shuffle, ReduceLanes, Reduce>;
   Kind kind;
   DType dtype;
   int lanes;

@@ -304,6 +304,7 @@ Result<ExprParser::Operand> ExprParser::word() {
 Result<ExprParser::Operand> ExprParser::call(const Token& name) {
   if (name.is("bitcast") || name.is("splat") || name.is("ramp") || name.is("reduce_lanes"))
     return special_call(name);
+  if (name.is("shuffle")) return shuffle_call(name);
   LATHE_DO(lexer_.expect("("));
   if (std::optional<DType> to = parse_dtype(name.text)) return cast_call(*to);
   std::vector<Operand> operands;
@@ -360,7 +361,8 @@ Result<ExprParser::Operand> ExprParser::apply(const Token& name, std::vector<Ope
                       fmt::format("operands have {} and {} lanes", condition->lanes, x[0]->lanes));
     return Operand{select(condition, x[0], x[1]), name};
   }
-  std::vector<std::string> known = {"min", "max", "pow", "fma", "select", "load", "splat", "ramp"};
+  std::vector<std::string> known = {"min",  "max",   "pow",  "fma",    "select",
+                                    "load", "splat", "ramp", "shuffle"};
   for (std::string_view unary_name : kUnaryNames) known.emplace_back(unary_name);
   std::string near = nearest(name.text, known);
   std::string hint = near.empty() ? "" : fmt::format("; did you mean '{}'?", near);
@@ -405,6 +407,33 @@ Result<ExprParser::Operand> ExprParser::special_call(const Token& name) {
   }
   LATHE_DO(lexer_.expect(")"));
   return Operand{result, name};
+}
+
+Result<ExprParser::Operand> ExprParser::shuffle_call(const Token& name) {
+  LATHE_DO(lexer_.expect("("));
+  LATHE_TRY(Expr a, parse());
+  LATHE_DO(lexer_.expect(","));
+  LATHE_TRY(Expr b, parse());
+  if (a->dtype != b->dtype || a->lanes != b->lanes || a->dtype == DType::b8 || a->lanes == 1)
+    return mismatch(name,
+                    fmt::format("'shuffle' is of two like vectors of numbers, got {} and {}",
+                                type_name(a->dtype, a->lanes), type_name(b->dtype, b->lanes)));
+  LATHE_DO(lexer_.expect(","));
+  LATHE_DO(lexer_.expect("["));
+  std::vector<int> picked;
+  do {
+    const Token at = lexer_.peek();
+    LATHE_TRY(int64_t lane, lexer_.integer());
+    if (lane < 0 || lane >= 2 * a->lanes || picked.size() == static_cast<size_t>(kMaxLanes))
+      return lexer_.error(at,
+                          fmt::format("expected at most {} lanes of 0 to {}, got {}", kMaxLanes,
+                                      2 * a->lanes - 1, lane),
+                          code::kBadValue);
+    picked.push_back(static_cast<int>(lane));
+  } while (lexer_.accept(","));
+  LATHE_DO(lexer_.expect("]"));
+  LATHE_DO(lexer_.expect(")"));
+  return Operand{shuffle(a, b, std::move(picked)), name};
 }
 
 Result<Expr> ExprParser::load() {

@@ -74,6 +74,11 @@ void visit_fields(const Ramp& n, F&& f) {
   f(n.base), f(n.stride);
 }
 template <class F>
+void visit_fields(const Shuffle& n, F&& f) {
+  f(n.a), f(n.b);
+  for (int lane : n.lanes) f(lane);
+}
+template <class F>
 void visit_fields(const ReduceLanes& n, F&& f) {
   f(n.op), f(n.x);
 }
@@ -219,6 +224,7 @@ struct Rebuild {
   }
   Expr operator()(const Splat&) const { return splat(kids[0], old->lanes); }
   Expr operator()(const Ramp& n) const { return old->pool->ramp(kids[0], n.stride, old->lanes); }
+  Expr operator()(const Shuffle& n) const { return shuffle(kids[0], kids[1], n.lanes); }
   Expr operator()(const ReduceLanes& n) const { return reduce_lanes(n.op, kids[0]); }
   Expr operator()(const Reduce& n) const {
     return reduce(n.op, n.vars, {kids.begin(), kids.end() - 1}, kids.back());

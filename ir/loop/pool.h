@@ -75,6 +75,8 @@ Expr select(Expr condition, Expr if_true, Expr if_false);
 Expr cast(Expr x, DType dtype);
 Expr bitcast(Expr x, DType dtype);
 Expr splat(Expr x, int lanes);
+// Lanes of a and of b, which are alike; numbers from a's count on are b's.
+Expr shuffle(Expr a, Expr b, std::vector<int> lanes);
 Expr reduce_lanes(ReduceOp op, Expr x);
 Expr reduce(ReduceOp op, std::vector<Var> vars, std::vector<Expr> extents, Expr body);
 double identity(ReduceOp op, DType dtype);  // the value a reduction starts from

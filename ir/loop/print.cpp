@@ -419,6 +419,13 @@ class Printer {
     expr(n.base, 0);
     out_ += fmt::format(", {}, {})", n.stride, e->lanes);
   }
+  void write(Expr, const Shuffle& n, int) {
+    out_ += "shuffle(";
+    expr(n.a, 0);
+    out_ += ", ";
+    expr(n.b, 0);
+    out_ += fmt::format(", [{}])", fmt::join(n.lanes, ", "));
+  }
   void write(Expr, const ReduceLanes& n, int) {
     out_ += fmt::format("reduce_lanes({}, ", kReduceNames[static_cast<size_t>(n.op)]);
     expr(n.x, 0);

@@ -23,6 +23,7 @@
 //            | "bitcast" "(" expr "," dtype ")"
 //            | "splat" "(" expr "," LANES ")"
 //            | "ramp" "(" expr "," STRIDE "," LANES ")"
+//            | "shuffle" "(" expr "," expr "," "[" LANE { "," LANE } "]" ")"
 //            | "reduce_lanes" "(" reduction "," expr ")"
 //            | reduction "[" VALUE "in" "0" ".." expr { "," ... } "]" "(" expr ")"
 //            | "load" [ type ] VALUE "[" expr "]" [ "mask" "(" expr ")" ]

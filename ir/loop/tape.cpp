@@ -378,6 +378,14 @@ struct Runner {
       out()[i] = int_scalar(value);
     return true;
   }
+  bool operator()(const Shuffle& n) {
+    const int first = n.a->lanes;
+    for (int i = 0; i < lanes; ++i) {
+      const int lane = n.lanes[static_cast<size_t>(i)];
+      out()[i] = lane < first ? slot(code.a)[lane] : slot(code.b)[lane - first];
+    }
+    return true;
+  }
   bool operator()(const ReduceLanes& n) {
     std::vector<Scalar> values(slot(code.a), slot(code.a) + n.x->lanes);
     DType dtype = n.x->dtype;

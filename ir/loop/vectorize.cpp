@@ -64,6 +64,7 @@ class Vectorizer {
   Expr rebuild(Expr e, const RegRead&) { return e; }
   Expr rebuild(Expr e, const Splat&) { return e; }
   Expr rebuild(Expr e, const Ramp&) { return e; }
+  Expr rebuild(Expr e, const Shuffle&) { return e; }
   Expr rebuild(Expr e, const ReduceLanes&) { return e; }
   Expr rebuild(Expr e, const Reduce&) { return e; }
 

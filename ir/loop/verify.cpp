@@ -226,6 +226,18 @@ class Verifier {
     LATHE_DO(same_type(e, n.base, DType::i64, 1));
     return expect(e->dtype == DType::i64, e, "a ramp is i64");
   }
+  Status rule(Expr e, const Shuffle& n) const {
+    LATHE_DO(expect(e->dtype != DType::b8, e, "a shuffle is not of bools"));
+    LATHE_DO(expect(n.a->lanes > 1 && e->lanes > 1, e, "a shuffle is of vectors"));
+    LATHE_DO(same_type(e, n.a, e->dtype, n.a->lanes));
+    LATHE_DO(same_type(e, n.b, e->dtype, n.a->lanes));
+    const int last = 2 * n.a->lanes - 1;
+    for (int lane : n.lanes)
+      if (lane < 0 || lane > last)
+        return error(code::kBadValue,
+                     fmt::format("a shuffle takes lanes 0 to {}, got {}", last, lane), e);
+    return Ok{};
+  }
   static bool gives_position(ReduceOp op) {
     return op == ReduceOp::argmax || op == ReduceOp::argmin;
   }

@@ -114,6 +114,7 @@ class Generator {
   Expr value(DType dtype, int lanes, int depth) {
     if (depth <= 0 || chance(15)) return leaf(dtype, lanes);
     if (lanes > 1 && chance(10)) return splat(value(dtype, 1, depth - 1), lanes);
+    if (lanes > 1 && dtype != DType::b8 && chance(10)) return mixture(dtype, lanes, depth);
     if (lanes == 1 && chance(15)) return lane_reduction(dtype, depth);
     if (chance(15))
       return select(value(DType::b8, lanes, depth - 1), value(dtype, lanes, depth - 1),
@@ -121,6 +122,13 @@ class Generator {
     if (chance(15)) return conversion(dtype, lanes, depth);
     if (dtype == DType::b8) return boolean(lanes, depth);
     return is_float(dtype) ? floating(dtype, lanes, depth) : integral(dtype, lanes, depth);
+  }
+
+  Expr mixture(DType dtype, int lanes, int depth) {
+    const Expr a = value(dtype, lanes, depth - 1);
+    std::vector<int> picked;
+    for (int i = 0; i < lanes; ++i) picked.push_back(static_cast<int>(pick(2 * lanes)));
+    return shuffle(a, chance(30) ? a : value(dtype, lanes, depth - 1), std::move(picked));
   }
 
   Expr lane_reduction(DType dtype, int depth) {

@@ -79,6 +79,7 @@ const char* const kKernels[] = {
     }
     store %z[argmin[%j in 0..8, %k in 0..%n](-load %x[%j*8 + %k])] = pow(f64(2.0), nan)
     store %z[0] = f64(reduce_lanes(sum, bitcast(load i32x4 %x[ramp(%i, 2, 4)], f32)))
+    store %z[4] = f64(shuffle(load i32x4 %x[%i], load i32x4 %x[0], [0, 7, 3, 3]))
   }
 }
 )",
