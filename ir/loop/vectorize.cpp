@@ -1,10 +1,15 @@
 // Vectorisation of scalar expressions: one recursive rewrite, memoised over the expression DAG.
 #include "ir/loop/vectorize.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <variant>
 
 namespace lathe::loop {
 namespace {
+
+constexpr int64_t kMostStride = 4;  // of lanes that are picked from whole vectors
+constexpr int64_t kMostBytes = 64;  // of these: more are several registers
 
 class Vectorizer {
  public:
@@ -52,12 +57,16 @@ class Vectorizer {
   Expr rebuild(Expr e, const Load& node) {
     if (!depends_on(node.index, axis_.var)) return e;
     const Linear form = linear(node.index);
-    bool moves_evenly = form.coefficient(axis_.var) == 1;
+    bool is_linear = true;
     for (const auto& [atom, coefficient] : form.terms) {
       if (!std::holds_alternative<VarRead>(atom->kind) && depends_on(atom, axis_.var)) {
-        moves_evenly = false;
+        is_linear = false;
       }
     }
+    const bool moves_evenly = is_linear && form.coefficient(axis_.var) == 1;
+    if (const int64_t stride = form.coefficient(axis_.var);
+        is_linear && axis_.is_register && may_span(e->dtype, stride))
+      return spanning(e, node, stride);
     Expr index = moves_evenly ? node.index : lanes(visit(node.index));
     return e->pool->load(node.buffer, index, e->dtype, axis_.lanes, axis_.mask);
   }
@@ -67,6 +76,37 @@ class Vectorizer {
   Expr rebuild(Expr e, const Shuffle&) { return e; }
   Expr rebuild(Expr e, const ReduceLanes&) { return e; }
   Expr rebuild(Expr e, const Reduce&) { return e; }
+
+  bool may_span(DType dtype, int64_t stride) const {
+    return !axis_.mask && axis_.lanes > 1 && dtype != DType::b8 &&
+           axis_.lanes * dtype_bytes(dtype) <= kMostBytes &&
+           (stride == -1 || (stride > 1 && stride <= kMostStride));
+  }
+
+  // As many whole vectors as the stride says, the last of which ends at the last lane; each shuffle
+  // adds the lanes of one more. What no lane has yet may hold anything.
+  Expr spanning(Expr e, const Load& node, int64_t stride) {
+    const int64_t count = axis_.lanes, step = std::abs(stride);
+    const int64_t span = step * (count - 1) + 1;
+    const auto offset = [&](int64_t lane) { return step * (stride > 0 ? lane : count - 1 - lane); };
+    const auto start = [&](int64_t part) { return part < step - 1 ? part * count : span - count; };
+    const auto part_of = [&](int64_t lane) { return std::min(offset(lane) / count, step - 1); };
+    const auto vector = [&](int64_t part) {
+      const int64_t at = start(part) + (stride > 0 ? 0 : 1 - span);
+      return e->pool->load(node.buffer, node.index + e->pool->integer(at), e->dtype, axis_.lanes);
+    };
+    Expr result = vector(0);
+    for (int64_t part = std::min<int64_t>(step - 1, 1); part < step; ++part) {
+      std::vector<int> picked;
+      for (int64_t lane = 0; lane < count; ++lane) {
+        const int64_t own = part_of(lane), at = offset(lane) - start(own);
+        const bool is_first = own == 0 && part <= 1;
+        picked.push_back(static_cast<int>(is_first ? at : own == part ? count + at : lane));
+      }
+      result = shuffle(result, vector(part), std::move(picked));
+    }
+    return result;
+  }
 
   Expr lanes(Expr e) { return e->lanes == axis_.lanes ? e : splat(e, axis_.lanes); }
 

@@ -9,11 +9,14 @@
 namespace lathe::loop {
 
 // Lanes var, var + 1, ..., var + lanes - 1; `var` itself then names lane 0. With a mask, loads that
-// move with the variable touch enabled lanes only.
+// move with the variable touch enabled lanes only. Where lanes are cheaply moved within registers
+// (`is_register`), loads without a mask whose lanes lie a few elements apart, or backwards, read
+// all from the first to the last.
 struct VectorAxis {
   Var var;
   int lanes = 1;
   Expr mask = {};
+  bool is_register = false;
 };
 
 // What sub-expressions are known to be, by node; looked up before anything else.

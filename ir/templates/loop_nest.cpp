@@ -13,6 +13,7 @@
 #include "ir/templates/lane_price.h"
 #include "ir/templates/pieces.h"
 #include "ir/templates/reduction.h"
+#include "ir/templates/transpose.h"
 
 namespace lathe {
 namespace {
@@ -31,7 +32,8 @@ constexpr int64_t kMostOperations = int64_t{1} << 31;  // counts beyond it stay 
 constexpr int64_t kMinBlockVectors = 64;  // vectors of the innermost loop in one parallel task
 constexpr int64_t kColumnVectors = 4;     // of columns that are summed side by side
 constexpr int64_t kTile = 16;             // elements of a line of memory
-constexpr size_t kMostPieces = 64;        // parts of an index set with code of their own
+constexpr int64_t kMostSquareOperations = 512;   // of code for a square that is turned in registers
+constexpr size_t kMostPieces = 64;               // parts of an index set with code of their own
 constexpr int64_t kMostPieceOperations = 16384;  // in all of them
 // Where vectors are spread over threads (Target::max_threads):
 constexpr int64_t kWarp = 32;            // threads that reduce without waiting for others
@@ -251,7 +253,8 @@ class Scheduler {
   }
 
   // Where lanes lie apart in memory and another loop walks what lies between them, that loop takes
-  // a few steps inside the vector loop: what a line of memory holds is used while it is near.
+  // a few steps inside the vector loop: what a line of memory holds is used while it is near. Of
+  // short expressions these are as many as lanes, and are turned in registers.
   void tile_transposed() {
     if (target_.max_threads > 0 || contains_reduction(nest_.values)) return;
     std::vector<loop::Linear> apart;
@@ -267,16 +270,30 @@ class Scheduler {
         return form.coefficient(nest_.vars[i]) == 1;
       };
       if (extent < 2 || std::none_of(apart.begin(), apart.end(), walks)) continue;
-      const int64_t step = std::min(extent, kTile);
+      is_square_ = may_turn(nest_.vars[i], extent);
+      const int64_t step = std::min<int64_t>(extent, is_square_ ? lanes_ : kTile);
       tile_ = nest_.vars[i];
       nest_.extents[i] = (extent + step - 1) / step;
       nest_.vars[i] = nest_.kernel.add_var(
           {"tile", loop::VarKind::loop, DType::i64, 1, 0, nest_.extents[i] - 1});
       tile_lo_ = pool().var(nest_.vars[i]) * pool().integer(step);
       tile_hi_ = tile_lo_ + pool().integer(step);
+      tile_step_ = step;
+      tile_rest_ = extent % step;
+      last_tile_ = pool().integer(extent / step * step);
       if (extent % step != 0) tile_hi_ = loop::min(tile_hi_, pool().integer(extent));
       return;
     }
+  }
+
+  // Whether squares of elements along the vectorised variable and this one are turned in registers.
+  bool may_turn(Var along, int64_t extent) {
+    if (lanes_ == 1 || count_operations(nest_.values) * lanes_ > kMostSquareOperations)
+      return false;
+    if (!target_.has_masked_memory && extent < lanes_) return false;
+    bool found = false;
+    loop::for_each(nest_.values, [&](Expr e) { found = found || is_turned(e, inner_, along); });
+    return found;
   }
 
   using Loops = std::vector<std::pair<Var, int64_t>>;
@@ -428,33 +445,38 @@ class Scheduler {
     emit_vector_loop(body, values, lo, hi);
     if (whole == inner_extent_) return;
     Block tail;
-    emit_tail(tail, values, pool().integer(whole), pool().integer(inner_extent_ - whole));
+    emit_tail(tail, values, whole, inner_extent_ - whole);
     body.push_back({loop::If{loop::eq(block_, pool().integer(blocks_ - 1)), std::move(tail), {}}});
   }
 
   void emit_vectors(Block& body, const Exprs& values, int64_t start, int64_t end) {
     const int64_t whole = start + (end - start) / lanes_ * lanes_;
     if (whole > start) emit_vector_loop(body, values, pool().integer(start), pool().integer(whole));
-    if (whole < end) emit_tail(body, values, pool().integer(whole), pool().integer(end - whole));
+    if (whole < end) emit_tail(body, values, whole, end - whole);
   }
 
   void emit_vector_loop(Block& body, const Exprs& values, Expr lo, Expr hi) {
     Block inside;
-    emit_stores(inside, values, nest_.index, {inner_, lanes_, {}});
+    emit_stores(inside, values, nest_.index, {inner_, lanes_, {}, target_.max_threads == 0},
+                lanes_);
     body.push_back({For{inner_, lo, hi, lanes_, LoopKind::serial, std::move(inside)}});
   }
 
-  void emit_tail(Block& body, const Exprs& values, Expr start, Expr count) {
+  void emit_tail(Block& body, const Exprs& values, int64_t start, int64_t count) {
     Var lane0 = nest_.kernel.add_var({nest_.kernel.vars[inner_.id].name + "_tail",
                                       loop::VarKind::let, DType::i64, 1, 0, inner_extent_ - 1});
-    body.push_back({Let{lane0, start}});
+    body.push_back({Let{lane0, pool().integer(start)}});
     Expr at = pool().var(lane0);
-    Expr mask = loop::lt(pool().ramp(pool().integer(0), 1, lanes_), loop::splat(count, lanes_));
+    Expr mask = loop::lt(pool().ramp(pool().integer(0), 1, lanes_),
+                         loop::splat(pool().integer(count), lanes_));
     emit_stores(body, substitute(values, inner_, at), loop::substitute(nest_.index, inner_, at),
-                {lane0, lanes_, mask});
+                {lane0, lanes_, mask}, count);
   }
 
-  void emit_stores(Block& body, const Exprs& values, Expr index, const loop::VectorAxis& axis) {
+  // Of a vector of which so many lanes exist.
+  void emit_stores(Block& body, const Exprs& values, Expr index, const loop::VectorAxis& axis,
+                   int64_t count) {
+    if (is_square_) return emit_squares(body, values, index, axis, count);
     ReductionEmitter reductions(nest_.kernel, lanes_);
     const loop::Bindings bound = reductions.lower_lanes(values, axis, body);
     Block stores;
@@ -467,6 +489,35 @@ class Scheduler {
       return;
     }
     for (Stmt& stmt : wrap(shared_, std::move(stores))) body.push_back(std::move(stmt));
+  }
+
+  // The last square may have fewer steps than the others.
+  void emit_squares(Block& body, const Exprs& values, Expr index, const loop::VectorAxis& axis,
+                    int64_t count) {
+    Block whole;
+    emit_square(whole, values, index, axis, count, tile_step_);
+    if (tile_rest_ > 0) {
+      Block rest;
+      emit_square(rest, values, index, axis, count, tile_rest_);
+      body.push_back({loop::If{loop::lt(tile_lo_, last_tile_), std::move(whole), std::move(rest)}});
+      return;
+    }
+    for (Stmt& stmt : whole) body.push_back(std::move(stmt));
+  }
+
+  void emit_square(Block& body, const Exprs& values, Expr index, const loop::VectorAxis& axis,
+                   int64_t count, int64_t steps) {
+    const std::vector<loop::Bindings> turned =
+        turn_loads(nest_.kernel, values, {axis.var, tile_, lanes_, count, tile_lo_, steps}, body);
+    for (int64_t step = 0; step < steps; ++step) {
+      const Expr at = tile_lo_ + pool().integer(step);
+      for (size_t i = 0; i < values.size(); ++i) {
+        const Expr vector = loop::vectorize(loop::substitute(values[i], tile_, at), axis,
+                                            turned[static_cast<size_t>(step)]);
+        body.push_back({loop::Store{nest_.outs[i], loop::substitute(index, tile_, at), vector,
+                                    axis.mask, false}});
+      }
+    }
   }
 
   void finish(Block body) {
@@ -484,6 +535,9 @@ class Scheduler {
   Var inner_, task_;
   Var tile_;  // runs from tile_lo_ to tile_hi_ inside the vector loop; these are null without one
   Expr tile_lo_, tile_hi_;
+  bool is_square_ = false;  // its steps are vectors that are turned in registers
+  int64_t tile_step_ = 0, tile_rest_ = 0;
+  Expr last_tile_;
   Loops serial_;               // around the vector loop
   Loops shared_;               // inside it
   std::vector<Var> row_vars_;  // what the loops around it have become

@@ -2,6 +2,9 @@
 #include "ir/templates/loop_nest.h"
 
 #include <cmath>
+#include <cstdlib>
+#include <tuple>
+#include <utility>
 
 #include "tests/templates/run_kernel.h"
 
@@ -62,6 +65,52 @@ TEST(LoopNest, ReadsTransposedOperands) {
     for (size_t j = 0; j < 37; ++j) EXPECT_EQ(out[i * 37 + j], in[j * 5 + i]);
   }
 }
+
+// Square parts are turned in registers; targets differ in lanes, and shapes in what is left over.
+class Transposed
+    : public ::testing::TestWithParam<std::tuple<const char*, std::pair<int64_t, int64_t>>> {};
+
+TEST_P(Transposed, SumsWithWhatLiesAsItsResult) {
+  const auto [target, shape] = GetParam();
+  const auto [rows, columns] = shape;
+  NestBuilder b({rows, columns});
+  loop::BufferRef x = b.input(rows * columns), y = b.input(rows * columns);
+  b.nest.values = {b.load(x, b.at[1] * b.constant(rows) + b.at[0]) + b.load(y, b.nest.index)};
+  Floats in = numbers(rows * columns, 2), other = numbers(rows * columns, 3), out(in.size());
+  run_kernel(schedule(b.nest, *find_target(target)), {&out, &in, &other});
+  for (int64_t i = 0; i < rows * columns; ++i) {
+    const size_t at = static_cast<size_t>(i % columns * rows + i / columns);
+    EXPECT_EQ(out[static_cast<size_t>(i)], in[at] + other[static_cast<size_t>(i)]) << i;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Shapes, Transposed,
+                         ::testing::Combine(::testing::Values("avx512", "avx2", "relaxed", "sm_90"),
+                                            ::testing::Values(std::pair{16, 16}, std::pair{3, 40},
+                                                              std::pair{40, 3}, std::pair{17, 33},
+                                                              std::pair{100, 64}, std::pair{1, 20},
+                                                              std::pair{2, 2}, std::pair{31, 15})));
+
+// Lanes a few elements apart, or backwards, are picked from whole vectors that end with the last.
+class Strided : public ::testing::TestWithParam<std::tuple<const char*, int64_t, int64_t>> {};
+
+TEST_P(Strided, ReadsNothingBeyondItsLanes) {
+  const auto [target, stride, count] = GetParam();
+  const int64_t span = std::abs(stride) * (count - 1) + 1, first = stride < 0 ? span - 1 : 0;
+  NestBuilder b({2, count});
+  loop::BufferRef x = b.input(2 * span);
+  b.nest.values = {
+      b.load(x, b.at[0] * b.constant(span) + b.at[1] * b.constant(stride) + b.constant(first))};
+  Floats in = numbers(2 * span, 5), out(static_cast<size_t>(2 * count));
+  run_kernel(schedule(b.nest, *find_target(target)), {&out, &in});
+  for (int64_t i = 0; i < 2 * count; ++i)
+    EXPECT_EQ(out[static_cast<size_t>(i)],
+              in[static_cast<size_t>(i / count * span + first + i % count * stride)])
+        << i;
+}
+INSTANTIATE_TEST_SUITE_P(Strides, Strided,
+                         ::testing::Combine(::testing::Values("avx512", "avx2", "relaxed", "sm_90"),
+                                            ::testing::Values(-1, 2, 3, 4, 5),
+                                            ::testing::Values(1, 16, 37, 160)));
 
 class Softmax : public ::testing::TestWithParam<int64_t> {};
 
