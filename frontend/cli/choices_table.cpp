@@ -44,7 +44,7 @@ std::string cut(std::string text, size_t width) {
 
 std::string microseconds(double seconds) { return format_ms(seconds * 1e3); }
 
-// "loops 3.5 ms; depthwise: its result channels are not each of one input channel".
+// "loops 3.5 ms; depthwise: its groups are not of 1, 2, 4 or 8 channels".
 std::string losers(const KernelChoice& choice) {
   std::string priced, refused;
   for (const KernelCandidate& candidate : choice.candidates) {

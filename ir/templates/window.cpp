@@ -35,7 +35,7 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 RegisterTile window_tile(const WindowSpec& spec, const Target& target) {
   const int64_t taps = spec.dims.back().taps;
   if (taps > kMostUnrolledTaps) return target.gemm_tiles.front();
-  const int64_t kept = spec.is_weighted ? taps : 0;
+  const int64_t kept = spec.is_weighted && spec.group == 1 ? taps : 0;
   const int64_t room = target.num_vector_registers - kept - kSpareRegisters;
   return {static_cast<int>(std::clamp<int64_t>(room, 1, kMostResults)), 1};
 }
@@ -55,6 +55,7 @@ class WindowReduction : WindowRows {
     const int64_t rows = num_rows();
     int64_t taps = 1;
     for (const WindowDim& dim : spec_.dims) taps *= dim.taps;
+    taps *= spec_.group;
     const int64_t per_vector = std::max<int64_t>(1, last_.output * taps);
     chunk_ = std::max<int64_t>(1, vectors_);
     if (rows < kMinTasks) {
@@ -209,9 +210,10 @@ class WindowReduction : WindowRows {
       return array;
     };
     sums_ = regs("acc", {tile.height, tile.vectors});
-    if (spec_.is_weighted)
+    if (keeps_weights())
       weights_ = regs("w", {is_in_registers(tile) ? last_.taps : 1, tile.vectors});
-    if (is_in_registers(tile)) element_ = regs("x", {tile.vectors});
+    element_ = regs("x", {tile.vectors});
+    if (spec_.group > 1) spread_ = regs("spread", {tile.vectors});
     const Expr start =
         loop::splat(pool_.number(loop::identity(spec_.op, spec_.dtype), spec_.dtype), lanes_);
     for_each_sum(block, tile, [&](Block& body, Expr i, Expr j) {
@@ -253,7 +255,7 @@ class WindowReduction : WindowRows {
   // All taps of the last dim: every element is read once and goes to all results that want it.
   void emit_row_of_taps(Block& block, const Tile& tile, Expr vector, Expr mask,
                         const std::vector<Expr>& taps) {
-    if (spec_.is_weighted) {
+    if (keeps_weights()) {
       unroll(block, "k", last_.taps, [&](Block& rows, Expr k) {
         std::vector<Expr> all = taps;
         all.push_back(k);
@@ -270,61 +272,109 @@ class WindowReduction : WindowRows {
       const int64_t offset = reader.first;
       const auto& uses = reader.second;
       if (known && (known->value + offset < 0 || known->value + offset >= last_.input)) continue;
-      const Var channel = channel_var();
-      const Expr x = input_vector(taps, start + pool_.integer(offset), channel, mask);
       unroll(block, "j", tile.vectors, [&](Block& body, Expr j) {
-        const Expr value = loop::substitute(x, channel, (vector + j) * pool_.integer(lanes_));
-        body.push_back({loop::SetReg{element_, {j}, value}});
-        for (const auto& [i, k] : uses)
-          emit_combine(body, pool_.reg(element_, {j}, spec_.dtype, lanes_), pool_.integer(i),
-                       pool_.integer(k), j);
+        const Expr at = start + pool_.integer(offset);
+        emit_element(body, taps, at, vector + j, j, mask, [&](Expr value, int64_t member) {
+          for (const auto& [i, k] : uses) {
+            const Expr tap = pool_.integer(k);
+            emit_combine(body, value, pool_.integer(i), weight(taps, tap, tap, vector, member, j),
+                         j);
+          }
+        });
       });
+    }
+  }
+
+  // Weights of groups are too many for registers: they are read as they are used.
+  bool keeps_weights() const { return spec_.is_weighted && spec_.group == 1; }
+
+  // The weights' vector for a tap of the last dim; kept ones stand in the slot.
+  Expr weight(std::vector<Expr> taps, Expr last, Expr slot, Expr vector, int64_t member, Expr j) {
+    if (!spec_.is_weighted) return {};
+    if (keeps_weights()) return pool_.reg(weights_, {slot, j}, spec_.dtype, lanes_);
+    taps.push_back(last);
+    return pool_.load(packed_, packed_index(taps, member, vector + j), spec_.dtype, lanes_);
+  }
+
+  Expr packed_index(const std::vector<Expr>& taps, int64_t member, Expr vector) {
+    Expr row = taps[0];
+    for (size_t i = 1; i < taps.size(); ++i)
+      row = row * pool_.integer(spec_.dims[i].taps) + taps[i];
+    row = row * pool_.integer(spec_.group) + pool_.integer(member);
+    return row * pool_.integer(packed_channels_) + vector * pool_.integer(lanes_);
+  }
+
+  // Reads the input for a vector of channels at `last` of the last dim, and calls
+  // use(value, member) with what each member of the lanes' groups is.
+  template <class F>
+  void emit_element(Block& body, const std::vector<Expr>& taps, Expr last, Expr vector, Expr j,
+                    Expr mask, F&& use) {
+    const Var channel = channel_var();
+    const auto read = [&](loop::RegArray array) {
+      return pool_.reg(array, {j}, spec_.dtype, lanes_);
+    };
+    if (spec_.group > lanes_) {  // all lanes are of one group
+      const Expr x = input_at(taps, last, channel);
+      const Expr group =
+          loop::floor_div(vector * pool_.integer(lanes_), pool_.integer(spec_.group));
+      for (int64_t member = 0; member < spec_.group; ++member) {
+        const Expr own = group * pool_.integer(spec_.group) + pool_.integer(member);
+        const Expr value = loop::splat(loop::substitute(x, channel, own), lanes_);
+        body.push_back({loop::SetReg{spread_, {j}, value}});
+        use(read(spread_), member);
+      }
+      return;
+    }
+    const Expr x = loop::vectorize(input_at(taps, last, channel), {channel, lanes_, mask});
+    const Expr value = loop::substitute(x, channel, vector * pool_.integer(lanes_));
+    body.push_back({loop::SetReg{element_, {j}, value}});
+    if (spec_.group == 1) return use(read(element_), 0);
+    for (int64_t member = 0; member < spec_.group; ++member) {
+      std::vector<int> picked;
+      for (int64_t lane = 0; lane < lanes_; ++lane)
+        picked.push_back(static_cast<int>(lane / spec_.group * spec_.group + member));
+      body.push_back({loop::SetReg{
+          spread_, {j}, loop::shuffle(read(element_), read(element_), std::move(picked))}});
+      use(read(spread_), member);
     }
   }
 
   void emit_weights(Block& block, const Tile& tile, Expr vector, const std::vector<Expr>& taps,
                     Expr slot) {
-    Expr tap = taps[0];
-    for (size_t i = 1; i < taps.size(); ++i)
-      tap = tap * pool_.integer(spec_.dims[i].taps) + taps[i];
     unroll(block, "j", tile.vectors, [&](Block& body, Expr j) {
-      const Expr at = tap * pool_.integer(packed_channels_) + (vector + j) * pool_.integer(lanes_);
-      body.push_back(
-          {loop::SetReg{weights_, {slot, j}, pool_.load(packed_, at, spec_.dtype, lanes_)}});
+      const Expr x = pool_.load(packed_, packed_index(taps, 0, vector + j), spec_.dtype, lanes_);
+      body.push_back({loop::SetReg{weights_, {slot, j}, x}});
     });
   }
 
-  // The input's vector at `last` of the last dim, over a channel that is filled in.
-  Expr input_vector(const std::vector<Expr>& taps, Expr last, Var channel, Expr mask) {
+  // The input at `last` of the last dim, of a channel that is filled in.
+  Expr input_at(const std::vector<Expr>& taps, Expr last, Var channel) {
     std::vector<Expr> at;
     for (size_t i = 0; i < start_.size(); ++i)
       at.push_back(start_[i] + taps[i] * pool_.integer(spec_.dims[i].dilation));
     at.push_back(last);
-    const Expr x = loop::cast(spec_.input(image_, at, pool_.var(channel)), spec_.dtype);
-    return loop::vectorize(x, {channel, lanes_, mask});
+    return loop::cast(spec_.input(image_, at, pool_.var(channel)), spec_.dtype);
   }
 
   void emit_combine(Block& block, Expr value, Expr i, Expr weight, Expr j) {
     const Expr sum = pool_.reg(sums_, {i, j}, spec_.dtype, lanes_);
-    const Expr next =
-        spec_.is_weighted
-            ? loop::fma(value, pool_.reg(weights_, {weight, j}, spec_.dtype, lanes_), sum)
-            : loop::combine(spec_.op, sum, value);
+    const Expr next = weight ? loop::fma(value, weight, sum) : loop::combine(spec_.op, sum, value);
     block.push_back({loop::SetReg{sums_, {i, j}, next}});
   }
 
   // One tap for every result of the tile.
   void emit_step(Block& block, const Tile& tile, Expr vector, Expr mask,
                  const std::vector<Expr>& taps) {
-    if (spec_.is_weighted) emit_weights(block, tile, vector, taps, pool_.integer(0));
+    const Expr slot = pool_.integer(0);
+    if (keeps_weights()) emit_weights(block, tile, vector, taps, slot);
+    const std::vector<Expr> outer(taps.begin(), taps.end() - 1);
     unroll(block, "i", tile.height, [&](Block& rows, Expr i) {
       const Expr last = (tile.at + i) * pool_.integer(last_.stride) +
                         taps.back() * pool_.integer(last_.dilation) - pool_.integer(last_.padding);
-      const Var channel = channel_var();
-      const Expr x = input_vector(taps, last, channel, mask);
       unroll(rows, "j", tile.vectors, [&](Block& body, Expr j) {
-        emit_combine(body, loop::substitute(x, channel, (vector + j) * pool_.integer(lanes_)), i,
-                     pool_.integer(0), j);
+        emit_element(body, outer, last, vector + j, j, mask, [&](Expr value, int64_t member) {
+          emit_combine(body, value, i, weight(outer, taps.back(), slot, vector, member, j), j);
+        });
       });
     });
   }
@@ -377,7 +427,7 @@ class WindowReduction : WindowRows {
   int64_t vectors_;                 // whole ones
   int64_t chunk_ = 1, chunks_ = 1;  // vectors of a task, tasks of a row
   Expr chunk_index_, first_vector_, end_vector_;
-  loop::RegArray sums_, weights_, element_;
+  loop::RegArray sums_, weights_, element_, spread_;
 };
 
 }  // namespace
@@ -396,7 +446,7 @@ void build_window(loop::Kernel& kernel, const WindowSpec& spec, loop::BufferRef 
 
 LoopNest pack_window_nest(loop::Kernel& kernel, const WindowSpec& spec, loop::BufferRef packed,
                           const Target& target,
-                          const std::function<Expr(std::span<const Expr>, Expr)>& weight) {
+                          const std::function<Expr(std::span<const Expr>, Expr, Expr)>& weight) {
   LoopNest nest;
   loop::Pool& pool = *kernel.pool;
   nest.outs = {packed};
@@ -409,8 +459,9 @@ LoopNest pack_window_nest(loop::Kernel& kernel, const WindowSpec& spec, loop::Bu
   };
   std::vector<Expr> taps;
   for (const WindowDim& dim : spec.dims) taps.push_back(add("k", dim.taps));
+  const Expr member = add("g", spec.group);
   const Expr channel = add("c", packed_channels(spec, target));
-  Expr value = weight(taps, loop::min(channel, pool.integer(spec.channels - 1)));
+  Expr value = weight(taps, member, loop::min(channel, pool.integer(spec.channels - 1)));
   if (packed_channels(spec, target) != spec.channels)
     value = loop::select(loop::lt(channel, pool.integer(spec.channels)), value,
                          loop::constant_like(value, 0));

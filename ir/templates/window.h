@@ -3,10 +3,11 @@
 //   out(image, at, c) = epilogue(op over taps k of input(image, at * stride - padding + k *
 //   dilation, c) * weight(k, c))
 //
-// Channels lie side by side and are the lanes. A tile of neighbouring results of one row shares
-// each weight. Taps that would read the padding are left out: the bounds of the loops over taps
-// follow the position, and the results of a row whose windows lie inside in the last dim have
-// tiles of their own, so that no element is tested and no padded copy is made.
+// Of groups of a few channels, each result sums over all of its group. Channels lie side by side
+// and are the lanes. A tile of neighbouring results of one row shares each weight. Taps that would
+// read the padding are left out: the bounds of the loops over taps follow the position, and the
+// results of a row whose windows lie inside in the last dim have tiles of their own, so that no
+// element is tested and no padded copy is made.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -35,8 +36,10 @@ struct WindowSpec {
   // Asked for places within the input; its loads move by one element per channel, or not at all.
   std::function<loop::Expr(loop::Expr image, std::span<const loop::Expr> at, loop::Expr channel)>
       input;
-  // Weighted: the sum's products, from weights packed as [taps][channels rounded up to vectors].
+  // Weighted: the sum's products, from weights packed as [taps][group][channels rounded up to
+  // vectors].
   bool is_weighted = false;
+  int64_t group = 1;  // channels that each weighted sum is of: a power of two
   std::function<ResultElement(loop::Expr image, std::span<const loop::Expr> at, loop::Expr channel,
                               loop::Expr total)>
       epilogue;
@@ -50,9 +53,11 @@ int64_t packed_channels(const WindowSpec& spec, const Target& target);
 void build_window(loop::Kernel& kernel, const WindowSpec& spec, loop::BufferRef packed,
                   const Target& target);
 
-// The nest that fills the packed weights from weight(taps, channel); zero behind the channels.
+// The nest that fills the packed weights from weight(taps, member of the group, channel of the
+// result); zero behind the channels.
 LoopNest pack_window_nest(
     loop::Kernel& kernel, const WindowSpec& spec, loop::BufferRef packed, const Target& target,
-    const std::function<loop::Expr(std::span<const loop::Expr> taps, loop::Expr channel)>& weight);
+    const std::function<loop::Expr(std::span<const loop::Expr> taps, loop::Expr member,
+                                   loop::Expr channel)>& weight);
 
 }  // namespace lathe

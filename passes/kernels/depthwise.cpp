@@ -1,4 +1,5 @@
-// Convolutions of each channel by itself: operands and epilogue for the window template.
+// Convolutions of each channel by itself, or of groups of few channels: operands and epilogue for
+// the window template.
 #include <utility>
 
 #include "fmt/format.h"
@@ -15,19 +16,23 @@ namespace {
 using loop::Expr;
 using Index = std::span<const Expr>;
 
-// Every result channel from the input channel of the same number.
-bool is_depthwise(const Node& node) {
-  if (node.bool_attr("transposed")) return false;
+constexpr int64_t kMostOfGroup = 8;  // wider groups fill vectors of their own
+
+// Channels of a group, of the input and the result alike; 0 for others than the template takes.
+int64_t group_width(const Node& node) {
+  if (node.bool_attr("transposed")) return 0;
   const Shape &input = node.operands[0].type().shape, &result = node.types[0].shape;
   const int64_t groups = node.int_attr("groups", 1);
-  return groups > 1 && input.size() >= 3 && input[1].value() == groups &&
-         result[1].value() == groups;
+  if (groups <= 1 || input.size() < 3 || input[1].value() != result[1].value()) return 0;
+  const int64_t width = input[1].value() / groups;
+  return width <= kMostOfGroup && (width & (width - 1)) == 0 ? width : 0;
 }
 
 WindowSpec filter_spec(const Node& root) {
   const std::vector<int64_t> filter = root.operands[1].type().static_shape();
   WindowSpec spec = window_spec(root, {filter.begin() + 2, filter.end()});
   spec.is_weighted = true;
+  spec.group = group_width(root);
   return spec;
 }
 
@@ -84,16 +89,17 @@ class DepthwiseLowering {
   Result<BufferId> pack(Value filter) {
     const Phase phase = lowering_.is_constant(filter) ? Phase::init : phase_;
     const int64_t row = packed_channels(spec_, lowering_.target());
-    int64_t size = row;
+    int64_t size = row * spec_.group;
     for (const WindowDim& dim : spec_.dims) size *= dim.taps;
     const BufferId out =
         lowering_.add_temporary(node_.name + "_packed", {spec_.dtype, {Dim(size)}}, size, phase);
     KernelContext kernel(lowering_, phase, "pack");
     const loop::BufferRef packed = kernel.use(out, true);
-    LoopNest nest = pack_window_nest(
-        kernel.kernel(), spec_, packed, lowering_.target(), [&](Index taps, Expr channel) {
-          return kernel.element_within(filter, at_channel(channel, taps, kernel.integer(0)));
-        });
+    LoopNest nest =
+        pack_window_nest(kernel.kernel(), spec_, packed, lowering_.target(),
+                         [&](Index taps, Expr member, Expr channel) {
+                           return kernel.element_within(filter, at_channel(channel, taps, member));
+                         });
     if (kernel.error()) return *kernel.error();
     LATHE_DO(lowering_.emit_kernel(schedule(std::move(nest), lowering_.target()), kernel.buffers(),
                                    {"pack", node_.loc, 0}, phase));
@@ -130,7 +136,10 @@ class DepthwiseLowering {
 Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
                      Phase phase) {
   const Node& root = *root_of(node);
-  if (!is_depthwise(root)) return Verdict{"its result channels are not each of one input channel"};
+  const int64_t width = group_width(root);
+  if (width == 0) return Verdict{"its groups are not of 1, 2, 4 or 8 channels before and after"};
+  if (width > 1 && lowering.target().max_threads > 0)
+    return Verdict{"threads take each channel by itself"};
   return DepthwiseLowering(lowering, node, root, phase).run(outs.front().buffer);
 }
 
@@ -139,7 +148,8 @@ Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination
 KernelDef kernel_depthwise() {
   return {
       .name = "depthwise",
-      .summary = "each channel by itself: windows over channels that lie side by side",
+      .summary =
+          "each channel by itself, or few together: windows over channels that lie side by side",
       .roots = {"convolution"},
       .members = Members::epilogue,
       .emit = emit,

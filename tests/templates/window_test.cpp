@@ -20,6 +20,7 @@ struct WindowCase {
   bool is_weighted = true;
   loop::ReduceOp op = loop::ReduceOp::sum;
   Rest rest = Rest::cheap;
+  int64_t group = 1;
 };
 
 WindowDim sized(WindowDim dim) {
@@ -35,8 +36,8 @@ std::string describe(const WindowCase& test) {
       text += " " + std::to_string(number);
     text += " ]";
   }
-  return text + (test.is_weighted ? " weighted" : "") + " rest " +
-         std::to_string(static_cast<int>(test.rest));
+  return text + (test.is_weighted ? " weighted" : "") + " in groups of " +
+         std::to_string(test.group) + " rest " + std::to_string(static_cast<int>(test.rest));
 }
 
 // Of the dims, outermost first, and then the channels.
@@ -78,6 +79,7 @@ class Windows {
     spec_.dims = test_.dims;
     spec_.op = test_.op;
     spec_.is_weighted = test_.is_weighted;
+    spec_.group = test_.group;
   }
 
   loop::Kernel kernel() {
@@ -108,7 +110,8 @@ class Windows {
   }
 
   void expect_plain_results() {
-    Floats xs = numbers(count(images_), 1), ws = numbers(count(taps_) * test_.channels, 2),
+    Floats xs = numbers(count(images_), 1),
+           ws = numbers(count(taps_) * test_.channels * test_.group, 2),
            biases = numbers(test_.channels, 3), packs(size_t(num_packed()), NAN),
            outs(size_t(count(results_)), NAN);
     if (test_.is_weighted) pack(ws, packs);
@@ -132,7 +135,9 @@ class Windows {
     for (int64_t extent : extents) product *= extent;
     return product;
   }
-  int64_t num_packed() const { return count(taps_) * packed_channels(spec_, target_); }
+  int64_t num_packed() const {
+    return count(taps_) * test_.group * packed_channels(spec_, target_);
+  }
 
   void pack(Floats& ws, Floats& packs) {
     loop::Kernel packer;
@@ -141,10 +146,12 @@ class Windows {
     const auto w = packer.add_buffer({"w", DType::f32, int64_t(ws.size())});
     const auto out =
         packer.add_buffer({"packed", DType::f32, num_packed(), loop::Space::global, true});
-    LoopNest nest = pack_window_nest(packer, spec_, out, target_, [&](Index taps, Expr channel) {
-      for (size_t i = 0; i < taps.size(); ++i) channel = channel * pool.integer(taps_[i]) + taps[i];
-      return pool.load(w, channel, DType::f32);
-    });
+    const auto weight = [&](Index taps, Expr member, Expr channel) {
+      Expr at = channel * pool.integer(test_.group) + member;
+      for (size_t i = 0; i < taps.size(); ++i) at = at * pool.integer(taps_[i]) + taps[i];
+      return pool.load(w, at, DType::f32);
+    };
+    LoopNest nest = pack_window_nest(packer, spec_, out, target_, weight);
     run_kernel(schedule(std::move(nest), target_), {&ws, &packs});
   }
 
@@ -158,9 +165,14 @@ class Windows {
         at[i + 1] = at[i + 1] * dim.stride - dim.padding + tap[i] * dim.dilation;
         if (at[i + 1] < 0 || at[i + 1] >= dim.input) return;
       }
-      double value = xs[size_t(flat(at, images_))];
-      if (test_.is_weighted) value *= ws[size_t(at.back() * count(taps_) + flat(tap, taps_))];
-      total = test_.op == loop::ReduceOp::sum ? total + value : std::max(total, value);
+      const int64_t channel = at.back(), first = channel - channel % test_.group;
+      for (int64_t member = 0; member < test_.group; ++member) {
+        at.back() = first + member;
+        double value = xs[size_t(flat(at, images_))];
+        const int64_t row = (channel * test_.group + member) * count(taps_);
+        if (test_.is_weighted) value *= ws[size_t(row + flat(tap, taps_))];
+        total = test_.op == loop::ReduceOp::sum ? total + value : std::max(total, value);
+      }
     });
     return static_cast<float>(total);
   }
@@ -190,6 +202,22 @@ TEST_P(Window, AgreesWithPlainSumsOfAnyWidth) {
              loop::ReduceOp::sum,
              rest});
     check({1, channels, {{9, 0, 3, 2, 1, 1}, {20, 0, 2, 2, 0, 1}}, false, loop::ReduceOp::max});
+  }
+}
+
+TEST_P(Window, SumsOverGroupsOfFewChannels) {
+  for (int64_t group : {2, 4, 8}) {
+    for (int64_t channels : {8, 16, 24, 104}) {
+      for (int64_t stride : {1, 2})
+        check({2,
+               channels,
+               {{5, 0, 3, 1, 1, 2}, {17, 0, 3, stride, 1, 1}},
+               true,
+               loop::ReduceOp::sum,
+               Rest::cheap,
+               group});
+      check({1, channels, {{25, 0, 9, 2, 4, 2}}, true, loop::ReduceOp::sum, Rest::none, group});
+    }
   }
 }
 
