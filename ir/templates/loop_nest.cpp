@@ -10,6 +10,7 @@
 #include "ir/loop/vectorize.h"
 #include "ir/templates/collapse.h"
 #include "ir/templates/digits.h"
+#include "ir/templates/lane_choice.h"
 #include "ir/templates/lane_price.h"
 #include "ir/templates/pieces.h"
 #include "ir/templates/reduction.h"
@@ -27,11 +28,10 @@ using loop::Stmt;
 using loop::Var;
 using Exprs = std::vector<Expr>;
 
-constexpr int64_t kTaskOperations = 20000;             // about 10 us of scalar-equivalent work
-constexpr int64_t kMostOperations = int64_t{1} << 31;  // counts beyond it stay at it
-constexpr int64_t kMinBlockVectors = 64;  // vectors of the innermost loop in one parallel task
-constexpr int64_t kColumnVectors = 4;     // of columns that are summed side by side
-constexpr int64_t kTile = 16;             // elements of a line of memory
+constexpr int64_t kTaskOperations = 20000;  // about 10 us of scalar-equivalent work
+constexpr int64_t kMinBlockVectors = 64;    // vectors of the innermost loop in one parallel task
+constexpr int64_t kColumnVectors = 4;       // of columns that are summed side by side
+constexpr int64_t kTile = 16;               // elements of a line of memory
 constexpr int64_t kMostSquareOperations = 512;   // of code for a square that is turned in registers
 constexpr size_t kMostPieces = 64;               // parts of an index set with code of their own
 constexpr int64_t kMostPieceOperations = 16384;  // in all of them
@@ -43,42 +43,6 @@ constexpr int64_t kFewTasks = 256;       // leave part of it idle
 constexpr int64_t kMostTaskVectors = 4;  // loads that a thread has under way at once
 constexpr int64_t kManyResults = 32768;  // a thread for each fills the machine
 constexpr int64_t kLongSum = 64;         // worth the steps between threads that end it
-
-// Whether the reductions that move with `inner` read memory along their own last variable instead.
-bool prefers_reduction_axis(const Exprs& values, Var inner) {
-  int along_inner = 0, along_reduction = 0;
-  loop::for_each(values, [&](Expr e) {
-    auto* reduce = std::get_if<loop::Reduce>(&e->kind);
-    if (!reduce || !loop::depends_on(e, inner)) return;
-    loop::for_each(reduce->body, [&](Expr sub) {
-      auto* load = std::get_if<loop::Load>(&sub->kind);
-      if (!load) return;
-      const loop::Linear form = loop::linear(load->index);
-      along_inner += form.coefficient(inner) == 1;
-      for (Var var : reduce->vars) along_reduction += form.coefficient(var) == 1;
-    });
-  });
-  return along_reduction > along_inner;
-}
-
-// Whether no reduction stays the same along `inner`.
-bool has_own_reductions(const Exprs& values, Var inner) {
-  bool result = true;
-  loop::for_each(values, [&](Expr e) {
-    result =
-        result && (!std::holds_alternative<loop::Reduce>(e->kind) || loop::depends_on(e, inner));
-  });
-  return result;
-}
-
-// No more than kMostOperations.
-int64_t iterations(const loop::Reduce& reduce) {
-  int64_t count = 1;
-  for (Expr extent : reduce.extents)
-    if (auto* known = loop::as_int(extent))
-      count = std::min(count * std::min(known->value, kMostOperations), kMostOperations);
-  return count;
-}
 
 class Scheduler {
  public:
@@ -95,10 +59,11 @@ class Scheduler {
     nest_.vars = loops.vars;
     nest_.extents = loops.extents;
     nest_.index = indices[0];
-    const bool vectorize_inner = !nest_.vars.empty() && !sums_along_rows();
+    put_lanes_of_sums_last();
+    const bool vectorize_inner = !nest_.vars.empty() && (is_turned_ || !sums_along_rows());
     lanes_ = target_.max_threads > 0 ? group_lanes(vectorize_inner)
-                                     : target_.row_lanes(std::max<int64_t>(widest_element(), 4));
-    if (vectorize_inner) widen_columns();
+                                     : target_.row_lanes(widest_element(nest_.values));
+    if (vectorize_inner && !is_turned_) widen_columns();
     if (vectorize_inner) {
       inner_ = nest_.vars.back();
       inner_extent_ = nest_.extents.back();
@@ -127,11 +92,41 @@ class Scheduler {
  private:
   loop::Pool& pool() { return *nest_.kernel.pool; }
 
+  // Lanes that the reductions read side by side, though the results lie along another variable.
+  void put_lanes_of_sums_last() {
+    if (target_.max_threads > 0 || !contains_reduction(nest_.values)) return;
+    const int64_t lanes = target_.row_lanes(widest_element(nest_.values));
+    const size_t at = find_lanes_of_sums(nest_.values, nest_.vars);
+    const bool is_row =
+        !nest_.vars.empty() && loop::linear(nest_.index).coefficient(nest_.vars.back()) == 1;
+    if (lanes == 1 || !is_row || at == nest_.vars.size() || nest_.extents[at] < lanes ||
+        count_values() * lanes > kMostSquareOperations)
+      return;
+    is_turned_ = true;
+    const auto from = static_cast<ptrdiff_t>(at);
+    std::rotate(nest_.vars.begin() + from, nest_.vars.begin() + from + 1, nest_.vars.end());
+    std::rotate(nest_.extents.begin() + from, nest_.extents.begin() + from + 1,
+                nest_.extents.end());
+  }
+
+  // Operations of an element beside its reductions.
+  int64_t count_values() {
+    Exprs values;
+    for (Expr value : nest_.values)
+      values.push_back(loop::rewrite(value, [](Expr e) {
+        return std::holds_alternative<loop::Reduce>(e->kind) ? loop::constant_like(e, 0) : Expr();
+      }));
+    return count_operations(values);
+  }
+
   // Columns with a reduction each: several vectors of them at once, so that rows are read in longer
   // pieces and the sums do not wait for each other.
   void widen_columns() {
     if (target_.max_threads > 0 || !reductions_depend_on(nest_.values, nest_.vars.back())) return;
-    for (int64_t most = kColumnVectors; most > 1; most /= 2) {
+    const int64_t first = read_far_rows(collapsed_reductions(), nest_.vars.back())
+                              ? target_.num_vector_registers / 2
+                              : kColumnVectors;
+    for (int64_t most = first; most > 1; most /= 2) {
       if (nest_.extents.back() < most * lanes_) continue;
       lanes_ *= static_cast<int>(most);
       return;
@@ -209,15 +204,6 @@ class Scheduler {
       for (int64_t fewer = threads; fewer >= kWarp; fewer /= 2)
         if (extent % (fewer * own) == 0) return static_cast<int>(fewer * own);
     return static_cast<int>(threads * own);
-  }
-
-  int64_t widest_element() {
-    int64_t bytes = 1;
-    for (Expr value : nest_.values) bytes = std::max(bytes, dtype_bytes(value->dtype));
-    loop::for_each(nest_.values, [&](Expr e) {
-      if (e->dtype == DType::f64) bytes = std::max<int64_t>(bytes, 8);
-    });
-    return bytes;
   }
 
   // Loops that no reduction moves with run serially inside the others, so that the reduction is
@@ -385,6 +371,11 @@ class Scheduler {
     return std::min(kMostPieces, static_cast<size_t>(kMostPieceOperations / operations));
   }
 
+  loop::RegisterLanes register_lanes() const {
+    if (target_.max_threads > 0) return {};
+    return {true, target_.has_masked_memory};
+  }
+
   // The vectorised innermost loop, under the conditions that the loops around it decide.
   void emit_rows(Block& body, const Exprs& values) {
     const size_t room = std::max(most_pieces(), num_pieces_) - num_pieces_;
@@ -457,8 +448,7 @@ class Scheduler {
 
   void emit_vector_loop(Block& body, const Exprs& values, Expr lo, Expr hi) {
     Block inside;
-    emit_stores(inside, values, nest_.index, {inner_, lanes_, {}, target_.max_threads == 0},
-                lanes_);
+    emit_stores(inside, values, nest_.index, {inner_, lanes_, {}, register_lanes()}, lanes_);
     body.push_back({For{inner_, lo, hi, lanes_, LoopKind::serial, std::move(inside)}});
   }
 
@@ -470,7 +460,7 @@ class Scheduler {
     Expr mask = loop::lt(pool().ramp(pool().integer(0), 1, lanes_),
                          loop::splat(pool().integer(count), lanes_));
     emit_stores(body, substitute(values, inner_, at), loop::substitute(nest_.index, inner_, at),
-                {lane0, lanes_, mask}, count);
+                {lane0, lanes_, mask, register_lanes()}, count);
   }
 
   // Of a vector of which so many lanes exist.
@@ -479,6 +469,7 @@ class Scheduler {
     if (is_square_) return emit_squares(body, values, index, axis, count);
     ReductionEmitter reductions(nest_.kernel, lanes_);
     const loop::Bindings bound = reductions.lower_lanes(values, axis, body);
+    if (is_turned_) return emit_turned(body, values, index, axis, count, bound);
     Block stores;
     for (size_t i = 0; i < values.size(); ++i) {
       const Expr vector = loop::vectorize(values[i], axis, bound);
@@ -507,17 +498,31 @@ class Scheduler {
 
   void emit_square(Block& body, const Exprs& values, Expr index, const loop::VectorAxis& axis,
                    int64_t count, int64_t steps) {
-    const std::vector<loop::Bindings> turned =
-        turn_loads(nest_.kernel, values, {axis.var, tile_, lanes_, count, tile_lo_, steps}, body);
-    for (int64_t step = 0; step < steps; ++step) {
-      const Expr at = tile_lo_ + pool().integer(step);
-      for (size_t i = 0; i < values.size(); ++i) {
-        const Expr vector = loop::vectorize(loop::substitute(values[i], tile_, at), axis,
-                                            turned[static_cast<size_t>(step)]);
-        body.push_back({loop::Store{nest_.outs[i], loop::substitute(index, tile_, at), vector,
-                                    axis.mask, false}});
-      }
+    store_square(nest_.kernel, {axis.var, tile_, lanes_, count, tile_lo_, steps}, axis, nest_.outs,
+                 values, index, body);
+  }
+
+  // The innermost shared loop in squares, then the others around it.
+  void emit_turned(Block& body, const Exprs& values, Expr index, const loop::VectorAxis& axis,
+                   int64_t count, const loop::Bindings& bound) {
+    const auto [along, extent] = shared_.back();
+    const int64_t squares = extent / lanes_, rest = extent % lanes_;
+    const auto store = [&](Block& into, Expr first, int64_t steps) {
+      store_turned_square(nest_.kernel, {axis.var, along, lanes_, count, first, steps}, axis,
+                          nest_.outs, values, index, bound, into);
+    };
+    Block inside;
+    if (squares > 0) {
+      const Var square =
+          nest_.kernel.add_var({"square", loop::VarKind::loop, DType::i64, 1, 0, squares - 1});
+      Block whole;
+      store(whole, pool().var(square) * pool().integer(lanes_), lanes_);
+      inside.push_back({For{square, pool().integer(0), pool().integer(squares), 1, LoopKind::serial,
+                            std::move(whole)}});
     }
+    if (rest > 0) store(inside, pool().integer(squares * lanes_), rest);
+    const Loops around(shared_.begin(), shared_.end() - 1);
+    for (Stmt& stmt : wrap(around, std::move(inside))) body.push_back(std::move(stmt));
   }
 
   void finish(Block body) {
@@ -535,6 +540,7 @@ class Scheduler {
   Var inner_, task_;
   Var tile_;  // runs from tile_lo_ to tile_hi_ inside the vector loop; these are null without one
   Expr tile_lo_, tile_hi_;
+  bool is_turned_ = false;  // lanes lie apart in the results
   bool is_square_ = false;  // its steps are vectors that are turned in registers
   int64_t tile_step_ = 0, tile_rest_ = 0;
   Expr last_tile_;
@@ -552,22 +558,6 @@ class Scheduler {
 
 loop::Kernel schedule(LoopNest nest, const Target& target) {
   return Scheduler(std::move(nest), target).run();
-}
-
-int64_t count_operations(std::span<const Expr> values) {
-  int64_t count = 0;
-  loop::for_each(values, [&](Expr e) {
-    if (auto* reduce = std::get_if<loop::Reduce>(&e->kind)) {
-      count += iterations(*reduce) * std::max<int64_t>(1, count_operations({&reduce->body, 1}));
-    } else if (std::holds_alternative<loop::Unary>(e->kind)) {
-      count += 8;
-    } else if (!std::holds_alternative<loop::IntConst>(e->kind) &&
-               !std::holds_alternative<loop::VarRead>(e->kind)) {
-      count += 1;
-    }
-    count = std::min(count, kMostOperations);
-  });
-  return count;
 }
 
 }  // namespace lathe

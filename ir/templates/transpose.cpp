@@ -3,6 +3,7 @@
 // holds a part of a column, and blocks are exchanged until each vector is one.
 #include "ir/templates/transpose.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
@@ -78,27 +79,19 @@ Vectors turned(loop::Kernel& kernel, loop::Block& body, Vectors vectors) {
   return result;
 }
 
-}  // namespace
-
-bool is_turned(Expr e, Var across, Var along) {
-  const auto* load = std::get_if<loop::Load>(&e->kind);
-  if (load == nullptr || load->mask || e->dtype == DType::b8) return false;
-  const loop::Linear form = loop::linear(load->index);
-  for (const auto& [atom, coefficient] : form.terms)
-    if (!std::holds_alternative<loop::VarRead>(atom->kind) &&
-        (loop::depends_on(atom, across) || loop::depends_on(atom, along)))
-      return false;
-  return std::abs(form.coefficient(across)) > 1 && form.coefficient(along) == 1;
+// Of the lanes that are steps; null when all are.
+Expr step_mask(loop::Pool& pool, const Square& square) {
+  if (square.steps == square.lanes) return {};
+  return loop::lt(pool.ramp(pool.integer(0), 1, square.lanes),
+                  loop::splat(pool.integer(square.steps), square.lanes));
 }
 
+// Names the turned vectors in `body`: what each step's loads are, with `along` replaced by it.
 std::vector<loop::Bindings> turn_loads(loop::Kernel& kernel, std::span<const Expr> values,
                                        const Square& square, loop::Block& body) {
   loop::Pool& pool = *kernel.pool;
   std::vector<loop::Bindings> steps(static_cast<size_t>(square.steps));
-  Expr mask;
-  if (square.steps < square.lanes)
-    mask = loop::lt(pool.ramp(pool.integer(0), 1, square.lanes),
-                    loop::splat(pool.integer(square.steps), square.lanes));
+  const Expr mask = step_mask(pool, square);
   Vectors loads;
   loop::for_each(values, [&](Expr e) {
     if (is_turned(e, square.across, square.along)) loads.push_back(e);
@@ -123,6 +116,83 @@ std::vector<loop::Bindings> turn_loads(loop::Kernel& kernel, std::span<const Exp
     }
   }
   return steps;
+}
+
+}  // namespace
+
+bool is_turned(Expr e, Var across, Var along) {
+  const auto* load = std::get_if<loop::Load>(&e->kind);
+  if (load == nullptr || load->mask || e->dtype == DType::b8) return false;
+  const loop::Linear form = loop::linear(load->index);
+  for (const auto& [atom, coefficient] : form.terms)
+    if (!std::holds_alternative<loop::VarRead>(atom->kind) &&
+        (loop::depends_on(atom, across) || loop::depends_on(atom, along)))
+      return false;
+  return std::abs(form.coefficient(across)) > 1 && form.coefficient(along) == 1;
+}
+
+void store_square(loop::Kernel& kernel, const Square& square, const loop::VectorAxis& axis,
+                  std::span<const loop::BufferRef> outs, std::span<const Expr> values, Expr index,
+                  loop::Block& body) {
+  const std::vector<loop::Bindings> steps = turn_loads(kernel, values, square, body);
+  for (size_t step = 0; step < steps.size(); ++step) {
+    const Expr at = square.first + kernel.pool->integer(static_cast<int64_t>(step));
+    for (size_t i = 0; i < values.size(); ++i) {
+      const Expr value = loop::substitute(values[i], square.along, at);
+      body.push_back({loop::Store{outs[i], loop::substitute(index, square.along, at),
+                                  loop::vectorize(value, axis, steps[step]), axis.mask, false}});
+    }
+  }
+}
+
+void store_turned_square(loop::Kernel& kernel, const Square& square, const loop::VectorAxis& axis,
+                         std::span<const loop::BufferRef> outs, std::span<const Expr> values,
+                         Expr index, const loop::Bindings& bound, loop::Block& body) {
+  loop::Pool& pool = *kernel.pool;
+  const Expr mask = step_mask(pool, square);
+  for (size_t i = 0; i < values.size(); ++i) {
+    Vectors columns;
+    for (int64_t step = 0; step < square.lanes; ++step) {
+      const Expr at = square.first + pool.integer(std::min(step, square.steps - 1));
+      const Expr value = loop::substitute(values[i], square.along, at);
+      columns.push_back(step < square.steps
+                            ? named(kernel, body, loop::vectorize(value, axis, bound))
+                            : columns.back());
+    }
+    const Vectors rows = turned(kernel, body, std::move(columns));
+    for (int64_t row = 0; row < square.rows; ++row) {
+      const Expr at = loop::substitute(loop::substitute(index, square.along, square.first),
+                                       square.across, pool.var(square.across) + pool.integer(row));
+      body.push_back({loop::Store{outs[i], at, rows[static_cast<size_t>(row)], mask, false}});
+    }
+  }
+}
+
+size_t find_lanes_of_sums(std::span<const Expr> values, std::span<const Var> vars) {
+  std::vector<loop::Linear> reads;
+  bool is_fit = vars.size() > 1;
+  for (Expr value : values) is_fit = is_fit && value->dtype != DType::b8;
+  loop::for_each(values, [&](Expr e) {
+    const auto* reduce = std::get_if<loop::Reduce>(&e->kind);
+    if (reduce == nullptr || !is_fit) return;
+    is_fit = !loop::depends_on(e, vars.back());
+    loop::for_each(reduce->body, [&](Expr part) {
+      const auto* load = std::get_if<loop::Load>(&part->kind);
+      if (load == nullptr) return;
+      const loop::Linear form = loop::linear(load->index);
+      const bool is_own = std::any_of(reduce->vars.begin(), reduce->vars.end(), [&](Var var) {
+        is_fit = is_fit && form.coefficient(var) != 1;
+        return form.depends_on(var);
+      });
+      if (is_own) reads.push_back(form);
+    });
+  });
+  if (!is_fit || reads.empty()) return vars.size();
+  for (size_t i = vars.size() - 1; i-- > 0;) {
+    const auto is_along = [&](const loop::Linear& form) { return form.coefficient(vars[i]) == 1; };
+    if (std::all_of(reads.begin(), reads.end(), is_along)) return i;
+  }
+  return vars.size();
 }
 
 }  // namespace lathe

@@ -24,9 +24,21 @@ struct Square {
 // Whether a load's neighbours lie along `along`, and its lanes apart: what turn_loads takes.
 bool is_turned(loop::Expr load, loop::Var across, loop::Var along);
 
-// Reads the turned loads of `values` row by row and names the turned vectors in `body`: what each
-// step's loads are, with `along` replaced by that step.
-std::vector<loop::Bindings> turn_loads(loop::Kernel& kernel, std::span<const loop::Expr> values,
-                                       const Square& square, loop::Block& body);
+// outs[i][index] = values[i] for every element of the square, whose turned loads are read row by
+// row. `axis` is of `across`.
+void store_square(loop::Kernel& kernel, const Square& square, const loop::VectorAxis& axis,
+                  std::span<const loop::BufferRef> outs, std::span<const loop::Expr> values,
+                  loop::Expr index, loop::Block& body);
+
+// The same where the results are neighbours along `along` instead, and vectors are turned before
+// they are stored. Reductions are `bound`.
+void store_turned_square(loop::Kernel& kernel, const Square& square, const loop::VectorAxis& axis,
+                         std::span<const loop::BufferRef> outs, std::span<const loop::Expr> values,
+                         loop::Expr index, const loop::Bindings& bound, loop::Block& body);
+
+// The variable before the last that all reductions read along, when none of them moves with the
+// last one, as statistics of channels that lie apart do: what should be lanes instead. vars.size()
+// for none.
+size_t find_lanes_of_sums(std::span<const loop::Expr> values, std::span<const loop::Var> vars);
 
 }  // namespace lathe

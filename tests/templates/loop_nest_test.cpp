@@ -1,6 +1,7 @@
 // The generic schedule: every shape of loop gives what the plain expression means.
 #include "ir/templates/loop_nest.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <tuple>
@@ -111,6 +112,85 @@ INSTANTIATE_TEST_SUITE_P(Strides, Strided,
                          ::testing::Combine(::testing::Values("avx512", "avx2", "relaxed", "sm_90"),
                                             ::testing::Values(-1, 2, 3, 4, 5),
                                             ::testing::Values(1, 16, 37, 160)));
+
+// Statistics of channels that lie apart: lanes are places, and the results are turned.
+class Apart : public Transposed {};
+
+TEST_P(Apart, SumsAlongWhatLiesSideBySide) {
+  const auto [target, shape] = GetParam();
+  const auto [places, channels] = shape;
+  NestBuilder b({2, places, channels});
+  loop::BufferRef x = b.input(2 * places * channels);
+  const auto at = [&, places = places, channels = channels](Expr channel) {
+    const Expr row = b.at[0] * b.constant(channels) + channel;
+    return b.load(x, row * b.constant(places) + b.at[1]);
+  };
+  const loop::Var r = b.var(channels);
+  const Expr sum =
+      loop::reduce(loop::ReduceOp::sum, {r}, {b.constant(channels)}, at(b.pool().var(r)));
+  b.nest.values = {at(b.at[2]) * 2.0 - sum};
+  Floats in = numbers(2 * places * channels, 4), out(in.size());
+  run_kernel(schedule(b.nest, *find_target(target)), {&out, &in});
+  for (int64_t i = 0; i < 2 * places; ++i) {
+    const auto from = [&, places = places, channels = channels](int64_t c) {
+      return in[static_cast<size_t>((i / places * channels + c) * places + i % places)];
+    };
+    float total = 0;
+    for (int64_t c = 0; c < channels; ++c) total += from(c);
+    for (int64_t c = 0; c < channels; ++c)
+      EXPECT_EQ(out[static_cast<size_t>(i * channels + c)], from(c) * 2 - total) << i << " " << c;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, Apart,
+    ::testing::Combine(::testing::Values("avx512", "avx2", "relaxed", "sm_90"),
+                       ::testing::Values(std::pair{16, 16}, std::pair{3, 40}, std::pair{40, 3},
+                                         std::pair{17, 33}, std::pair{49, 70}, std::pair{64, 1})));
+
+// Places beyond the bounds count as 0, and are not read.
+class Padded : public ::testing::TestWithParam<std::tuple<const char*, int64_t>> {};
+
+TEST_P(Padded, SumsWindowsWithinBounds) {
+  const auto [target, count] = GetParam();
+  NestBuilder b({3, count});
+  loop::BufferRef x = b.input(3 * count);
+  const loop::Var r = b.var(5);
+  const Expr place = b.at[1] + b.pool().var(r) - b.constant(2), last = b.constant(count - 1);
+  const Expr within = loop::logical_and(loop::le(b.constant(0), place), loop::le(place, last));
+  const Expr clamped = loop::min(loop::max(place, b.constant(0)), last);
+  const Expr read = b.load(x, b.at[0] * b.constant(count) + clamped);
+  b.nest.values = {loop::reduce(loop::ReduceOp::sum, {r}, {b.constant(5)},
+                                loop::select(within, read, loop::constant_like(read, 0)))};
+  Floats in = numbers(3 * count, 6), out(in.size());
+  run_kernel(schedule(b.nest, *find_target(target)), {&out, &in});
+  for (int64_t i = 0; i < 3 * count; ++i) {
+    float total = 0;
+    for (int64_t at = std::max<int64_t>(i % count - 2, 0); at <= i % count + 2 && at < count; ++at)
+      total += in[static_cast<size_t>(i / count * count + at)];
+    EXPECT_EQ(out[static_cast<size_t>(i)], total) << i;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Sizes, Padded,
+                         ::testing::Combine(::testing::Values("avx512", "avx2", "relaxed", "sm_90"),
+                                            ::testing::Values(1, 7, 16, 100)));
+
+// Rows that begin in pages of their own are read several vectors at a time.
+TEST(LoopNest, SumsColumnsOfLongRows) {
+  for (int64_t columns : {1024, 1100, 4096}) {
+    NestBuilder b({columns});
+    loop::BufferRef x = b.input(70 * columns);
+    const loop::Var r = b.var(70);
+    b.nest.values = {loop::reduce(loop::ReduceOp::sum, {r}, {b.constant(70)},
+                                  b.load(x, b.pool().var(r) * b.constant(columns) + b.at[0]))};
+    Floats in = numbers(70 * columns, 7), out(static_cast<size_t>(columns));
+    run_kernel(schedule(b.nest, avx512()), {&out, &in});
+    for (size_t c = 0; c < out.size(); ++c) {
+      float total = 0;
+      for (size_t k = 0; k < 70; ++k) total += in[k * out.size() + c];
+      EXPECT_EQ(out[c], total) << c;
+    }
+  }
+}
 
 class Softmax : public ::testing::TestWithParam<int64_t> {};
 
