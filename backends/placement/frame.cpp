@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "ir/loop/pool.h"
+#include "ir/loop/threads.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe::placement {
@@ -48,6 +49,8 @@ Result<KernelFrame> kernel_frame(const loop::Kernel& kernel, std::string_view ta
     return unsupported(kernel, target, "the bounds of its parallel loop are not constant");
   if (loop->step < 1)
     return unsupported(kernel, target, "the step of its parallel loop is not positive");
+  if (loop::thread_loop(*loop)) return unsupported(kernel, target, "it has threads of a group");
+  if (loop::has_tiles(kernel)) return unsupported(kernel, target, "it has matrix tiles");
   KernelFrame frame{lo->value, hi->value, loop->step, 0};
   LATHE_TRY(frame.scratch_bytes, scratch_bytes(kernel, target));
   return frame;

@@ -33,9 +33,8 @@ struct Index {  // of elements; lanes are offsets of a vector access, empty for 
   void merge_terms(Same&& same) {
     std::vector<Term<Placed>> merged;
     for (const Term<Placed>& term : terms) {
-      auto known = std::find_if(merged.begin(), merged.end(), [&](const Term<Placed>& m) {
-        return same(m.placed, term.placed);
-      });
+      auto known = std::find_if(merged.begin(), merged.end(),
+                                [&](const Term<Placed>& m) { return same(m.placed, term.placed); });
       if (known != merged.end()) {
         known->coefficient += term.coefficient;
         continue;

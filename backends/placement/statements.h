@@ -49,6 +49,12 @@ class Statements {
     }
   }
 
+  // What threads and matrix tiles have; kernel_frame() refuses kernels with them.
+  void emit_stmt(const loop::Barrier&) { set_error("it has a barrier"); }
+  void emit_stmt(const loop::LoadTile&) { set_error("it has matrix tiles"); }
+  void emit_stmt(const loop::StoreTile&) { set_error("it has matrix tiles"); }
+  void emit_stmt(const loop::Mma&) { set_error("it has matrix tiles"); }
+
   // Of an array with `size` elements; without one, the error is set.
   std::optional<size_t> register_at(loop::RegArray array, const std::vector<loop::Expr>& indices,
                                     size_t size) {

@@ -117,6 +117,26 @@ class CycleCounter {
     charge(here()).stores += copies(here()) * (elements > 0 ? elements : registers(store.value));
   }
 
+  void visit(const loop::Barrier&) {}
+  void visit(const loop::LoadTile& load) {
+    cost(load.index);
+    charge(here()).loads += copies(here()) * 0.5 * tile_registers(load.tile);
+  }
+  void visit(const loop::StoreTile& store) {
+    cost(store.index);
+    charge(here()).stores += copies(here()) * tile_registers(store.tile);
+  }
+  // As many multiply-adds of registers as its sum takes.
+  void visit(const loop::Mma& mma) {
+    const loop::RegInfo& sum = kernel_.regs[mma.sum.array.id];
+    charge(here()).vectors += copies(here()) * 0.5 * sum.tile.k * tile_registers(mma.sum);
+  }
+  double tile_registers(const loop::TileRef& tile) const {
+    const loop::RegInfo& info = kernel_.regs[tile.array.id];
+    const int64_t bytes = info.width() * dtype_bytes(info.dtype);
+    return std::ceil(static_cast<double>(bytes) / target_.vector_bytes);
+  }
+
   // --- values: each returns the innermost level that it moves with
 
   int cost(Expr e) {

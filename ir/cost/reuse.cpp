@@ -131,6 +131,23 @@ class ReuseCounter {
     touch(store.buffer, store.index, store.value->lanes);
   }
   void visit(const loop::Prefetch&) {}
+  void visit(const loop::Barrier&) {}
+  void visit(const loop::LoadTile& load) {
+    visit(load.index);
+    touch_tile(load.buffer, load.index, load.tile, load.stride, load.is_transposed);
+  }
+  void visit(const loop::StoreTile& store) {
+    visit(store.index);
+    touch_tile(store.buffer, store.index, store.tile, store.stride, false);
+  }
+  void visit(const loop::Mma&) {}
+  void touch_tile(loop::BufferRef buffer, Expr index, const loop::TileRef& tile, int64_t stride,
+                  bool is_transposed) {
+    const loop::RegInfo& info = kernel_.regs[tile.array.id];
+    const int lines = is_transposed ? info.columns() : info.rows();
+    const int length = is_transposed ? info.rows() : info.columns();
+    for (int i = 0; i < lines; ++i) touch(buffer, index + index->pool->integer(i * stride), length);
+  }
   void visit(Expr e) {
     if (!e) return;
     loop::for_each(e, [this](Expr part) {

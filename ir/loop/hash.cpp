@@ -84,6 +84,9 @@ class KernelWriter {
     const RegInfo& info = kernel_->regs[n.array.id];
     all_.add(word(info.dtype)).add(word(info.lanes)).add(info.shape.size());
     for (int64_t extent : info.shape) all_.add(word(extent));
+    all_.add(word(info.role));
+    if (info.role == TileRole::none) return;
+    all_.add(word(info.tile.m)).add(word(info.tile.n)).add(word(info.tile.k));
   }
   void statement(const SetReg& n) {
     all_.add(number(n.array));
@@ -99,6 +102,24 @@ class KernelWriter {
   void statement(const Prefetch& n) {
     all_.add(word(n.buffer.id)).add(word(n.locality));
     add(n.index);
+  }
+  void statement(const Barrier&) {}
+  void statement(const LoadTile& n) {
+    tile(n.tile);
+    all_.add(word(n.buffer.id)).add(word(n.stride)).add(uint64_t{n.is_transposed});
+    add(n.index);
+  }
+  void statement(const StoreTile& n) {
+    tile(n.tile);
+    all_.add(word(n.buffer.id)).add(word(n.stride));
+    add(n.index);
+  }
+  void statement(const Mma& n) {
+    for (const TileRef* part : {&n.sum, &n.left, &n.right}) tile(*part);
+  }
+  void tile(const TileRef& n) {
+    all_.add(number(n.array));
+    for (Expr index : n.indices) add(index);
   }
 
   // --- expressions ---

@@ -26,6 +26,22 @@
 //   `scratch` belong to one worker at a time; `stack` ones to one iteration of the innermost loop
 //   around their kernel.
 // - `let` names a value for the rest of its block. `prefetch` is a hint that a target may drop.
+//
+// Threads.
+// - The parallel loop's body may be lets and then one `thread` loop, from 0 to a constant: each
+//   iteration of the parallel loop is then a group, and those of the thread loop are its threads,
+//   which run at once. Each has registers and lets of its own. Buffers of space `shared` belong to
+//   a group and start undefined; scratch and stack ones there are none of.
+// - `barrier` waits for all threads of the group; behind it each sees what all stored before. No
+//   thread may read or write what another one writes without a barrier between the two. All threads
+//   reach a barrier or none: what decides is uniform, that is made of constants, dims, the group's
+//   variables and variables of uniform loops and lets.
+// - Register arrays may hold matrix tiles (`tiles`), which belong to one thread: `left` ones of m x
+//   k and `right` ones of k x n elements, and sums of m x n. load_tile and store_tile move all of
+//   one, element (r, c) at index + r*stride + c, or at index + r + c*stride when transposed; a
+//   scalar set to a tile goes to every element. `mma` adds the product of left and right to the
+//   sum: products of elements are exact, and added in f32 in an order that a target chooses. Which
+//   shapes and dtypes there are is target data; nothing else reads or writes tiles.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -33,130 +49,16 @@
 #include <variant>
 #include <vector>
 
+#include "ir/loop/expr.h"
 #include "ir/support/loc.h"
 #include "ir/type/dtype.h"
 
 namespace lathe::loop {
 
-class Pool;
-struct ExprNode;
-
-// A handle to an interned expression: equal expressions of one pool are the same pointer.
-class Expr {
- public:
-  Expr() = default;
-  explicit Expr(const ExprNode* node) : node_(node) {}
-  const ExprNode* node() const { return node_; }
-  const ExprNode* operator->() const { return node_; }
-  explicit operator bool() const { return node_ != nullptr; }
-  friend bool operator==(Expr a, Expr b) { return a.node_ == b.node_; }
-  friend bool operator!=(Expr a, Expr b) { return a.node_ != b.node_; }
-
- private:
-  const ExprNode* node_ = nullptr;
-};
-
-struct Var {
-  uint32_t id = 0;
-  friend bool operator==(Var a, Var b) { return a.id == b.id; }
-};  // Kernel::vars
-struct BufferRef {
-  uint32_t id = 0;
-  friend bool operator==(BufferRef a, BufferRef b) { return a.id == b.id; }
-};  // Kernel::buffers
-struct RegArray {
-  uint32_t id = 0;
-  friend bool operator==(RegArray a, RegArray b) { return a.id == b.id; }
-};  // Kernel::regs
-
-// clang-format off: one name per line would double this header.
-enum class UnaryOp : uint8_t {
-  neg, abs, sqrt, rsqrt, exp, expm1, log, log1p, sin, cos, tanh, erf, floor, ceil, trunc,
-  round_even, logical_not, bit_not, is_nan
-};
-// div of integers truncates; the last six give bools; gt and ge print, but build as lt and le.
-enum class BinaryOp : uint8_t {
-  add, sub, mul, div, floor_div, mod, min, max, pow, bit_and, bit_or, bit_xor, shift_left,
-  shift_right, eq, ne, lt, le, gt, ge
-};
-// clang-format on
-enum class ReduceOp : uint8_t { sum, prod, max, min, any, all, argmax, argmin };
-
-// Expressions.
-struct IntConst {
-  int64_t value;
-};  // integer dtypes and bool
-struct FloatConst {
-  double value;
-};
-struct VarRead {
-  Var var;
-};  // a loop variable, let or dim
-struct Unary {
-  UnaryOp op;
-  Expr x;
-};
-struct Binary {
-  BinaryOp op;
-  Expr a, b;
-};
-struct Fma {
-  Expr a, b, c;
-};  // a*b + c, rounded once
-struct Select {
-  Expr condition, if_true, if_false;
-};
-struct Cast {
-  Expr x;
-};  // to the node's dtype; floats to ints truncate
-struct Bitcast {
-  Expr x;
-};  // same width
-struct Load {
-  BufferRef buffer;
-  Expr index;
-  Expr mask;
-};  // mask may be null
-struct RegRead {
-  RegArray array;
-  std::vector<Expr> indices;
-};
-struct Splat {
-  Expr x;
-};  // scalar to the node's lanes
-struct Ramp {
-  Expr base;
-  int64_t stride;
-};  // base + lane*stride, i64
-struct Shuffle {
-  Expr a, b;
-  std::vector<int> lanes;
-};  // lane i is lane lanes[i] of a's followed by b's; not of bools
-struct ReduceLanes {
-  ReduceOp op;
-  Expr x;
-};  // all lanes to one: a binary tree, halves added
-struct Reduce {
-  ReduceOp op;
-  std::vector<Var> vars;
-  std::vector<Expr> extents;
-  Expr body;
-};
-
-struct ExprNode {
-  using Kind = std::variant<IntConst, FloatConst, VarRead, Unary, Binary, Fma, Select, Cast,
-                            Bitcast, Load, RegRead, Splat, Ramp, Shuffle, ReduceLanes, Reduce>;
-  Kind kind;
-  DType dtype;
-  int lanes;
-  Pool* pool;
-  uint32_t id = 0;  // order of creation in the pool: deterministic, operands before users
-};
-
 // Statements.
 struct Stmt;
 using Block = std::vector<Stmt>;
-enum class LoopKind : uint8_t { serial, unroll, parallel };
+enum class LoopKind : uint8_t { serial, unroll, parallel, thread };
 struct For {
   Var var;
   Expr lo, hi;
@@ -193,8 +95,31 @@ struct Prefetch {
   Expr index;
   int locality = 3;
 };  // 3 near (L1) .. 1 far
+struct Barrier {};
+struct TileRef {
+  RegArray array;
+  std::vector<Expr> indices;
+};
+struct LoadTile {
+  TileRef tile;
+  BufferRef buffer;
+  Expr index;
+  int64_t stride;
+  bool is_transposed = false;
+};
+struct StoreTile {
+  BufferRef buffer;
+  Expr index;
+  int64_t stride;
+  TileRef tile;  // a sum
+};
+struct Mma {
+  TileRef sum, left, right;
+};
 struct Stmt {
-  std::variant<For, If, Let, DeclareRegs, SetReg, Store, Prefetch> kind;
+  std::variant<For, If, Let, DeclareRegs, SetReg, Store, Prefetch, Barrier, LoadTile, StoreTile,
+               Mma>
+      kind;
 };
 
 enum class VarKind : uint8_t { loop, let, dim };
@@ -206,7 +131,7 @@ struct VarInfo {
   int64_t min = 0;  // inclusive range of loop variables and dims, for index simplification
   int64_t max = INT64_MAX;
 };
-enum class Space : uint8_t { global, scratch, stack };
+enum class Space : uint8_t { global, scratch, stack, shared };
 struct Buffer {
   std::string name;
   DType dtype = DType::f32;
@@ -214,11 +139,22 @@ struct Buffer {
   Space space = Space::global;
   bool is_written = false;
 };
+enum class TileRole : uint8_t { none, left, right, sum };
+struct TileShape {
+  int m = 1, n = 1, k = 1;
+  friend bool operator==(const TileShape&, const TileShape&) = default;
+};
 struct RegInfo {
   std::string name;
   DType dtype = DType::f32;
   int lanes = 1;
   std::vector<int64_t> shape;  // empty: one register
+  TileRole role = TileRole::none;
+  TileShape tile = {};  // of the product that it is an operand of
+  int rows() const { return role == TileRole::right ? tile.k : tile.m; }
+  int columns() const { return role == TileRole::left ? tile.k : tile.n; }
+  // Elements behind one index: those of a tile, or lanes.
+  int width() const { return role == TileRole::none ? lanes : rows() * columns(); }
 };
 
 // One compiled function: body is one parallel loop. Global buffers are its arguments, in order.

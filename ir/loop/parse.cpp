@@ -7,6 +7,7 @@
 #include "ir/loop/linear.h"
 #include "ir/loop/parse_expr.h"
 #include "ir/loop/pool.h"
+#include "ir/loop/spelling.h"
 #include "ir/loop/text.h"
 #include "ir/support/diag_codes.h"
 
@@ -69,6 +70,8 @@ class Parser {
         buffer.space = Space::scratch;
       } else if (lexer_.accept("stack")) {
         buffer.space = Space::stack;
+      } else if (lexer_.accept("shared")) {
+        buffer.space = Space::shared;
       }
       buffer.is_written = buffer.space != Space::global || lexer_.accept("out");
       LATHE_DO(exprs_.define(name, kernel_.add_buffer(std::move(buffer))));
@@ -128,11 +131,17 @@ class Parser {
     if (lexer_.accept("parallel")) return loop(LoopKind::parallel);
     if (lexer_.accept("for")) return loop(LoopKind::serial);
     if (lexer_.accept("unroll")) return loop(LoopKind::unroll);
+    if (lexer_.accept("thread")) return loop(LoopKind::thread);
     if (lexer_.accept("if")) return branch();
     if (lexer_.accept("let")) return let();
     if (lexer_.accept("regs")) return registers();
     if (lexer_.accept("store")) return store();
     if (lexer_.accept("prefetch")) return prefetch();
+    if (lexer_.accept("barrier")) return Stmt{Barrier{}};
+    if (lexer_.accept("tiles")) return tiles();
+    if (lexer_.accept("load_tile")) return load_tile();
+    if (lexer_.accept("store_tile")) return store_tile();
+    if (lexer_.accept("mma")) return mma();
     return lexer_.expected("a statement or '}'");
   }
 
@@ -197,6 +206,11 @@ class Parser {
     LATHE_DO(lexer_.expect(":"));
     LATHE_TRY(TypeName type, exprs_.type());
     RegInfo info{std::string(name.text), type.dtype, type.lanes, {}};
+    return declaration(name, std::move(info));
+  }
+
+  // What registers and tiles have behind their type.
+  Result<Stmt> declaration(const Token& name, RegInfo info) {
     if (lexer_.accept("[")) {
       do {
         LATHE_TRY(int64_t extent, lexer_.integer());
@@ -249,6 +263,74 @@ class Parser {
       result.locality = static_cast<int>(std::clamp<int64_t>(locality, 0, 4));
     }
     return Stmt{result};
+  }
+
+  // --- matrix tiles ---
+
+  Result<Stmt> tiles() {
+    LATHE_TRY(Token name, lexer_.expect(TokenKind::value, "a name such as %acc"));
+    LATHE_DO(lexer_.expect(":"));
+    RegInfo info;
+    info.name = std::string(name.text);
+    for (const TileRole role : {TileRole::left, TileRole::right, TileRole::sum})
+      if (info.role == TileRole::none && lexer_.accept(kTileNames[static_cast<size_t>(role)]))
+        info.role = role;
+    if (info.role == TileRole::none) return lexer_.expected("left, right or sum");
+    LATHE_DO(lexer_.expect("("));
+    LATHE_TRY(info.dtype, exprs_.dtype());
+    for (int* dim : {&info.tile.m, &info.tile.n, &info.tile.k}) {
+      LATHE_DO(lexer_.expect(","));
+      LATHE_TRY(int64_t extent, lexer_.integer());
+      *dim = static_cast<int>(std::clamp<int64_t>(extent, 0, INT16_MAX));  // verify() refuses both
+    }
+    LATHE_DO(lexer_.expect(")"));
+    return declaration(name, std::move(info));
+  }
+
+  Result<TileRef> tile() {
+    TileRef result;
+    LATHE_TRY(result.array, exprs_.reference<RegArray>("a register array"));
+    if (!kernel_.regs[result.array.id].shape.empty()) {
+      LATHE_TRY(result.indices, exprs_.indices());
+    }
+    return result;
+  }
+
+  Status place(BufferRef& buffer, Expr& index, int64_t& stride) {
+    LATHE_TRY(buffer, exprs_.reference<BufferRef>("a buffer"));
+    LATHE_DO(lexer_.expect("["));
+    LATHE_TRY(index, exprs_.parse_as({DType::i64, 1}));
+    LATHE_DO(lexer_.expect("]"));
+    LATHE_DO(lexer_.expect("stride"));
+    LATHE_TRY(stride, lexer_.integer());
+    return Ok{};
+  }
+
+  Result<Stmt> load_tile() {
+    LoadTile result{};
+    LATHE_TRY(result.tile, tile());
+    LATHE_DO(lexer_.expect(","));
+    LATHE_DO(place(result.buffer, result.index, result.stride));
+    result.is_transposed = lexer_.accept("transposed");
+    return Stmt{std::move(result)};
+  }
+
+  Result<Stmt> store_tile() {
+    StoreTile result{};
+    LATHE_DO(place(result.buffer, result.index, result.stride));
+    LATHE_DO(lexer_.expect(","));
+    LATHE_TRY(result.tile, tile());
+    return Stmt{std::move(result)};
+  }
+
+  Result<Stmt> mma() {
+    Mma result;
+    LATHE_TRY(result.sum, tile());
+    LATHE_DO(lexer_.expect(","));
+    LATHE_TRY(result.left, tile());
+    LATHE_DO(lexer_.expect(","));
+    LATHE_TRY(result.right, tile());
+    return Stmt{std::move(result)};
   }
 
   Kernel kernel_;

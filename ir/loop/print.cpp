@@ -174,6 +174,7 @@ class Printer {
           fmt::format("%{}: {}[{}]", buffers_[i], dtype_name(buffer.dtype), buffer.size);
       if (buffer.space == Space::scratch) text += " scratch";
       if (buffer.space == Space::stack) text += " stack";
+      if (buffer.space == Space::shared) text += " shared";
       if (buffer.space == Space::global && buffer.is_written) text += " out";
       params.push_back(std::move(text));
     }
@@ -232,9 +233,7 @@ class Printer {
 
   void statement(const For& loop) {
     defs({loop.lo, loop.hi});
-    const char* word = loop.kind == LoopKind::parallel ? "parallel"
-                       : loop.kind == LoopKind::unroll ? "unroll"
-                                                       : "for";
+    const std::string_view word = kLoopNames[static_cast<size_t>(loop.kind)];
     std::string range = fmt::format("{}..{}", text(loop.lo), text(loop.hi));
     size_t mark = scope_.size();
     std::string step = loop.step == 1 ? "" : fmt::format(" step {}", loop.step);
@@ -263,6 +262,10 @@ class Printer {
     const RegInfo& info = kernel_.regs[declare.array.id];
     regs_[declare.array.id] = claim(info.name);
     std::string shape = info.shape.empty() ? "" : fmt::format("[{}]", fmt::join(info.shape, ", "));
+    if (info.role != TileRole::none)
+      return line(fmt::format("tiles %{}: {}({}, {}, {}, {}){}", regs_[declare.array.id],
+                              kTileNames[static_cast<size_t>(info.role)], dtype_name(info.dtype),
+                              info.tile.m, info.tile.n, info.tile.k, shape));
     line(fmt::format("regs %{}: {}{}", regs_[declare.array.id], type_name(info.dtype, info.lanes),
                      shape));
   }
@@ -285,6 +288,29 @@ class Printer {
     line(fmt::format("prefetch %{}[{}]{}", buffers_[prefetch.buffer.id], text(prefetch.index),
                      locality));
   }
+  void statement(const Barrier&) { line("barrier"); }
+  void statement(const LoadTile& load) {
+    std::vector<Expr> roots = load.tile.indices;
+    roots.push_back(load.index);
+    defs(roots);
+    line(fmt::format("load_tile {}, %{}[{}] stride {}{}", tile(load.tile), buffers_[load.buffer.id],
+                     text(load.index), load.stride, load.is_transposed ? " transposed" : ""));
+  }
+  void statement(const StoreTile& store) {
+    std::vector<Expr> roots = store.tile.indices;
+    roots.push_back(store.index);
+    defs(roots);
+    line(fmt::format("store_tile %{}[{}] stride {}, {}", buffers_[store.buffer.id],
+                     text(store.index), store.stride, tile(store.tile)));
+  }
+  void statement(const Mma& mma) {
+    std::vector<Expr> roots;
+    for (const TileRef* part : {&mma.sum, &mma.left, &mma.right})
+      roots.insert(roots.end(), part->indices.begin(), part->indices.end());
+    defs(roots);
+    line(fmt::format("mma {}, {}, {}", tile(mma.sum), tile(mma.left), tile(mma.right)));
+  }
+  std::string tile(const TileRef& tile) { return element(tile.array, tile.indices); }
   std::string element(RegArray array, const std::vector<Expr>& indices) {
     std::string shape = indices.empty() ? "" : fmt::format("[{}]", list(indices));
     return fmt::format("%{}{}", array.id < regs_.size() ? regs_[array.id] : "?", shape);

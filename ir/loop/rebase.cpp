@@ -89,8 +89,8 @@ std::vector<int64_t> rebase(Kernel& kernel, int64_t alignment) {
   std::vector<Reach> reaches(kernel.buffers.size());
   Ranges ranges(kernel);
   const LetValues lets(kernel);
-  rewrite_indices(kernel, [&](BufferRef buffer, Expr index, int lanes) {
-    if (lanes > 0) reaches[buffer.id].add(ranges.of(lets.in(index)), index->lanes == 1 ? lanes : 1);
+  rewrite_indices(kernel, [&](BufferRef buffer, Expr index, int64_t reach) {
+    if (reach > 0) reaches[buffer.id].add(ranges.of(lets.in(index)), index->lanes == 1 ? reach : 1);
     return index;
   });
   std::vector<int64_t> begins(kernel.buffers.size()), result;
@@ -106,7 +106,7 @@ std::vector<int64_t> rebase(Kernel& kernel, int64_t alignment) {
     result.push_back(begins[i]);
   }
   if (std::any_of(begins.begin(), begins.end(), [](int64_t begin) { return begin > 0; }))
-    rewrite_indices(kernel, [&](BufferRef buffer, Expr index, int) {
+    rewrite_indices(kernel, [&](BufferRef buffer, Expr index, int64_t) {
       return begins[buffer.id] == 0 ? index : moved(index, begins[buffer.id]);
     });
   return result;

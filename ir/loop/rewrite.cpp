@@ -11,8 +11,8 @@ namespace {
 class Rewriter {
  public:
   // `index_rule` is for the indices of statements, and may be null; loads are expressions.
-  Rewriter(const std::function<Expr(Expr)>& rule, const IndexRule* index_rule)
-      : rule_(rule), index_rule_(index_rule) {}
+  Rewriter(const Kernel& kernel, const std::function<Expr(Expr)>& rule, const IndexRule* index_rule)
+      : regs_(kernel.regs), rule_(rule), index_rule_(index_rule) {}
 
   void block(Block& statements) {
     for (Stmt& stmt : statements) std::visit([this](auto& node) { statement(node); }, stmt.kind);
@@ -45,6 +45,32 @@ class Rewriter {
     replace(prefetch.index);
     if (index_rule_) prefetch.index = (*index_rule_)(prefetch.buffer, prefetch.index, 0);
   }
+  void statement(Barrier&) {}
+  void statement(LoadTile& load) {
+    tile(load.tile);
+    access(load.buffer, load.index, load.tile, load.stride, load.is_transposed);
+  }
+  void statement(StoreTile& store) {
+    tile(store.tile);
+    access(store.buffer, store.index, store.tile, store.stride, false);
+  }
+  void statement(Mma& mma) {
+    for (TileRef* part : {&mma.sum, &mma.left, &mma.right}) tile(*part);
+  }
+  void tile(TileRef& tile) {
+    for (Expr& index : tile.indices) replace(index);
+  }
+  // A tile reaches from its first element to its last.
+  void access(BufferRef buffer, Expr& index, const TileRef& tile, int64_t stride,
+              bool is_transposed) {
+    replace(index);
+    if (!index_rule_) return;
+    const RegInfo& info = regs_[tile.array.id];
+    const int64_t outer = is_transposed ? info.columns() : info.rows();
+    const int64_t inner = is_transposed ? info.rows() : info.columns();
+    const int64_t reach = (outer - 1) * stride + inner;
+    index = (*index_rule_)(buffer, index, reach);
+  }
 
   void replace(Expr& root) {
     if (!root) return;
@@ -67,6 +93,7 @@ class Rewriter {
     return is_changed ? with_children(e, kids) : e;
   }
 
+  const std::vector<RegInfo>& regs_;
   const std::function<Expr(Expr)>& rule_;
   const IndexRule* index_rule_;
   std::unordered_map<const ExprNode*, Expr> done_;
@@ -75,7 +102,7 @@ class Rewriter {
 }  // namespace
 
 void rewrite(Kernel& kernel, const std::function<Expr(Expr)>& rule) {
-  Rewriter(rule, nullptr).block(kernel.body);
+  Rewriter(kernel, rule, nullptr).block(kernel.body);
 }
 
 void rewrite_indices(Kernel& kernel, const IndexRule& rule) {
@@ -85,7 +112,7 @@ void rewrite_indices(Kernel& kernel, const IndexRule& rule) {
     const Expr index = rule(load->buffer, load->index, e->lanes);
     return e->pool->load(load->buffer, index, e->dtype, e->lanes, load->mask);
   };
-  Rewriter(of_load, &rule).block(kernel.body);
+  Rewriter(kernel, of_load, &rule).block(kernel.body);
 }
 
 }  // namespace lathe::loop

@@ -2,11 +2,11 @@
 //
 //   kernel   = "kernel" "@" NAME "(" [ buffer { "," buffer } ] ")" [ "grain" INT ]
 //              "{" { dim } block "}"
-//   buffer   = VALUE ":" dtype "[" INT "]" [ "out" | "scratch" | "stack" ]
+//   buffer   = VALUE ":" dtype "[" INT "]" [ "out" | "scratch" | "stack" | "shared" ]
 //   dim      = "dim" VALUE "in" "[" INT "," INT "]"
 //   block    = { stmt }
-//   stmt     = ( "parallel" | "for" | "unroll" ) VALUE "in" expr ".." expr [ "step" INT ]
-//              "{" block "}"
+//   stmt     = ( "parallel" | "for" | "unroll" | "thread" ) VALUE "in" expr ".." expr
+//              [ "step" INT ] "{" block "}"
 //            | "if" expr "{" block "}" [ "else" "{" block "}" ]
 //            | "let" VALUE [ ":" type ] "=" expr
 //            | "def" VALUE "=" expr                  // names a shared expression; no statement
@@ -14,6 +14,13 @@
 //            | VALUE [ "[" expr { "," expr } "]" ] "=" expr
 //            | "store" [ "nontemporal" ] VALUE "[" expr "]" [ "mask" "(" expr ")" ] "=" expr
 //            | "prefetch" VALUE "[" expr "]" [ "locality" INT ]
+//            | "barrier"
+//            | "tiles" VALUE ":" ( "left" | "right" | "sum" ) "(" dtype "," M "," N "," K ")"
+//              [ "[" INT { "," INT } "]" ]
+//            | "load_tile" tile "," VALUE "[" expr "]" "stride" INT [ "transposed" ]
+//            | "store_tile" VALUE "[" expr "]" "stride" INT "," tile
+//            | "mma" tile "," tile "," tile          // the sum, left, right
+//   tile     = VALUE [ "[" expr { "," expr } "]" ]
 //   type     = dtype [ "x" LANES ]                   // f32, f32x16
 //   expr     = infix operators, weakest first:  ||  &&  == != < <= > >=  |  ^  &  << >>  + -
 //              * / // %  and prefix  - ! ~
@@ -45,6 +52,9 @@ inline constexpr std::string_view kUnaryNames[] = {
     "tanh", "erf", "floor", "ceil",  "trunc", "round_even", "!",   "~",     "is_nan"};
 inline constexpr std::string_view kReduceNames[] = {"sum", "prod", "max",    "min",
                                                     "any", "all",  "argmax", "argmin"};
+
+inline constexpr std::string_view kLoopNames[] = {"for", "unroll", "parallel", "thread"};
+inline constexpr std::string_view kTileNames[] = {"", "left", "right", "sum"};
 
 struct Infix {
   BinaryOp op;

@@ -99,13 +99,41 @@ bool Machine::take_steps(uint64_t count) {
   return fail(code::kTooLarge, steps->refusal());
 }
 
-std::byte* Machine::element(BufferRef buffer, int64_t index, const char* verb) {
+std::byte* Machine::element(BufferRef buffer, int64_t index, Access access) {
   const BufferState& state = buffers[buffer.id];
   const Buffer& info = kernel->buffers[buffer.id];
-  if (index >= 0 && index < state.size) return state.bytes + index * dtype_bytes(info.dtype);
-  fail(code::kBadValue, fmt::format("{} of element {} of buffer '{}', which has {} elements", verb,
-                                    index, info.name, state.size));
-  return nullptr;
+  if (index < 0 || index >= state.size) {
+    fail(code::kBadValue,
+         fmt::format("{} of element {} of buffer '{}', which has {} elements",
+                     access == Access::load ? "load" : "store", index, info.name, state.size));
+    return nullptr;
+  }
+  if (!state.touches.empty() && !touch(buffer, index, access)) return nullptr;
+  return state.bytes + index * dtype_bytes(info.dtype);
+}
+
+// Threads run one after the other here, in truth at once: two that touch an element, one of them to
+// write it, need a barrier between them.
+bool Machine::touch(BufferRef buffer, int64_t index, Access access) {
+  Touch& last = buffers[buffer.id].touches[static_cast<size_t>(index)];
+  const bool races_write = last.write_phase == phase && last.writer != thread;
+  const bool races_read = last.read_phase == phase && last.reader != thread;
+  if (races_write || (access == Access::store && races_read))
+    return fail(code::kBadValue,
+                fmt::format("threads {} and {} meet at element {} of shared buffer '{}' without a "
+                            "barrier between them",
+                            races_write                   ? fmt::to_string(last.writer)
+                            : last.reader == Touch::kMany ? "others"
+                                                          : fmt::to_string(last.reader),
+                            thread, index, kernel->buffers[buffer.id].name));
+  if (access == Access::store) {
+    last.writer = thread;
+    last.write_phase = phase;
+  } else {
+    last.reader = races_read ? Touch::kMany : thread;
+    last.read_phase = phase;
+  }
+  return true;
 }
 
 int64_t Machine::reg_element(RegArray array, const std::vector<uint32_t>& index_slots) {
@@ -351,7 +379,7 @@ struct Runner {
       out()[i] = is_float(node.dtype) ? float_scalar(0) : int_scalar(0);
       if (mask && mask[i].i == 0) continue;
       int64_t position = is_gather ? index[i].i : wrapping_add(index[0].i, i);
-      const std::byte* bytes = m.element(n.buffer, position, "load");
+      const std::byte* bytes = m.element(n.buffer, position, Machine::Access::load);
       if (!bytes) return false;
       out()[i] = read_scalar(node.dtype, bytes);
     }

@@ -15,25 +15,37 @@ namespace lathe::loop {
 
 // Everything a running kernel reads and writes. Slots hold one Scalar per lane.
 struct Machine {
+  // Who last wrote and read an element of a shared buffer, and between which barriers.
+  struct Touch {
+    static constexpr uint32_t kMany = UINT32_MAX;
+    uint64_t write_phase = 0, read_phase = 0;
+    uint32_t writer = 0, reader = 0;
+  };
   struct BufferState {
     std::byte* bytes = nullptr;
-    int64_t size = 0;  // elements
+    int64_t size = 0;                 // elements
+    std::vector<Touch> touches = {};  // of shared ones
   };
   struct RegState {
-    std::vector<Scalar> values;    // lanes of element 0, lanes of element 1, ...
+    std::vector<Scalar> values;    // lanes or tile of element 0, those of element 1, ...
     std::vector<bool> is_defined;  // per element
   };
   const Kernel* kernel = nullptr;
   std::vector<Scalar> slots;
   std::vector<BufferState> buffers;  // by BufferRef
   std::vector<RegState> regs;        // by RegArray
+  uint32_t thread = 0;               // that runs, of a group
+  uint64_t phase = 0;                // grows with every barrier and every group
   StepBudget* steps = nullptr;
   Diag error;  // when a call returned false
 
   bool fail(const char* code, std::string message);
   bool take_steps(uint64_t count);
-  // Element `index` of a buffer; null (and an error) when out of bounds.
-  std::byte* element(BufferRef buffer, int64_t index, const char* verb);
+  enum class Access : uint8_t { load, store };
+  // Element `index` of a buffer; null (and an error) when out of bounds, or when another thread may
+  // write it at the same time.
+  std::byte* element(BufferRef buffer, int64_t index, Access access);
+  bool touch(BufferRef buffer, int64_t index, Access access);
   // Position of an element in RegState; -1 (and an error) when out of bounds.
   int64_t reg_element(RegArray array, const std::vector<uint32_t>& index_slots);
 };

@@ -82,6 +82,25 @@ class Counter {
     touch(store.buffer, store.index, store.value->lanes);
   }
   void visit(const Prefetch&) {}
+  void visit(const Barrier&) {}
+  void visit(const LoadTile& load) {
+    visit(load.index);
+    touch_tile(load.buffer, load.index, load.tile, load.stride, load.is_transposed);
+  }
+  void visit(const StoreTile& store) {
+    visit(store.index);
+    touch_tile(store.buffer, store.index, store.tile, store.stride, false);
+  }
+  void visit(const Mma&) {}
+
+  // Line by line.
+  void touch_tile(BufferRef buffer, Expr index, const TileRef& tile, int64_t stride,
+                  bool is_transposed) {
+    const RegInfo& info = kernel_.regs[tile.array.id];
+    const int lines = is_transposed ? info.columns() : info.rows();
+    const int length = is_transposed ? info.rows() : info.columns();
+    for (int i = 0; i < lines; ++i) touch(buffer, index + index->pool->integer(i * stride), length);
+  }
 
   void visit(Expr e) {
     if (!e) return;

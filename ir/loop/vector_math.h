@@ -11,7 +11,7 @@ Expr exp(Expr x);
 Expr exp2(Expr x);
 Expr expm1(Expr x);
 Expr log(Expr x);
-Expr log2(Expr x);   // of a power of two: its exponent
+Expr log2(Expr x);  // of a power of two: its exponent
 Expr log10(Expr x);
 Expr log1p(Expr x);
 Expr tanh(Expr x);

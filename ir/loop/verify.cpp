@@ -3,7 +3,7 @@
 // Tables
 // - buffers have a size that fits the address space, variables and registers 1 to 2048 lanes, a
 //   power of two; register arrays have positive extents and at most 2^16 elements; the grain is
-//   positive
+//   positive; matrix tiles have a lane, dims of up to 256, and sums that are f32
 // Expressions
 // - belong to the kernel's pool; ids name existing variables, buffers and register arrays
 // - operands have the dtype and lanes of their node: arithmetic and select keep both, comparisons
@@ -15,7 +15,11 @@
 // Statements
 // - loops have scalar i64 bounds, a positive step and a variable that no loop around them binds;
 //   when the bounds are constants the variable's range in the table covers them
-// - a parallel loop stands in no other loop
+// - a parallel loop stands in no other loop, a thread loop last in a parallel one, behind lets; a
+//   barrier where all threads go; shared buffers where threads are, scratch and stack ones
+//   elsewhere
+// - matrix tiles are read and written by their own statements, but for scalars that fill them;
+//   those of one mma are of one shape, left and right of one dtype
 // - stores go to scratch, stack or written buffers and have their dtype
 // - let variables have the dtype and lanes of their value
 // Only when scheduled
@@ -31,6 +35,7 @@
 #include "ir/loop/scalar.h"
 #include "ir/loop/spelling.h"
 #include "ir/loop/text.h"
+#include "ir/loop/threads.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe::loop {
@@ -38,6 +43,8 @@ namespace {
 
 constexpr int kMaxLanes = 2048;  // threads of a GPU's block, each with a few lanes
 constexpr int64_t kMaxRegElements = 1 << 16;
+constexpr int kMaxTileDim = 256;
+constexpr int64_t kMaxTileStride = INT32_MAX;
 constexpr int kMaxDepth = 200;
 constexpr size_t kMaxQuoted = 160;
 
@@ -60,7 +67,8 @@ class Verifier {
       if (!loop || loop->kind != LoopKind::parallel)
         return error(code::kBadForm, "expected one parallel loop as its body");
     }
-    return block(kernel_.body);
+    LATHE_DO(block(kernel_.body));
+    return verify_threads(kernel_);
   }
 
  private:
@@ -106,6 +114,10 @@ class Verifier {
                                                 "power of two up to {}",
                                                 info.name, info.lanes, kMaxLanes));
     int64_t elements = 1;
+    if (info.role != TileRole::none) {
+      LATHE_DO(tile(info));
+      elements = info.width();
+    }
     for (int64_t extent : info.shape) {
       if (extent < 1 || extent > kMaxRegElements || elements * extent > kMaxRegElements)
         return error(code::kTooLarge,
@@ -114,6 +126,21 @@ class Verifier {
                                  info.name, fmt::join(info.shape, ", "), kMaxRegElements));
       elements *= extent;
     }
+    return Ok{};
+  }
+
+  Status tile(const RegInfo& info) const {
+    const auto is_dim = [](int dim) { return dim >= 1 && dim <= kMaxTileDim; };
+    const TileShape& shape = info.tile;
+    if (!is_dim(shape.m) || !is_dim(shape.n) || !is_dim(shape.k))
+      return error(code::kBadValue,
+                   fmt::format("tiles '{}' of a product {} x {} x {} must have dims from 1 to {}",
+                               info.name, shape.m, shape.n, shape.k, kMaxTileDim));
+    if (info.lanes != 1 || !is_float(info.dtype) ||
+        (info.role == TileRole::sum && info.dtype != DType::f32))
+      return error(code::kDtypeMismatch,
+                   fmt::format("tiles '{}' cannot be of {}: expected a float, and f32 for sums",
+                               info.name, type_name(info.dtype, info.lanes)));
     return Ok{};
   }
 
@@ -219,6 +246,8 @@ class Verifier {
     if (n.array.id >= kernel_.regs.size())
       return error(code::kUndefinedValue, fmt::format("registers {} do not exist", n.array.id));
     const RegInfo& info = kernel_.regs[n.array.id];
+    if (info.role != TileRole::none)
+      return error(code::kBadForm, fmt::format("tile '{}' is read as a register", info.name));
     return same_type(e, e, info.dtype, info.lanes);
   }
   Status rule(Expr e, const Splat& n) const { return same_type(e, n.x, e->dtype, 1); }
@@ -401,6 +430,63 @@ class Verifier {
       return error(code::kBadValue,
                    fmt::format("a prefetch's locality is 1, 2 or 3, got {}", prefetch.locality));
     return scalar_index(prefetch.index);
+  }
+  Status statement(const Barrier&) const { return Ok{}; }
+
+  // --- matrix tiles ---
+
+  Status statement(const LoadTile& load) {
+    LATHE_DO(tile_access(load.tile, load.buffer, load.index, load.stride));
+    if (kernel_.regs[load.tile.array.id].role == TileRole::none) return no_tile(load.tile);
+    return Ok{};
+  }
+  Status statement(const StoreTile& store) {
+    LATHE_DO(tile_access(store.tile, store.buffer, store.index, store.stride));
+    const Buffer& buffer = kernel_.buffers[store.buffer.id];
+    if (buffer.space == Space::global && !buffer.is_written)
+      return error(
+          code::kBadForm,
+          fmt::format("buffer '{}' is stored to, but is not marked as written", buffer.name));
+    return tile_of(store.tile, TileRole::sum);
+  }
+  Status statement(const Mma& mma) {
+    LATHE_DO(tile_of(mma.sum, TileRole::sum));
+    LATHE_DO(tile_of(mma.left, TileRole::left));
+    LATHE_DO(tile_of(mma.right, TileRole::right));
+    const RegInfo &sum = kernel_.regs[mma.sum.array.id], &left = kernel_.regs[mma.left.array.id],
+                  &right = kernel_.regs[mma.right.array.id];
+    if (!(sum.tile == left.tile) || !(sum.tile == right.tile))
+      return error(code::kBadForm, fmt::format("the tiles '{}', '{}' and '{}' of an mma are of "
+                                               "different products",
+                                               sum.name, left.name, right.name));
+    if (left.dtype == right.dtype) return Ok{};
+    return error(code::kDtypeMismatch, fmt::format("the tiles '{}' and '{}' of an mma are of "
+                                                   "different dtypes",
+                                                   left.name, right.name));
+  }
+  Diag no_tile(const TileRef& tile) const {
+    return error(code::kBadForm, fmt::format("registers '{}' are not a tile that may stand here",
+                                             kernel_.regs[tile.array.id].name));
+  }
+  Status tile_of(const TileRef& tile, TileRole role) {
+    LATHE_DO(reg_element(tile.array, tile.indices));
+    if (kernel_.regs[tile.array.id].role != role) return no_tile(tile);
+    return Ok{};
+  }
+  Status tile_access(const TileRef& tile, BufferRef buffer, Expr index, int64_t stride) {
+    LATHE_DO(reg_element(tile.array, tile.indices));
+    LATHE_DO(scalar_index(index));
+    if (buffer.id >= kernel_.buffers.size())
+      return error(code::kUndefinedValue, fmt::format("buffer {} does not exist", buffer.id));
+    const RegInfo& info = kernel_.regs[tile.array.id];
+    if (stride < 0 || stride > kMaxTileStride)
+      return error(code::kBadValue, fmt::format("the stride of a tile must be from 0 to {}, got {}",
+                                                kMaxTileStride, stride));
+    if (kernel_.buffers[buffer.id].dtype == info.dtype) return Ok{};
+    return error(
+        code::kDtypeMismatch,
+        fmt::format("tile '{}' is of {}, buffer '{}' of {}", info.name, dtype_name(info.dtype),
+                    kernel_.buffers[buffer.id].name, dtype_name(kernel_.buffers[buffer.id].dtype)));
   }
 
   const Kernel& kernel_;

@@ -83,6 +83,31 @@ const char* const kKernels[] = {
   }
 }
 )",
+    R"(kernel @tiles(%a: bf16[2048], %b: bf16[1024], %c: f32[1024] out, %t: bf16[512] shared) {
+  parallel %g in 0..2 {
+    let %first: i64 = %g*16
+    thread %w in 0..2 {
+      tiles %acc: sum(f32, 16, 16, 16)[2]
+      unroll %j in 0..2 {
+        %acc[%j] = 0.0
+      }
+      for %k in 0..64 step 16 {
+        tiles %x: left(bf16, 16, 16, 16)
+        tiles %y: right(bf16, 16, 16, 16)
+        if %w < 1 {
+          store %t[0] = load bf16x256 %a[%first*64 + %k]
+        }
+        barrier
+        load_tile %x, %t[0] stride 16
+        load_tile %y, %b[%k*16 + %w] stride 16 transposed
+        mma %acc[1], %x, %y
+        barrier
+      }
+      store_tile %c[%first*32 + %w*16] stride 32, %acc[1]
+    }
+  }
+}
+)",
 };
 
 Result<Kernel> parse(const std::string& text) {

@@ -47,6 +47,92 @@ TEST_F(VerifyTest, AcceptsAScheduledKernel) {
   EXPECT_EQ(error({{Store{y, pool().var(i), pool().load(x, pool().var(i), DType::f32), {}}}}), "");
 }
 
+// The message for a kernel in text, with buffers %x (f32, read), %y (f32, written) and what
+// `buffers` adds, whose parallel loop over %i has this body.
+std::string error_in_text(const std::string& body, const std::string& buffers = "") {
+  LocTable locs;
+  Result<Kernel> kernel = parse_kernel("kernel @k(%x: f32[64], %y: f32[64] out" + buffers +
+                                           ") { parallel %i in 0..4 { " + body + " } }",
+                                       locs);
+  if (kernel.ok()) return "";
+  const std::string text = kernel.error().message;
+  return text.substr(text.find(": ") + 2);
+}
+
+TEST_F(VerifyTest, ThreadLoops) {
+  EXPECT_EQ(error_in_text("let %a = %i*2 thread %t in 0..8 { store %y[%a + %t] = 1.0 }"), "");
+  const std::string place =
+      "thread loop '%t' does not stand last in a parallel loop, behind lets alone";
+  EXPECT_EQ(error_in_text("thread %t in 0..8 { store %y[0] = 1.0 } let %a = 1"), place);
+  EXPECT_EQ(error_in_text("for %j in 0..2 { thread %t in 0..8 { store %y[0] = 1.0 } }"), place);
+  EXPECT_EQ(error_in_text("store %y[0] = 1.0 thread %t in 0..8 { store %y[1] = 1.0 }"),
+            "a group has lets alone before its threads");
+  EXPECT_EQ(error_in_text("thread %t in 0..8 { thread %u in 0..8 { store %y[0] = 1.0 } }"),
+            "a thread loop stands in another");
+  for (const char* range : {"1..8", "0..%i", "0..0", "0..1025", "0..8 step 2"})
+    EXPECT_EQ(error_in_text(std::string("thread %t in ") + range + " { store %y[0] = 1.0 }"),
+              "threads are counted from 0 to a constant up to 1024");
+}
+
+TEST_F(VerifyTest, BarriersStandWhereAllThreadsGo) {
+  const std::string parted = "a barrier stands where threads may part";
+  EXPECT_EQ(error_in_text("barrier"), "a barrier stands outside of a thread loop");
+  EXPECT_EQ(error_in_text("thread %t in 0..8 { for %k in 0..%i { if %k < %i { barrier } } }"), "");
+  EXPECT_EQ(error_in_text("thread %t in 0..8 { let %a = %i + 1 for %k in 0..%a { barrier } }"), "");
+  EXPECT_EQ(error_in_text("thread %t in 0..8 { if %t < 4 { barrier } }"), parted);
+  EXPECT_EQ(error_in_text("thread %t in 0..8 { for %k in 0..%t { barrier } }"), parted);
+  EXPECT_EQ(error_in_text("thread %t in 0..8 { for %k in 0..%t { for %j in 0..2 { barrier } } }"),
+            parted);
+  EXPECT_EQ(error_in_text("thread %t in 0..8 { let %a = %t*2 for %k in 0..%a { barrier } }"),
+            parted);
+  EXPECT_EQ(error_in_text("thread %t in 0..8 { if load %x[0] < 1.0 { barrier } }"), parted);
+  EXPECT_EQ(error_in_text("thread %t in 0..8 { for %k in 0..%t { let %a = 1 if %a < 2 { barrier } "
+                          "} }"),
+            parted);
+}
+
+TEST_F(VerifyTest, SharedBuffersAreOfThreads) {
+  EXPECT_EQ(error_in_text("store %s[0] = 1.0", ", %s: f32[4] shared"),
+            "buffer 's' is shared, and there are no threads");
+  EXPECT_EQ(error_in_text("thread %t in 0..8 { store %s[0] = 1.0 }", ", %s: f32[4] scratch"),
+            "buffer 's' is no one thread's: threads have shared ones alone");
+}
+
+TEST_F(VerifyTest, MatrixTiles) {
+  const std::string tiles =
+      "tiles %a: left(bf16, 16, 8, 16) tiles %b: right(bf16, 16, 8, 16)[2] tiles %c: sum(f32, 16, "
+      "8, 16) ";
+  const std::string half = ", %h: bf16[512]";
+  EXPECT_EQ(error_in_text(tiles + "load_tile %a, %h[%i] stride 16 load_tile %b[1], %h[0] stride 8 "
+                                  "transposed %c = 0.0 mma %c, %a, %b[1] store_tile %y[0] stride "
+                                  "8, %c",
+                          half),
+            "");
+  EXPECT_EQ(error_in_text(tiles + "mma %c, %b[0], %b[1]", half),
+            "registers 'b' are not a tile that may stand here");
+  EXPECT_EQ(error_in_text(tiles + "store_tile %y[0] stride 8, %a", half),
+            "tile 'a' is of bf16, buffer 'y' of f32");
+  EXPECT_EQ(error_in_text(tiles + "load_tile %a, %x[0] stride 16", half),
+            "tile 'a' is of bf16, buffer 'x' of f32");
+  EXPECT_EQ(error_in_text(tiles + "store_tile %x[0] stride 8, %c", half),
+            "buffer 'x' is stored to, but is not marked as written");
+  EXPECT_EQ(error_in_text(tiles + "load_tile %c, %x[0] stride -1", half),
+            "the stride of a tile must be from 0 to 2147483647, got -1");
+  EXPECT_EQ(error_in_text(tiles + "store %y[0] = %c", half), "tile 'c' is read as a register");
+  EXPECT_EQ(error_in_text("regs %r: f32 load_tile %r, %x[0] stride 8"),
+            "registers 'r' are not a tile that may stand here");
+  EXPECT_EQ(error_in_text(tiles + "tiles %d: sum(f32, 16, 16, 16) mma %d, %a, %b[0]", half),
+            "the tiles 'd', 'a' and 'b' of an mma are of different products");
+  EXPECT_EQ(error_in_text(tiles + "tiles %d: right(f16, 16, 8, 16) mma %c, %a, %d", half),
+            "the tiles 'a' and 'd' of an mma are of different dtypes");
+  EXPECT_EQ(error_in_text("tiles %c: sum(bf16, 16, 8, 16)"),
+            "tiles 'c' cannot be of bf16: expected a float, and f32 for sums");
+  EXPECT_EQ(error_in_text("tiles %c: sum(f32, 16, 0, 16)"),
+            "tiles 'c' of a product 16 x 0 x 16 must have dims from 1 to 256");
+  EXPECT_EQ(error_in_text("tiles %c: sum(f32, 256, 256, 16)[2]"),
+            "registers 'c' of shape [2] must have positive extents and at most 65536 elements");
+}
+
 TEST_F(VerifyTest, Tables) {
   kernel.grain = 0;
   EXPECT_EQ(error({}), "grain must be positive, got 0");
