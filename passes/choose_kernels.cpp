@@ -181,7 +181,7 @@ class Chooser {
     return makers[Hasher().add(*seed_).add(signature).value() % makers.size()];
   }
 
-  bool has_prices() const { return lowering_.target().max_threads == 0; }
+  bool has_prices() const { return !lowering_.target().groups; }
 
   // Without prices: a library before kinds of some ops alone, and those before loops.
   int rank(const KernelCandidate& candidate) const {

@@ -26,7 +26,7 @@ class Pricer {
 
   Price run(const Launch& launch) {
     Price price;
-    if (target_.max_threads > 0) return price;
+    if (target_.groups) return price;
     if (const auto* kernel = std::get_if<KernelLaunch>(&launch.kind)) {
       price = of(program_.kernels[static_cast<size_t>(kernel->kernel)], kernel->buffers);
     } else {
@@ -59,7 +59,7 @@ class Pricer {
     Price price;
     price.arithmetic = seconds(count_cycles(kernel, target_));
     const std::array<int64_t, 2> caches = {target_.l1_bytes, target_.l2_bytes};
-    const Traffic traffic = count_traffic(kernel, caches);
+    const Traffic traffic = count_traffic(kernel, caches, target_.line_bytes);
     double far = 0, cycles = 0, least = 0;
     for (size_t i = 0; i < buffers.size(); ++i) {
       const ProgramBuffer& buffer = program_.buffers[static_cast<size_t>(buffers[i])];

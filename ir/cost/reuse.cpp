@@ -17,8 +17,6 @@ namespace {
 
 using loop::Expr;
 
-constexpr double kLine = 64;
-
 // Places of one buffer: those of several constants beside each other count as one.
 struct Access {
   uint32_t buffer = 0;
@@ -39,8 +37,11 @@ struct LoopNode {
 
 class ReuseCounter {
  public:
-  ReuseCounter(const loop::Kernel& kernel, std::span<const int64_t> capacities)
-      : kernel_(kernel), capacities_(capacities), trips_(kernel) {}
+  ReuseCounter(const loop::Kernel& kernel, std::span<const int64_t> capacities, int64_t line_bytes)
+      : kernel_(kernel),
+        capacities_(capacities),
+        line_(static_cast<double>(line_bytes)),
+        trips_(kernel) {}
 
   Traffic run() {
     nodes_.emplace_back();
@@ -202,7 +203,7 @@ class ReuseCounter {
   void touch(loop::BufferRef buffer, Expr index, int lanes) {
     const int64_t size = dtype_bytes(kernel_.buffers[buffer.id].dtype);
     Access access{buffer.id, static_cast<double>(size * lanes), {}};
-    if (index->lanes > 1) access.bytes = kLine * index->lanes;
+    if (index->lanes > 1) access.bytes = line_ * index->lanes;
     add_strides(index, static_cast<double>(size), static_cast<double>(size), access);
     nodes_[path_.back()].accesses.insert(std::move(access));
   }
@@ -218,8 +219,8 @@ class ReuseCounter {
       if (nodes_[node].trips > 1) least = least == 0 ? step : std::min(least, step);
     }
     // Neighbours share lines; what overlaps is counted once.
-    const double each = least == 0 ? std::max(access.bytes, count > 1 ? kLine : 0.0)
-                                   : std::min(std::max(access.bytes, kLine), least);
+    const double each = least == 0 ? std::max(access.bytes, count > 1 ? line_ : 0.0)
+                                   : std::min(std::max(access.bytes, line_), least);
     const loop::Buffer& buffer = kernel_.buffers[access.buffer];
     const double whole = static_cast<double>(buffer.size * dtype_bytes(buffer.dtype));
     return std::min(count * std::max(each, 1.0), whole);
@@ -255,6 +256,7 @@ class ReuseCounter {
 
   const loop::Kernel& kernel_;
   std::span<const int64_t> capacities_;
+  double line_;  // of a cache, in bytes
   TripCounts trips_;
   std::vector<LoopNode> nodes_;  // [0] is outside of every loop
   std::vector<size_t> path_;
@@ -269,8 +271,9 @@ class ReuseCounter {
 
 }  // namespace
 
-Traffic count_traffic(const loop::Kernel& kernel, std::span<const int64_t> capacities) {
-  return ReuseCounter(kernel, capacities).run();
+Traffic count_traffic(const loop::Kernel& kernel, std::span<const int64_t> capacities,
+                      int64_t line_bytes) {
+  return ReuseCounter(kernel, capacities, line_bytes).run();
 }
 
 }  // namespace lathe

@@ -19,7 +19,6 @@ Target avx512() {
   target.gemm_tiles = {{14, 2}, {9, 3}, {6, 4}, {5, 5}, {4, 6}, {28, 1}, {2, 8}};
   target.l1_bytes = 32 << 10;
   target.l2_bytes = 1 << 20;
-  target.has_masked_memory = true;
   target.has_gather = true;
   return target;
 }
@@ -35,7 +34,6 @@ Target avx2() {
   target.gemm_tiles = {{6, 2}, {4, 3}, {2, 5}, {12, 1}};
   target.l1_bytes = 32 << 10;
   target.l2_bytes = 256 << 10;
-  target.has_masked_memory = true;
   target.has_gather = false;
   return target;
 }
@@ -53,7 +51,6 @@ Target wasm(const char* isa) {
   target.gemm_tiles = {{6, 2}, {5, 2}, {4, 2}, {3, 3}, {2, 4}, {12, 1}};
   target.l1_bytes = 32 << 10;
   target.l2_bytes = 256 << 10;
-  target.has_masked_memory = false;
   target.has_gather = false;
   return target;
 }
@@ -67,10 +64,13 @@ Target sm_90() {
   target.has_functions = true;
   target.vector_bytes = 16;
   target.num_vector_registers = 255;
+  target.line_bytes = 128;
   target.gemm_tiles = {{4, 1}};
   target.l1_bytes = 256 << 10;
   target.l2_bytes = 50 << 20;
-  target.max_threads = 256;
+  target.groups = ThreadGroups{};
+  for (const DType dtype : {DType::bf16, DType::f16})
+    for (const int n : {16, 8}) target.groups->tiles.push_back({dtype, 16, n, 16});
   target.has_graphs = true;
   target.uses_tf32 = true;
   target.never_strict = "its libraries choose the order of sums and its functions are CUDA's own";
@@ -91,8 +91,8 @@ bool Target::has_library(std::string_view routine) const {
 }
 
 int Target::lanes_per_thread(int64_t narrowest_bytes) const {
-  constexpr int64_t kMost = 8;
-  return static_cast<int>(std::clamp<int64_t>(vector_bytes / narrowest_bytes, 1, kMost));
+  const int64_t most = groups ? groups->most_lanes : 1;
+  return static_cast<int>(std::clamp<int64_t>(vector_bytes / narrowest_bytes, 1, most));
 }
 
 const Target* find_target(std::string_view isa) {

@@ -75,10 +75,9 @@ double step_cycles(int64_t h, int64_t v) {
 // line: rows that are a large power of two apart share cache sets, and more of them than a set has
 // ways evict each other's lines before they are used up. One way is left to B, one to the result.
 int64_t rows_in_cache(int64_t row_bytes, const Target& target) {
-  constexpr int64_t kLine = 64;
-  const int64_t sets = target.l1_bytes / (kLine * target.l1_ways);
-  if (row_bytes == 0 || row_bytes % kLine != 0) return INT64_MAX;
-  return sets / std::gcd(row_bytes / kLine, sets) * (target.l1_ways - 2);
+  const int64_t line = target.line_bytes, sets = target.l1_bytes / (line * target.l1_ways);
+  if (row_bytes == 0 || row_bytes % line != 0) return INT64_MAX;
+  return sets / std::gcd(row_bytes / line, sets) * (target.l1_ways - 2);
 }
 
 class Contraction {

@@ -35,7 +35,7 @@ constexpr int64_t kTile = 16;               // elements of a line of memory
 constexpr int64_t kMostSquareOperations = 512;   // of code for a square that is turned in registers
 constexpr size_t kMostPieces = 64;               // parts of an index set with code of their own
 constexpr int64_t kMostPieceOperations = 16384;  // in all of them
-// Where vectors are spread over threads (Target::max_threads):
+// Where vectors are spread over threads (Target::groups):
 constexpr int64_t kWarp = 32;            // threads that reduce without waiting for others
 constexpr int64_t kWarpVectors = 16;     // a row of so many vectors of a warp is one warp's
 constexpr int64_t kManyTasks = 1024;     // enough to fill the machine
@@ -52,7 +52,7 @@ class Scheduler {
     LoopVars loops{nest_.vars, nest_.extents};
     Exprs indices = {nest_.index};
     collapse(nest_.kernel, loops, nest_.values, indices);
-    if (target_.max_threads == 0) {
+    if (!target_.groups) {
       split_digits(nest_.kernel, loops, nest_.values, indices, target_.row_lanes(4));
       collapse(nest_.kernel, loops, nest_.values, indices);
     }
@@ -61,8 +61,8 @@ class Scheduler {
     nest_.index = indices[0];
     put_lanes_of_sums_last();
     const bool vectorize_inner = !nest_.vars.empty() && (is_turned_ || !sums_along_rows());
-    lanes_ = target_.max_threads > 0 ? group_lanes(vectorize_inner)
-                                     : target_.row_lanes(widest_element(nest_.values));
+    lanes_ = target_.groups ? group_lanes(vectorize_inner)
+                            : target_.row_lanes(widest_element(nest_.values));
     if (vectorize_inner && !is_turned_) widen_columns();
     if (vectorize_inner) {
       inner_ = nest_.vars.back();
@@ -79,7 +79,7 @@ class Scheduler {
     if (vectorize_inner) {
       emit_serial_loops(body);
     } else {
-      ReductionEmitter reductions(nest_.kernel, lanes_, target_.max_threads > 0 ? own_lanes() : 0);
+      ReductionEmitter reductions(nest_.kernel, lanes_, target_.groups ? own_lanes() : 0);
       Exprs values;
       for (Expr value : nest_.values) values.push_back(reductions.lower(value, body));
       for (size_t i = 0; i < values.size(); ++i)
@@ -94,7 +94,7 @@ class Scheduler {
 
   // Lanes that the reductions read side by side, though the results lie along another variable.
   void put_lanes_of_sums_last() {
-    if (target_.max_threads > 0 || !contains_reduction(nest_.values)) return;
+    if (target_.groups || !contains_reduction(nest_.values)) return;
     const int64_t lanes = target_.row_lanes(widest_element(nest_.values));
     const size_t at = find_lanes_of_sums(nest_.values, nest_.vars);
     const bool is_row =
@@ -122,7 +122,7 @@ class Scheduler {
   // Columns with a reduction each: several vectors of them at once, so that rows are read in longer
   // pieces and the sums do not wait for each other.
   void widen_columns() {
-    if (target_.max_threads > 0 || !reductions_depend_on(nest_.values, nest_.vars.back())) return;
+    if (target_.groups || !reductions_depend_on(nest_.values, nest_.vars.back())) return;
     const int64_t first = read_far_rows(collapsed_reductions(), nest_.vars.back())
                               ? target_.num_vector_registers / 2
                               : kColumnVectors;
@@ -136,7 +136,7 @@ class Scheduler {
   // Whether lanes are elements of one sum, not a sum each.
   bool sums_along_rows() {
     const Var inner = nest_.vars.back();
-    if (target_.max_threads == 0) return prefers_reduction_axis(nest_.values, inner);
+    if (!target_.groups) return prefers_reduction_axis(nest_.values, inner);
     if (!reductions_depend_on(nest_.values, inner)) return false;
     const int64_t own = own_lanes();
     double across = 0, along = 0;
@@ -192,7 +192,7 @@ class Scheduler {
     if (!vectorize_inner)
       for (const loop::Reduce& reduce : collapsed_reductions())
         extent = std::max(extent, cheapest_lanes(reduce, own).extent);
-    int64_t most = target_.max_threads;
+    int64_t most = target_.groups->most;
     if (sums_rows && rows >= kManyTasks && extent <= kWarp * own * kWarpVectors) most = kWarp;
     // Columns that are summed side by side wait long for each of their elements.
     if (!sums_rows && contains_reduction(nest_.values))
@@ -242,7 +242,7 @@ class Scheduler {
   // a few steps inside the vector loop: what a line of memory holds is used while it is near. Of
   // short expressions these are as many as lanes, and are turned in registers.
   void tile_transposed() {
-    if (target_.max_threads > 0 || contains_reduction(nest_.values)) return;
+    if (target_.groups || contains_reduction(nest_.values)) return;
     std::vector<loop::Linear> apart;
     loop::for_each(nest_.values, [&](Expr e) {
       auto* load = std::get_if<loop::Load>(&e->kind);
@@ -295,7 +295,7 @@ class Scheduler {
   }
 
   void emit_serial_loops(Block& body) {
-    ReductionEmitter reductions(nest_.kernel, lanes_, target_.max_threads > 0 ? own_lanes() : 0);
+    ReductionEmitter reductions(nest_.kernel, lanes_, target_.groups ? own_lanes() : 0);
     std::vector<Var> inside = {inner_};
     for (const auto& [var, extent] : serial_) {
       inside.push_back(var);
@@ -316,7 +316,7 @@ class Scheduler {
     const bool may_cut =
         !is_split_ && (!shared_.empty() || has_own_reductions(nest_.values, inner_));
     block_extent_ = inner_extent_;
-    if (target_.max_threads > 0 && inner_extent_ > 0 && may_cut) {
+    if (target_.groups && inner_extent_ > 0 && may_cut) {
       const int64_t vectors =
           std::clamp<int64_t>(rows * inner_extent_ / (lanes_ * kManyTasks), 1, kMostTaskVectors);
       block_extent_ = std::min(inner_extent_, vectors * lanes_);
@@ -365,14 +365,14 @@ class Scheduler {
   // Where a variable is compared with constants, every piece between them has code of its own, in
   // which nothing is compared and nothing read that only another piece needs. Threads that share a
   // vector would wait for each other's pieces instead.
-  bool may_split() const { return target_.max_threads == 0; }
+  bool may_split() const { return !target_.groups; }
   size_t most_pieces() const {
     const int64_t operations = std::max<int64_t>(1, count_operations(nest_.values));
     return std::min(kMostPieces, static_cast<size_t>(kMostPieceOperations / operations));
   }
 
   loop::RegisterLanes register_lanes() const {
-    if (target_.max_threads > 0) return {};
+    if (target_.groups) return {};
     return {true, target_.has_masked_memory};
   }
 
@@ -432,7 +432,7 @@ class Scheduler {
     const int64_t whole = inner_extent_ / lanes_ * lanes_;
     Expr hi = lo + pool().integer(block_extent_);
     const bool is_even = inner_extent_ == blocks_ * block_extent_;  // all blocks are equal
-    if (target_.max_threads == 0 || !is_even) hi = loop::min(hi, pool().integer(whole));
+    if (!target_.groups || !is_even) hi = loop::min(hi, pool().integer(whole));
     emit_vector_loop(body, values, lo, hi);
     if (whole == inner_extent_) return;
     Block tail;

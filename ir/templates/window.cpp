@@ -433,14 +433,14 @@ class WindowReduction : WindowRows {
 }  // namespace
 
 int64_t packed_channels(const WindowSpec& spec, const Target& target) {
-  if (target.max_threads > 0) return spec.channels;
+  if (target.groups) return spec.channels;
   const int64_t lanes = target.lanes(dtype_bytes(spec.dtype));
   return ceil_div(spec.channels, lanes) * lanes;
 }
 
 void build_window(loop::Kernel& kernel, const WindowSpec& spec, loop::BufferRef packed,
                   const Target& target) {
-  if (target.max_threads > 0) return build_window_of_threads(kernel, spec, packed, target);
+  if (target.groups) return build_window_of_threads(kernel, spec, packed, target);
   WindowReduction(kernel, spec, packed, target).build();
 }
 

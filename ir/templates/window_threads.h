@@ -1,4 +1,4 @@
-// Weighted windows where vectors are spread over threads (Target::max_threads): every thread has a
+// Weighted windows where vectors are spread over threads (Target::groups): every thread has a
 // tile of neighbouring results of one row, in a few channels that lie side by side.
 //
 // The threads of a warp stand at neighbouring channels, then tiles, so that each of their accesses

@@ -138,7 +138,7 @@ Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination
   const Node& root = *root_of(node);
   const int64_t width = group_width(root);
   if (width == 0) return Verdict{"its groups are not of 1, 2, 4 or 8 channels before and after"};
-  if (width > 1 && lowering.target().max_threads > 0)
+  if (width > 1 && lowering.target().groups)
     return Verdict{"threads take each channel by itself"};
   return DepthwiseLowering(lowering, node, root, phase).run(outs.front().buffer);
 }

@@ -21,7 +21,6 @@ namespace {
 
 using loop::Expr;
 
-constexpr int64_t kThreads = 65536;  // fill the machine
 constexpr int64_t kLeastTerms = 8;   // of a part, for each of the threads that share its sum
 constexpr int64_t kFewestParts = 4;  // fewer do not pay for a second launch
 
@@ -65,12 +64,12 @@ int64_t count_parts(const loop::Reduce& reduce, const ElementLoops& results, con
   const bool has_columns =
       !results.vars.empty() &&
       lane_price(reduce.body, results.vars.back(), results.extents.back(), own) <= along.price;
-  const int64_t group = std::clamp<int64_t>((along.extent + own - 1) / own, 1, target.max_threads);
+  const int64_t group = std::clamp<int64_t>((along.extent + own - 1) / own, 1, target.groups->most);
   const int64_t sharing = has_columns ? 1 : group * own;  // terms that are added at once
   const int64_t threads = has_columns ? (num_results + own - 1) / own : num_results * group;
   const auto most = static_cast<int64_t>(4 * std::sqrt(static_cast<double>(terms)));
-  return std::min(
-      {kThreads / threads, terms / (sharing * kLeastTerms), most, extent_at(reduce, 0)});
+  return std::min({target.groups->filling / threads, terms / (sharing * kLeastTerms), most,
+                   extent_at(reduce, 0)});
 }
 
 // The sum over `length` iterations of the first loop from part*length on; beyond its end nothing

@@ -46,9 +46,9 @@ Verdict applies(const KernelDef& kind, const Node& region, const Target& target)
     if (kind.members == Members::prologue && body.outputs.front().node != root)
       return {fmt::format("'{}' follows its root", body.outputs.front().node->name)};
   }
-  if (kind.needs == Needs::registers && target.max_threads > 0)
+  if (kind.needs == Needs::registers && target.groups)
     return {fmt::format("vectors of {} are spread over threads", target.isa)};
-  if (kind.needs == Needs::threads && target.max_threads == 0)
+  if (kind.needs == Needs::threads && !target.groups)
     return {fmt::format("a vector of {} is one thread's", target.isa)};
   if (kind.needs == Needs::library && !target.has_library(name))
     return {fmt::format("{} has no library for {}", target.isa, name)};

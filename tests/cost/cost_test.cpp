@@ -23,7 +23,7 @@ double cycles(const std::string& text) {
 
 Traffic traffic(const std::string& text, int64_t capacity) {
   const int64_t capacities[] = {capacity};
-  return count_traffic(kernel_of(text), capacities);
+  return count_traffic(kernel_of(text), capacities, 64);
 }
 
 // A product's inner loop: `rows` accumulators of one vector, 1024 steps.
