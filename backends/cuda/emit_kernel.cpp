@@ -5,15 +5,11 @@
 
 #include "backends/cuda/kernel_emitter.h"
 #include "ir/loop/text.h"
+#include "ir/loop/threads.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe::cuda {
 namespace {
-
-constexpr int kBlockThreads = 256;
-constexpr int kWarp = 32;
-constexpr int kMaxGroupThreads = 1024;
-constexpr int64_t kMaxBlocks = INT32_MAX;
 
 Diag unsupported(const loop::Kernel& kernel, const std::string& message) {
   return Diag{.code = code::kUnsupported,
@@ -68,6 +64,52 @@ int64_t shared_bytes(const loop::Kernel& kernel) {
 
 bool is_power_of_two(int64_t x) { return x > 0 && (x & (x - 1)) == 0; }
 
+bool has_tile(const ThreadGroups& machine, const loop::RegInfo& info) {
+  return std::any_of(machine.tiles.begin(), machine.tiles.end(), [&](const MatrixTile& tile) {
+    return tile.m == info.tile.m && tile.n == info.tile.n && tile.k == info.tile.k &&
+           (info.role == loop::TileRole::sum || tile.dtype == info.dtype);
+  });
+}
+
+// How many threads share a vector, and how many rows of them a group has.
+Status choose_threads(const loop::Kernel& kernel, const Target& target, LaunchShape& shape) {
+  const ThreadGroups& machine = *target.groups;
+  int64_t narrowest = 8;
+  for (const loop::Buffer& buffer : kernel.buffers)
+    if (buffer.space == loop::Space::global)
+      narrowest = std::min(narrowest, dtype_bytes(buffer.dtype));
+  shape.lanes_a_thread = std::min(shape.lanes, target.lanes_per_thread(narrowest));
+  if (loop::has_tiles(kernel)) {
+    for (const loop::RegInfo& info : kernel.regs)
+      if (info.role != loop::TileRole::none && !has_tile(machine, info))
+        return unsupported(
+            kernel, fmt::format("{} has no tiles of {} for a product {} x {} x {}", target.isa,
+                                dtype_name(info.dtype), info.tile.m, info.tile.n, info.tile.k));
+    if (shape.lanes > 1 && shape.lanes < machine.warp)
+      return unsupported(kernel, fmt::format("vectors of {} lanes beside matrix tiles leave part "
+                                             "of a warp without any",
+                                             shape.lanes));
+    shape.lanes_a_thread = std::max(1, shape.lanes / machine.warp);
+    shape.threads = machine.warp;
+  } else {
+    shape.threads = shape.lanes / shape.lanes_a_thread;
+  }
+  if (const loop::For* threads = loop::thread_loop(kernel)) {
+    shape.members = static_cast<int>(loop::as_int(threads->hi)->value);
+    if (shape.threads > machine.warp)
+      return unsupported(kernel, fmt::format("a vector of {} lanes is wider than a warp, of which "
+                                             "its group has {}",
+                                             shape.lanes, shape.members));
+  }
+  if (shape.threads * shape.members > machine.limit)
+    return unsupported(kernel, shape.members > 1
+                                   ? fmt::format("its group has {} threads, expected at most {}",
+                                                 shape.threads * shape.members, machine.limit)
+                                   : fmt::format("a vector of {} lanes needs more than {} threads",
+                                                 shape.lanes, machine.limit));
+  return Ok{};
+}
+
 }  // namespace
 
 Result<LaunchShape> launch_shape(const loop::Kernel& kernel, const Target& target) {
@@ -89,27 +131,20 @@ Result<LaunchShape> launch_shape(const loop::Kernel& kernel, const Target& targe
   shape.lanes = vectors.lanes;
   if (!vectors.is_uniform || !is_power_of_two(shape.lanes))
     return unsupported(kernel, "its vectors have lanes of different numbers");
-  int64_t narrowest = 8;
-  for (const loop::Buffer& buffer : kernel.buffers)
-    if (buffer.space == loop::Space::global)
-      narrowest = std::min(narrowest, dtype_bytes(buffer.dtype));
-  shape.lanes_a_thread = std::min(shape.lanes, target.lanes_per_thread(narrowest));
-  shape.threads = shape.lanes / shape.lanes_a_thread;
-  if (shape.threads > kMaxGroupThreads)
-    return unsupported(kernel, fmt::format("a vector of {} lanes needs more than {} threads",
-                                           shape.lanes, kMaxGroupThreads));
-  if (shape.threads <= kWarp) {
-    shape.groups = kBlockThreads / shape.threads;
+  LATHE_DO(choose_threads(kernel, target, shape));
+  const ThreadGroups& machine = *target.groups;
+  if (shape.threads <= machine.warp && !loop::thread_loop(kernel)) {
+    shape.groups = machine.block / shape.threads;
     while (shape.groups > 1 && (shape.groups / 2 >= shape.tasks ||
-                                shape.groups * shared_bytes(kernel) > kMaxSharedBytes))
+                                shape.groups * shared_bytes(kernel) > machine.shared_bytes))
       shape.groups /= 2;
   }
-  if (shape.groups * shared_bytes(kernel) > kMaxSharedBytes)
+  if (shape.groups * shared_bytes(kernel) > machine.shared_bytes)
     return unsupported(kernel, fmt::format("its scratch memory is {} bytes, expected at most {}",
-                                           shared_bytes(kernel), kMaxSharedBytes));
-  if (shape.blocks() > kMaxBlocks)
-    return unsupported(
-        kernel, fmt::format("it has {} blocks, expected at most {}", shape.blocks(), kMaxBlocks));
+                                           shared_bytes(kernel), machine.shared_bytes));
+  if (shape.blocks() > machine.most_blocks)
+    return unsupported(kernel, fmt::format("it has {} blocks, expected at most {}", shape.blocks(),
+                                           machine.most_blocks));
   return shape;
 }
 
@@ -173,7 +208,7 @@ std::string KernelEmitter::signature(const std::string& symbol) {
                           options_.is_noalias ? " __restrict__" : "", buffers_[i]);
   }
   return fmt::format("extern \"C\" __global__ void __launch_bounds__({})\n{}({}) {{\n",
-                     shape_.threads * shape_.groups, symbol, params);
+                     shape_.threads * shape_.rows(), symbol, params);
 }
 
 void KernelEmitter::emit_shared() {
@@ -226,6 +261,11 @@ void KernelEmitter::scan(const loop::Block& block) {
       if (store->mask) scan_accesses(store->mask);
       int lanes = std::max(store->value->lanes, store->mask ? store->mask->lanes : 1);
       note_access(store->index, lanes);
+    } else if (auto* load = std::get_if<loop::LoadTile>(&stmt.kind)) {
+      scan_accesses(load->index);
+      is_read_[load->buffer.id] = true;
+    } else if (auto* tile = std::get_if<loop::StoreTile>(&stmt.kind)) {
+      scan_accesses(tile->index);
     }
   }
 }

@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "backends/cuda/spelling.h"
 #include "ir/loop/text.h"
+#include "ir/loop/threads.h"
 #include "ir/program/overlap.h"
 
 namespace lathe::cuda {
@@ -12,6 +15,8 @@ namespace lathe::cuda {
 Result<ProgramSource> emit_program(const Program& program, const Target& target) {
   ProgramSource source;
   source.text = kPrelude;
+  if (std::any_of(program.kernels.begin(), program.kernels.end(), loop::has_tiles))
+    source.text += kTilePrelude;
   source.symbols.resize(program.kernels.size());
   source.shapes.resize(program.kernels.size());
   for (const auto* launches : {&program.init, &program.steps})
@@ -30,7 +35,7 @@ Result<ProgramSource> emit_program(const Program& program, const Target& target)
     LATHE_TRY(std::string text, emit_kernel(kernel, source.symbols[i], target, {noalias[i]}));
     const LaunchShape& shape = source.shapes[i];
     source.text += fmt::format("\n// {} blocks of {} x {} threads\n{}", shape.blocks(),
-                               shape.threads, shape.groups, text);
+                               shape.threads, shape.rows(), text);
   }
   return source;
 }

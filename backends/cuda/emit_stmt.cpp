@@ -40,10 +40,20 @@ void KernelEmitter::emit_stmt(const loop::Stmt& stmt) {
   if (auto* regs = std::get_if<loop::DeclareRegs>(&stmt.kind)) return emit_regs(regs->array);
   if (auto* set = std::get_if<loop::SetReg>(&stmt.kind)) return emit_set(*set);
   if (auto* store = std::get_if<loop::Store>(&stmt.kind)) return emit_store(*store);
+  if (std::holds_alternative<loop::Barrier>(stmt.kind)) return line("__syncthreads();");
+  if (auto* load = std::get_if<loop::LoadTile>(&stmt.kind)) return emit_load_tile(*load);
+  if (auto* tile = std::get_if<loop::StoreTile>(&stmt.kind)) return emit_store_tile(*tile);
+  if (auto* mma = std::get_if<loop::Mma>(&stmt.kind)) return emit_mma(*mma);
   // Prefetches stay out: the hardware has enough threads to wait with.
 }
 
 void KernelEmitter::emit_for(const loop::For& loop) {
+  if (loop.kind == loop::LoopKind::thread) {
+    std::string& own = vars_[loop.var.id];
+    own = names_.make(kernel_.vars[loop.var.id].name);
+    line(fmt::format("const int {} = threadIdx.y;", own));
+    return emit_block(loop.body);
+  }
   const std::optional<int64_t> trips = num_trips(loop);
   if (trips == 0) return;
   count_uses({loop.lo, loop.hi});
@@ -102,6 +112,8 @@ void KernelEmitter::emit_regs(loop::RegArray array) {
   name = names_.make(info.name);
   std::string extents;
   for (int64_t extent : info.shape) extents += fmt::format("[{}]", extent);
+  if (info.role != loop::TileRole::none)
+    return line(fmt::format("{} {}{};", tile_type(info), name, extents));
   if (info.lanes > 1 && shape_.lanes_a_thread > 1)
     extents += fmt::format("[{}]", shape_.lanes_a_thread);
   line(fmt::format("{} {}{};", variable_type(info.dtype, true), name, extents));
@@ -119,6 +131,8 @@ void KernelEmitter::emit_set(const loop::SetReg& set) {
   count_uses(roots);
   define_scalars(roots);
   std::string place = regs_[set.array.id] + index_list(set.indices);
+  if (const loop::RegInfo& info = kernel_.regs[set.array.id]; info.role != loop::TileRole::none)
+    return line(fmt::format("{}.fill({}({}));", place, type_name(info.dtype), code(set.value)));
   if (kernel_.regs[set.array.id].lanes == 1) {
     line(fmt::format("{} = {};", place, code(set.value)));
     return;

@@ -52,6 +52,14 @@ class KernelEmitter {
   void line(const std::string& text);
   std::string index_list(const std::vector<Expr>& indices);
 
+  // emit_tiles.cpp
+  void emit_load_tile(const loop::LoadTile& load);
+  void emit_store_tile(const loop::StoreTile& store);
+  void emit_mma(const loop::Mma& mma);
+  static std::string tile_type(const loop::RegInfo& info);
+  std::string tile_name(const loop::TileRef& tile);
+  void prepare_tile(const loop::TileRef& tile, Expr index);
+
   // emit_memory.cpp
   void emit_store(const loop::Store& store);
   bool is_packed(Expr index, int lanes) const;

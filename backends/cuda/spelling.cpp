@@ -13,26 +13,26 @@ namespace {
 // What a kernel must not call its own; `x` and the like are fine.
 const std::set<std::string>& reserved_words() {
   static const std::set<std::string> words = {
-      "alignas",   "alignof",       "asm",      "auto",      "bool",     "break",    "case",
-      "catch",     "char",          "class",    "const",     "continue", "default",  "delete",
-      "do",        "double",        "else",     "enum",      "explicit", "export",   "extern",
-      "false",     "float",         "for",      "friend",    "goto",     "if",       "inline",
-      "int",       "long",          "mutable",  "new",       "operator", "private",  "protected",
-      "public",    "register",      "return",   "short",     "signed",   "sizeof",   "static",
-      "struct",    "switch",        "template", "this",      "throw",    "true",     "try",
-      "typedef",   "typeid",        "union",    "unsigned",  "using",    "virtual",  "void",
-      "volatile",  "while",         "and",      "or",        "not",      "xor",      "bf16",
-      "f16",       "i64",           "i16",      "i8",        "u8",       "load",     "store",
-      "load_if",   "near_quotient", "least",    "most",      "absolute", "quotient", "floor_div",
-      "floor_mod", "int_pow",       "bits_of",  "near_exp",  "Divisor",  "Pack",     "Sum",
-      "Prod",      "Max",           "Min",      "Any",       "All",      "memcpy",   "e",
-      "thread",    "first",         "group",    "threadIdx", "blockIdx", "blockDim", "gridDim",
-      "sqrtf",     "rsqrtf",        "expf",     "expm1f",    "logf",     "log1pf",   "sinf",
-      "cosf",      "tanhf",         "erff",     "floorf",    "ceilf",    "truncf",   "rintf",
-      "fabsf",     "powf",          "fmaf",     "sqrt",      "rsqrt",    "exp",      "expm1",
-      "log",       "log1p",         "sin",      "cos",       "tanh",     "erf",      "floor",
-      "ceil",      "trunc",         "rint",     "fabs",      "pow",      "fma",      "isnan",
-      "int8_t",    "unix",          "linux",    "nullptr",   "near",     "far"};
+      "alignas",   "alignof",   "asm",           "auto",     "bool",      "break",    "case",
+      "catch",     "char",      "class",         "const",    "continue",  "default",  "delete",
+      "do",        "double",    "else",          "enum",     "explicit",  "export",   "extern",
+      "false",     "float",     "for",           "friend",   "goto",      "if",       "inline",
+      "int",       "long",      "mutable",       "new",      "operator",  "private",  "protected",
+      "public",    "register",  "return",        "short",    "signed",    "sizeof",   "static",
+      "struct",    "switch",    "template",      "this",     "throw",     "true",     "try",
+      "typedef",   "typeid",    "union",         "unsigned", "using",     "virtual",  "void",
+      "volatile",  "while",     "and",           "or",       "not",       "xor",      "bf16",
+      "f16",       "mma",       "i64",           "i16",      "i8",        "u8",       "load",
+      "store",     "load_if",   "near_quotient", "least",    "most",      "absolute", "quotient",
+      "floor_div", "floor_mod", "int_pow",       "bits_of",  "near_exp",  "Divisor",  "Pack",
+      "Sum",       "Prod",      "Max",           "Min",      "Any",       "All",      "memcpy",
+      "e",         "thread",    "first",         "group",    "threadIdx", "blockIdx", "blockDim",
+      "gridDim",   "sqrtf",     "rsqrtf",        "expf",     "expm1f",    "logf",     "log1pf",
+      "sinf",      "cosf",      "tanhf",         "erff",     "floorf",    "ceilf",    "truncf",
+      "rintf",     "fabsf",     "powf",          "fmaf",     "sqrt",      "rsqrt",    "exp",
+      "expm1",     "log",       "log1p",         "sin",      "cos",       "tanh",     "erf",
+      "floor",     "ceil",      "trunc",         "rint",     "fabs",      "pow",      "fma",
+      "isnan",     "int8_t",    "unix",          "linux",    "nullptr",   "near",     "far"};
   return words;
 }
 

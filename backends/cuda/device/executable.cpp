@@ -293,7 +293,7 @@ Status CudaExecutable::execute(const Step& step, CUstream stream) {
   return device_.check(
       device_.api().launch(step.function, static_cast<unsigned>(step.shape.blocks()), 1, 1,
                            static_cast<unsigned>(step.shape.threads),
-                           static_cast<unsigned>(step.shape.groups), 1, 0, stream, params.data(),
+                           static_cast<unsigned>(step.shape.rows()), 1, 0, stream, params.data(),
                            nullptr),
       "launching " + step.label);
 }
