@@ -2,11 +2,8 @@
 #include "ir/loop/vectorize.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
-#include <utility>
 #include <variant>
-#include <vector>
 
 namespace lathe::loop {
 namespace {
@@ -45,7 +42,6 @@ class Vectorizer {
     return fma(lanes(a), lanes(b), lanes(c));
   }
   Expr rebuild(Expr e, const Select& node) {
-    if (const Expr load = bounded_load(node)) return load;
     Expr c = visit(node.condition), t = visit(node.if_true), f = visit(node.if_false);
     if (c == node.condition && t == node.if_true && f == node.if_false) return e;
     return select(lanes(c), lanes(t), lanes(f));
@@ -69,7 +65,7 @@ class Vectorizer {
     }
     const bool moves_evenly = is_linear && form.coefficient(axis_.var) == 1;
     if (const int64_t stride = form.coefficient(axis_.var);
-        is_linear && axis_.registers.are_moved && may_span(e->dtype, stride))
+        is_linear && axis_.is_register && may_span(e->dtype, stride))
       return spanning(e, node, stride);
     Expr index = moves_evenly ? node.index : lanes(visit(node.index));
     return e->pool->load(node.buffer, index, e->dtype, axis_.lanes, axis_.mask);
@@ -81,64 +77,14 @@ class Vectorizer {
   Expr rebuild(Expr e, const ReduceLanes&) { return e; }
   Expr rebuild(Expr e, const Reduce&) { return e; }
 
-  // select(condition, load x[index], 0) whose index is clamped where the condition says that it
-  // need not be: a load under that condition, when its lanes are then neighbours. Else null.
-  Expr bounded_load(const Select& node) {
-    const auto* load = std::get_if<Load>(&node.if_true->kind);
-    if (!axis_.registers.are_masked || load == nullptr || load->mask || !is_zero(node.if_false) ||
-        !depends_on(load->index, axis_.var))
-      return {};
-    std::vector<Expr> known;
-    add_conditions(node.condition, known);
-    const Expr index = rewrite(load->index, [&](Expr e) { return unclamped(e, known); });
-    const Linear form = linear(index);
-    for (const auto& [atom, coefficient] : form.terms)
-      if (!std::holds_alternative<VarRead>(atom->kind) && depends_on(atom, axis_.var)) return {};
-    if (form.coefficient(axis_.var) != 1) return {};
-    Expr mask = lanes(visit(node.condition));
-    if (axis_.mask) mask = logical_and(axis_.mask, mask);
-    return node.if_true->pool->load(load->buffer, index, node.if_true->dtype, axis_.lanes, mask);
-  }
-
-  static bool is_zero(Expr e) {
-    const IntConst* integer = as_int(e);
-    const FloatConst* number = as_float(e);
-    return (integer && integer->value == 0) ||
-           (number && number->value == 0 && !std::signbit(number->value));
-  }
-
-  static void add_conditions(Expr e, std::vector<Expr>& conditions) {
-    const auto* both = std::get_if<Binary>(&e->kind);
-    if (both == nullptr || both->op != BinaryOp::bit_and) return conditions.push_back(e);
-    add_conditions(both->a, conditions);
-    add_conditions(both->b, conditions);
-  }
-
-  // x of min(max(x, low), high), in either order, when both bounds are known to hold; else null.
-  Expr unclamped(Expr e, const std::vector<Expr>& known) {
-    Expr x = e;
-    std::vector<std::pair<BinaryOp, Expr>> bounds;
-    while (const auto* bound = std::get_if<Binary>(&x->kind)) {
-      if ((bound->op != BinaryOp::min && bound->op != BinaryOp::max) || !as_int(bound->b)) break;
-      bounds.emplace_back(bound->op, bound->b);
-      x = bound->a;
-    }
-    const auto holds = [&](const std::pair<BinaryOp, Expr>& bound) {
-      const Expr condition =
-          bound.first == BinaryOp::min ? le(x, bound.second) : le(bound.second, x);
-      return std::find(known.begin(), known.end(), condition) != known.end();
-    };
-    return !bounds.empty() && std::all_of(bounds.begin(), bounds.end(), holds) ? x : Expr();
-  }
-
   bool may_span(DType dtype, int64_t stride) const {
     return !axis_.mask && axis_.lanes > 1 && dtype != DType::b8 &&
            axis_.lanes * dtype_bytes(dtype) <= kMostBytes &&
            (stride == -1 || (stride > 1 && stride <= kMostStride));
   }
 
-  // As many whole vectors as the stride says, the last of which ends at the last lane; each
-  // shuffle adds the lanes of one more. What no lane has yet may hold anything.
+  // As many whole vectors as the stride says, the last of which ends at the last lane; each shuffle
+  // adds the lanes of one more. What no lane has yet may hold anything.
   Expr spanning(Expr e, const Load& node, int64_t stride) {
     const int64_t count = axis_.lanes, step = std::abs(stride);
     const int64_t span = step * (count - 1) + 1;

@@ -8,21 +8,15 @@
 
 namespace lathe::loop {
 
-// What a vector that is a register allows. Where its lanes are moved, loads without a mask whose
-// lanes lie a few elements apart, or backwards, read all from the first to the last. Where memory
-// is masked, what is read within bounds and 0 beyond them becomes one masked load.
-struct RegisterLanes {
-  bool are_moved = false;
-  bool are_masked = false;
-};
-
 // Lanes var, var + 1, ..., var + lanes - 1; `var` itself then names lane 0. With a mask, loads that
-// move with the variable touch enabled lanes only.
+// move with the variable touch enabled lanes only. Where lanes are cheaply moved within registers
+// (`is_register`), loads without a mask whose lanes lie a few elements apart, or backwards, read
+// all from the first to the last.
 struct VectorAxis {
   Var var;
   int lanes = 1;
   Expr mask = {};
-  RegisterLanes registers = {};
+  bool is_register = false;
 };
 
 // What sub-expressions are known to be, by node; looked up before anything else.

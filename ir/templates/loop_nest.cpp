@@ -371,11 +371,6 @@ class Scheduler {
     return std::min(kMostPieces, static_cast<size_t>(kMostPieceOperations / operations));
   }
 
-  loop::RegisterLanes register_lanes() const {
-    if (target_.groups) return {};
-    return {true, target_.has_masked_memory};
-  }
-
   // The vectorised innermost loop, under the conditions that the loops around it decide.
   void emit_rows(Block& body, const Exprs& values) {
     const size_t room = std::max(most_pieces(), num_pieces_) - num_pieces_;
@@ -448,7 +443,7 @@ class Scheduler {
 
   void emit_vector_loop(Block& body, const Exprs& values, Expr lo, Expr hi) {
     Block inside;
-    emit_stores(inside, values, nest_.index, {inner_, lanes_, {}, register_lanes()}, lanes_);
+    emit_stores(inside, values, nest_.index, {inner_, lanes_, {}, !target_.groups}, lanes_);
     body.push_back({For{inner_, lo, hi, lanes_, LoopKind::serial, std::move(inside)}});
   }
 
@@ -460,7 +455,7 @@ class Scheduler {
     Expr mask = loop::lt(pool().ramp(pool().integer(0), 1, lanes_),
                          loop::splat(pool().integer(count), lanes_));
     emit_stores(body, substitute(values, inner_, at), loop::substitute(nest_.index, inner_, at),
-                {lane0, lanes_, mask, register_lanes()}, count);
+                {lane0, lanes_, mask}, count);
   }
 
   // Of a vector of which so many lanes exist.
