@@ -106,7 +106,8 @@ class Folder {
       known_.emplace(&node, thinned(literal_tensor(node.attr("value"), type.dtype, shape)));
       return Replacement();
     }
-    if (node.op->name == "expand") return expand(b, node);
+    if (node.op->traits.op_class == OpClass::view && node.op->traits.view == ViewKind::expand)
+      return expand(b, node);
     if (node.op->traits.op_class == OpClass::elementwise) return fold_elementwise(b, node);
     if (node.operands.empty() && is_large) {
       if (auto splat = splat_value(node.result())) remember_splat(node, *splat);

@@ -20,12 +20,9 @@ constexpr size_t kMaxChain = 64;  // longer chains would only grow the innermost
 
 // Views through which an element keeps its identity, one to one.
 bool is_renaming_view(const Node& node) {
-  const std::string& op = node.op->name;
-  return op == "reshape" || op == "permute" || op == "squeeze" || op == "unsqueeze";
-}
-
-bool is_candidate(const Node& node) {
-  return node.op->name == "matmul" || node.op->name == "convolution";
+  const Traits& traits = node.op->traits;
+  return traits.op_class == OpClass::view &&
+         (traits.view == ViewKind::rename || traits.view == ViewKind::permute);
 }
 
 // Whether both operands of a product walk a batch, as heads of attention do.
@@ -51,7 +48,7 @@ class Fuser {
   std::vector<FusionGroup> run() {
     std::vector<FusionGroup> groups;
     for (const auto& node : graph_.nodes) {
-      if (!is_candidate(*node) || context_.keeps_apart(*node)) continue;
+      if (!node->op->traits.takes_epilogue || context_.keeps_apart(*node)) continue;
       FusionGroup group = grow(*node);
       if (group.members.size() > 1) groups.push_back(std::move(group));
     }

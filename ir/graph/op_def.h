@@ -60,6 +60,7 @@ struct AttrSpec {
   bool is_optional = false;  // may be None
   Attr default_value = {};   // used when omitted; monostate on a non-optional attr: required
   std::string doc = {};
+  bool is_place = false;  // says where to read; how much is read the result's type says (start)
 };
 
 // What passes may ask instead of an op's name.
@@ -74,14 +75,24 @@ enum class OpClass : uint8_t {
   structure,    // param, fused, control flow
   opaque,       // has effects, or only a library can do it
 };
+// What a view makes of the elements of its operands.
+enum class ViewKind : uint8_t {
+  select,   // takes some of them, or some several times (slice, flip, upsample)
+  rename,   // takes each once, in row-major order (reshape)
+  permute,  // takes each once, the dims in the order of its attribute `dims`
+  expand,   // repeats them along dims in which there is one, or none
+  join,     // lays those of a list side by side (cat)
+  pad,      // puts others around them, which no operand has
+};
 struct Traits {
   OpClass op_class;
+  ViewKind view = ViewKind::select;  // of views
   bool is_commutative = false;
   bool is_layout_agnostic = true;  // keeps its meaning and cost under any layout of its operands
   bool has_effects = false;        // never dead, never merged (asserts)
   bool is_random = false;
-  bool may_use_tf32 = false;  // in f32, by PyTorch's defaults on a GPU
-  bool adds_elements = false;  // a view with elements that no operand has (pad)
+  bool may_use_tf32 = false;    // in f32, by PyTorch's defaults on a GPU
+  bool takes_epilogue = false;  // elementwise ops can follow its sums before they are written
 };
 
 // A slot is a function or the reason why there is none. It has no default: forgetting one does not

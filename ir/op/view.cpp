@@ -11,7 +11,7 @@ OpDef view_row(View row) {
       .summary = std::move(row.summary),
       .operands = {{"self"}},
       .attrs = std::move(row.attrs),
-      .traits = {.op_class = OpClass::view, .is_layout_agnostic = false},
+      .traits = {.op_class = OpClass::view, .view = row.kind, .is_layout_agnostic = false},
       .infer = row.infer,
       .reference = row.reference,
       .decompose = Absent{"a core op"},

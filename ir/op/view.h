@@ -55,6 +55,7 @@ loop::Expr view_lower(ElementContext& context, const Node& node, int,
 struct View {
   std::string name;
   std::string summary;
+  ViewKind kind = ViewKind::select;
   std::vector<AttrSpec> attrs;
   InferFn* infer;
   Slot<ReferenceFn> reference;

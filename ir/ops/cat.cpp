@@ -122,7 +122,7 @@ OpDef cat() {
       .summary = "the tensors one after the other along dim",
       .operands = {{"tensors", OperandKind::tensor_list}},
       .attrs = {{.name = "dim", .kind = AttrKind::integer, .default_value = int64_t{0}}},
-      .traits = {.op_class = OpClass::view},
+      .traits = {.op_class = OpClass::view, .view = ViewKind::join},
       .infer = infer_cat,
       .reference = cat_reference,
       .decompose = Absent{"a core op"},

@@ -16,6 +16,7 @@ namespace lathe {
 namespace {
 
 using loop::Expr;
+using Ints = std::vector<int64_t>;
 
 const TensorType& input_type(const Node& node) { return node.operands[0].type(); }
 const TensorType& weight_type(const Node& node) { return node.operands[1].type(); }
@@ -238,7 +239,6 @@ std::vector<Import> convolution_imports() {
 }
 
 std::vector<Example> convolution_examples() {
-  using Ints = std::vector<int64_t>;
   const ExampleTensor none{.is_none = true};
   return {
       {.operands = {{.shape = {2, 3, 5, 6}}, {.shape = {4, 3, 3, 3}}, {.shape = {4}}},
@@ -268,8 +268,7 @@ std::vector<Example> convolution_examples() {
 
 std::vector<OpDef> define_convolution() {
   const auto ints = [](std::string name) {
-    return AttrSpec{
-        .name = std::move(name), .kind = AttrKind::ints, .default_value = std::vector<int64_t>{}};
+    return AttrSpec{.name = std::move(name), .kind = AttrKind::ints, .default_value = Ints{}};
   };
   return {{
       .name = "convolution",
@@ -286,7 +285,8 @@ std::vector<OpDef> define_convolution() {
                 {.name = "groups", .kind = AttrKind::integer, .default_value = int64_t{1}}},
       .traits = {.op_class = OpClass::contraction,
                  .is_layout_agnostic = false,
-                 .may_use_tf32 = true},
+                 .may_use_tf32 = true,
+                 .takes_epilogue = true},
       .infer = infer_convolution,
       .reference = typed_reference<convolve<double>, convolve<uint64_t>>,
       .decompose = Absent{"a core op"},

@@ -60,6 +60,7 @@ OpDef expand_row() {
   return view_row(
       {.name = "expand",
        .summary = "self repeated along dims of extent 1 and along new leading dims",
+       .kind = ViewKind::expand,
        .attrs = {{.name = "size", .kind = AttrKind::dims}},
        .infer = infer_expand,
        .reference = view_reference<kExpand>,
@@ -119,6 +120,7 @@ OpDef squeeze_row() {
   return view_row(
       {.name = "squeeze",
        .summary = "self without those of its dims `dim` (all, when None) that have extent 1",
+       .kind = ViewKind::rename,
        .attrs = {{.name = "dim", .kind = AttrKind::ints, .is_optional = true}},
        .infer = infer_squeeze,
        .reference = view_reference<kSqueeze>,
@@ -147,6 +149,7 @@ OpDef unsqueeze_row() {
   return view_row(
       {.name = "unsqueeze",
        .summary = "self with a new dim of extent 1 at position dim of the result",
+       .kind = ViewKind::rename,
        .attrs = {{.name = "dim", .kind = AttrKind::integer}},
        .infer = infer_unsqueeze,
        .reference = view_reference<kUnsqueeze>,

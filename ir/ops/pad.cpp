@@ -117,7 +117,7 @@ OpDef pad() {
       .operands = {{"self"}},
       .attrs = {{.name = "pad", .kind = AttrKind::dims},
                 {.name = "value", .kind = AttrKind::number, .default_value = 0.0}},
-      .traits = {.op_class = OpClass::view, .adds_elements = true},
+      .traits = {.op_class = OpClass::view, .view = ViewKind::pad},
       .infer = infer_pad,
       .reference = pad_reference,
       .decompose = Absent{"a core op"},

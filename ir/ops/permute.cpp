@@ -70,6 +70,7 @@ OpDef permute_row() {
   return view_row(
       {.name = "permute",
        .summary = "dim i of the result is dim dims[i] of self",
+       .kind = ViewKind::permute,
        .attrs = {{.name = "dims", .kind = AttrKind::ints}},
        .infer = infer_permute,
        .reference = view_reference<kPermute>,

@@ -139,7 +139,7 @@ std::vector<OpDef> define_reshape() {
        .summary = "the same elements, in row-major order, in another shape",
        .operands = {{"self"}},
        .attrs = {{.name = "shape", .kind = AttrKind::dims}},
-       .traits = {.op_class = OpClass::view, .is_layout_agnostic = false},
+       .traits = {.op_class = OpClass::view, .view = ViewKind::rename, .is_layout_agnostic = false},
        .infer = infer_reshape,
        .reference = reshape_reference,
        .decompose = Absent{"a core op"},

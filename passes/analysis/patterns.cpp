@@ -72,7 +72,7 @@ std::optional<double> splat_value(Value value) {
     if (is_literal(node)) return literal_splat(node);
     if (node.op->name == "full") return node.float_attr("fill_value");
     const Traits& traits = node.op->traits;
-    const bool is_seen_through = traits.op_class == OpClass::view && !traits.adds_elements &&
+    const bool is_seen_through = traits.op_class == OpClass::view && traits.view != ViewKind::pad &&
                                  node.operands.size() == 1 && !node.in_place;
     if (!is_seen_through) return std::nullopt;
     value = node.operands[0];

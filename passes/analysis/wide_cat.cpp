@@ -21,7 +21,8 @@ size_t width_of(size_t num_parts) {
 }  // namespace
 
 bool is_wide_cat(const Node& node) {
-  return node.op->name == "cat" && node.operands.size() > kMostJoined;
+  return node.op->traits.op_class == OpClass::view && node.op->traits.view == ViewKind::join &&
+         node.operands.size() > kMostJoined;
 }
 
 Value narrow_cat(Builder& builder, const Node& cat) {

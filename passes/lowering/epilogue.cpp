@@ -15,7 +15,7 @@ Epilogue::Epilogue(KernelContext& kernel, const Node& node, BufferId out, Tensor
 
 std::vector<Expr> rename_index(KernelContext& kernel, const Node& view,
                                const std::vector<Expr>& index) {
-  if (view.op->name == "permute") {
+  if (view.op->traits.view == ViewKind::permute) {
     std::vector<Expr> result;
     for (int64_t dim : view.ints_attr("dims")) {
       const size_t from =

@@ -44,7 +44,11 @@ Value computed_by(Value result) {
   return node.bodies.empty() ? result : node.bodies[0]->outputs[static_cast<size_t>(result.index)];
 }
 
-bool is_copied_view(const Node& node) { return node.op->name == "cat" || node.op->name == "pad"; }
+// Who reads through it would meet a condition at every element.
+bool is_copied_view(const Node& node) {
+  const ViewKind view = node.op->traits.view;
+  return view == ViewKind::join || view == ViewKind::pad;
+}
 
 int64_t elements(const TensorType& type) { return type.static_elements().value_or(0); }
 
@@ -269,7 +273,9 @@ void Lowering::bind_mutations(size_t num_inputs) {
 
 // What init computes anyway it writes as steps read it: a table of biases with its heads first.
 bool Lowering::is_rearranged_constant(Value value) const {
-  if (value.node->op->name != "permute" || !constants_.contains(value)) return false;
+  const Traits& traits = value.node->op->traits;
+  const bool is_permuted = traits.op_class == OpClass::view && traits.view == ViewKind::permute;
+  if (!is_permuted || !constants_.contains(value)) return false;
   Value source = value;
   while (source.node->op->traits.op_class == OpClass::view && !source.node->operands.empty())
     source = source.node->operands[0];

@@ -9,16 +9,6 @@
 
 namespace lathe {
 
-namespace {
-
-// Where a slice begins moves what is read; how much it takes its type says.
-bool is_place(const Node& node, size_t attr) {
-  const std::string& name = node.op->attrs[attr].name;
-  return node.op->name == "slice" && (name == "start" || name == "end");
-}
-
-}  // namespace
-
 class SignatureWriter {
  public:
   SignatureWriter(Signatures& signatures, Phase phase)
@@ -72,7 +62,7 @@ size_t Signatures::number_of(const Node& node) {
   CanonicalBytes words;
   words.add(std::string_view(node.op->name)).add(node.attrs.size());
   for (size_t i = 0; i < node.attrs.size(); ++i)
-    if (!is_place(node, i)) words.add(std::string_view(print(node.attrs[i])));
+    if (!node.op->attrs[i].is_place) words.add(std::string_view(print(node.attrs[i])));
   words.add(node.types.size());
   for (const TensorType& type : node.types) words.add(std::string_view(to_string(type)));
   words.add(node.bodies.size());
