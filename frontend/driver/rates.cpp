@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kVersion = 1;  // of the file
+constexpr int kVersion = 2;  // of the file
 constexpr int kRuns = 9;
 constexpr double kLeastSpent = 0.08;   // seconds of a measurement: longer than others disturb it
 constexpr double kLeastLaunch = 0.15;  // us: between others, a kernel's code is not in the caches
@@ -34,6 +34,7 @@ constexpr Field kFields[] = {
     {"gigahertz", &Rates::gigahertz, 0.1, 20},
     {"vectors_a_cycle", &Rates::vectors_a_cycle, 0.05, 16},
     {"divides_a_cycle", &Rates::divides_a_cycle, 0.05, 64},
+    {"gathers_a_cycle", &Rates::gathers_a_cycle, 0.01, 64},
     {"l2_bytes_a_cycle", &Rates::l2_bytes_a_cycle, 0.1, 1024},
     {"l3_bytes_a_cycle", &Rates::l3_bytes_a_cycle, 0.1, 1024},
     {"memory_bytes_a_cycle", &Rates::memory_bytes_a_cycle, 0.01, 1024},
@@ -95,6 +96,13 @@ Result<double> time_division(Backend& backend, int64_t num_elements) {
                                             num_elements));
 }
 
+// A table in the first cache, read at indices that are all in it.
+Result<double> time_gather(Backend& backend, int64_t num_elements) {
+  return time_function(backend, fmt::format("func @main(%x: f32[64], %i: i64[{0}]) -> f32[{0}] {{\n"
+                                            "  %0 = index(%x, [%i])\n  return %0\n}}\n",
+                                            num_elements));
+}
+
 // One sweep that reads and writes so many bytes together.
 Result<double> time_stream(Backend& backend, int64_t num_bytes) {
   const std::string type = fmt::format("f32[{}]", num_bytes / 8);
@@ -115,6 +123,9 @@ Result<Rates> measure_rates(Backend& backend) {
   constexpr int64_t kDivisions = 4000;
   LATHE_TRY(const double division, time_division(backend, kDivisions));
   rates.divides_a_cycle = kDivisions / division / hertz;
+  constexpr int64_t kGathers = 2000;
+  LATHE_TRY(const double gather, time_gather(backend, kGathers));
+  rates.gathers_a_cycle = kGathers / gather / hertz;
   const auto stream = [&](int64_t num_bytes, double& rate) -> Status {
     LATHE_TRY(const double seconds, time_stream(backend, num_bytes));
     rate = static_cast<double>(num_bytes) / std::max(seconds, 1e-9) / hertz;

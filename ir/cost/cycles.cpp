@@ -6,29 +6,27 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ir/cost/effort.h"
 #include "ir/cost/trip_counts.h"
 #include "ir/loop/pool.h"
 
 namespace lathe {
 namespace {
 
-using loop::BinaryOp;
 using loop::Block;
 using loop::Expr;
 using loop::ExprNode;
 using loop::For;
 using loop::LoopKind;
-using loop::UnaryOp;
 
-constexpr double kLatency = 4;           // of a dependent sum
-constexpr double kLoopCycles = 1;        // of counting and branching
-constexpr double kScalar = 0.25;         // of integers: four a cycle, beside the vectors
-constexpr double kDivideByConstant = 3;  // of integers: a multiplication, shifts and a sum
-constexpr double kFunctionCycles = 10;   // of a function that the target has itself, a vector
+constexpr double kLoopCycles = 1;  // of counting and branching
+constexpr double kSumLatency = 4;  // of a sum that the next iteration reads
 
 // What the units of a core have to do in one iteration of a loop.
 struct Units {
   double vectors = 0, scalars = 0, loads = 0, stores = 0, chain = 0;
+  double operations = 0;  // of vectors and loads, together
+  double latency = 0;     // of the longest path through them
 };
 
 struct Level {
@@ -37,6 +35,42 @@ struct Level {
   Units units;            // of one iteration
   bool is_serial = true;  // unrolled loops are copies in the loop around them
 };
+
+// A value.
+struct Computed {
+  int level = 0;    // the innermost that it moves with
+  double path = 0;  // cycles of that level's iteration until it is there
+};
+
+template <class F>
+void for_each_operand(const ExprNode& node, F visit) {
+  if (const auto* unary = std::get_if<loop::Unary>(&node.kind)) {
+    visit(unary->x);
+  } else if (const auto* binary = std::get_if<loop::Binary>(&node.kind)) {
+    visit(binary->a);
+    visit(binary->b);
+  } else if (const auto* fma = std::get_if<loop::Fma>(&node.kind)) {
+    for (Expr part : {fma->a, fma->b, fma->c}) visit(part);
+  } else if (const auto* select = std::get_if<loop::Select>(&node.kind)) {
+    for (Expr part : {select->condition, select->if_true, select->if_false}) visit(part);
+  } else if (const auto* cast = std::get_if<loop::Cast>(&node.kind)) {
+    visit(cast->x);
+  } else if (const auto* bits = std::get_if<loop::Bitcast>(&node.kind)) {
+    visit(bits->x);
+  } else if (const auto* splat = std::get_if<loop::Splat>(&node.kind)) {
+    visit(splat->x);
+  } else if (const auto* ramp = std::get_if<loop::Ramp>(&node.kind)) {
+    visit(ramp->base);
+  } else if (const auto* mixed = std::get_if<loop::Shuffle>(&node.kind)) {
+    visit(mixed->a);
+    visit(mixed->b);
+  } else if (const auto* lanes = std::get_if<loop::ReduceLanes>(&node.kind)) {
+    visit(lanes->x);
+  } else if (const auto* load = std::get_if<loop::Load>(&node.kind)) {
+    visit(load->index);
+    if (load->mask) visit(load->mask);
+  }
+}
 
 class CycleCounter {
  public:
@@ -66,7 +100,7 @@ class CycleCounter {
     level.is_serial = loop.kind != LoopKind::unroll;
     level.times = levels_.back().times * trips;
     level.unrolled = level.is_serial ? 1 : levels_.back().unrolled * trips;
-    level_of_var_[loop.var.id] = static_cast<int>(levels_.size());
+    values_of_vars_[loop.var.id] = {static_cast<int>(levels_.size()), 0};
     levels_.push_back(level);
     trips_of_.push_back(trips);
     visit(loop.body);
@@ -82,7 +116,7 @@ class CycleCounter {
   }
 
   void visit(const loop::Let& let) {
-    level_of_var_[let.var.id] = cost(let.value);
+    values_of_vars_[let.var.id] = cost(let.value);
     trips_.define(let);
   }
   void visit(const loop::DeclareRegs&) {}
@@ -101,12 +135,12 @@ class CycleCounter {
     for (Expr index : set.indices) {
       const auto* var = std::get_if<loop::VarRead>(&index->kind);
       if (var == nullptr) continue;
-      const int level = level_of_var_[var->var.id];
+      const int level = values_of_vars_[var->var.id].level;
       if (level > 0 && !levels_[static_cast<size_t>(level)].is_serial)
         copies /= std::max(1.0, trips_of_[static_cast<size_t>(level) - 1]);
     }
     Units& units = levels_[serial_level()].units;
-    units.chain = std::max(units.chain, kLatency * std::max(1.0, copies));
+    units.chain = std::max(units.chain, kSumLatency * std::max(1.0, copies));
   }
 
   void visit(const loop::Store& store) {
@@ -114,7 +148,8 @@ class CycleCounter {
     cost(store.value);
     if (store.mask) cost(store.mask);
     const double elements = store.index->lanes > 1 ? store.index->lanes : 0;
-    charge(here()).stores += copies(here()) * (elements > 0 ? elements : registers(store.value));
+    charge(here()).stores +=
+        copies(here()) * (elements > 0 ? elements : registers(store.value, target_));
   }
 
   void visit(const loop::Barrier&) {}
@@ -137,132 +172,46 @@ class CycleCounter {
     return std::ceil(static_cast<double>(bytes) / target_.vector_bytes);
   }
 
-  // --- values: each returns the innermost level that it moves with
+  // --- values
 
-  int cost(Expr e) {
+  Computed cost(Expr e) {
     if (auto found = known_.find(e.node()); found != known_.end()) {
-      const auto [level, instance] = found->second;
-      if (level < static_cast<int>(levels_.size()) && instances_of(level) == instance) return level;
+      const auto [value, instance] = found->second;
+      const bool is_around = value.level < static_cast<int>(levels_.size());
+      if (is_around && instances_of(value.level) == instance) return value;
     }
-    const int level = compute(e);
-    known_[e.node()] = {level, instances_of(level)};
-    return level;
+    const Computed value = compute(e);
+    known_[e.node()] = {value, instances_of(value.level)};
+    return value;
   }
 
-  int compute(Expr e) {
-    int level = 0;
-    const auto operand = [&](Expr part) { level = std::max(level, cost(part)); };
-    const double width = registers(e);
-    double vectors = 0, loads = 0;
+  Computed compute(Expr e) {
+    Computed value;
+    // What a loop around has computed is there.
+    const auto after = [&](const Computed& part) {
+      const size_t level = serial_level(part.level), so_far = serial_level(value.level);
+      if (level >= so_far)
+        value.path = level > so_far ? part.path : std::max(value.path, part.path);
+      value.level = std::max(value.level, part.level);
+    };
     if (const auto* read = std::get_if<loop::VarRead>(&e->kind)) {
-      const auto found = level_of_var_.find(read->var.id);
-      return found == level_of_var_.end() ? 0 : found->second;
-    } else if (const auto* unary = std::get_if<loop::Unary>(&e->kind)) {
-      operand(unary->x);
-      vectors = width * cycles(unary->op, *e.node());
-    } else if (const auto* binary = std::get_if<loop::Binary>(&e->kind)) {
-      operand(binary->a);
-      operand(binary->b);
-      vectors = width * cycles(*binary, *e.node());
-    } else if (const auto* fma = std::get_if<loop::Fma>(&e->kind)) {
-      for (Expr part : {fma->a, fma->b, fma->c}) operand(part);
-      vectors = width * (target_.has_fma ? 0.5 : 1);
-    } else if (const auto* select = std::get_if<loop::Select>(&e->kind)) {
-      for (Expr part : {select->condition, select->if_true, select->if_false}) operand(part);
-      vectors = width;
-    } else if (const auto* cast_to = std::get_if<loop::Cast>(&e->kind)) {
-      operand(cast_to->x);
-      vectors = std::max(width, registers(cast_to->x));
-    } else if (const auto* bits = std::get_if<loop::Bitcast>(&e->kind)) {
-      operand(bits->x);
-    } else if (const auto* splat = std::get_if<loop::Splat>(&e->kind)) {
-      operand(splat->x);
-      vectors = std::holds_alternative<loop::Load>(splat->x->kind) ? 0 : 0.5;
-    } else if (const auto* ramp = std::get_if<loop::Ramp>(&e->kind)) {
-      operand(ramp->base);
-      vectors = 0.5 * width;
-    } else if (const auto* mixed = std::get_if<loop::Shuffle>(&e->kind)) {
-      operand(mixed->a);
-      operand(mixed->b);
-      vectors = width;
-    } else if (const auto* lanes = std::get_if<loop::ReduceLanes>(&e->kind)) {
-      operand(lanes->x);
-      vectors = registers(lanes->x) / 2 + 2 * std::log2(std::max(1, lanes->x->lanes));
-    } else if (const auto* load = std::get_if<loop::Load>(&e->kind)) {
-      operand(load->index);
-      if (load->mask) operand(load->mask);
-      if (kernel_.buffers[load->buffer.id].is_written ||
-          kernel_.buffers[load->buffer.id].space != loop::Space::global)
-        level = here();
-      const int gathered = load->index->lanes;
-      loads = gathered > 1 ? gathered * (target_.has_gather ? 0.6 : 1) : 0.5 * width;
-    } else if (std::holds_alternative<loop::RegRead>(e->kind)) {
-      return here();
+      const auto found = values_of_vars_.find(read->var.id);
+      return found == values_of_vars_.end() ? Computed() : found->second;
     }
-    Units& units = charge(level);
-    const bool is_scalar = e->lanes == 1 && !is_float(e->dtype);
-    (is_scalar ? units.scalars : units.vectors) += vectors * copies(level);
-    units.loads += loads * copies(level);
-    return level;
-  }
-
-  double cycles(UnaryOp op, const ExprNode& node) const {
-    switch (op) {
-      case UnaryOp::neg:
-      case UnaryOp::abs:
-      case UnaryOp::logical_not:
-      case UnaryOp::bit_not:
-        return 0.5;
-      case UnaryOp::floor:
-      case UnaryOp::ceil:
-      case UnaryOp::trunc:
-      case UnaryOp::round_even:
-      case UnaryOp::is_nan:
-        return 1;
-      case UnaryOp::sqrt:
-      case UnaryOp::rsqrt:
-        return divide(node);
-      default:
-        return kFunctionCycles;
+    if (std::holds_alternative<loop::RegRead>(e->kind)) return {here(), 0};
+    for_each_operand(*e.node(), [&](Expr part) { after(cost(part)); });
+    if (const auto* load = std::get_if<loop::Load>(&e->kind)) {
+      const loop::Buffer& buffer = kernel_.buffers[load->buffer.id];
+      if (buffer.is_written || buffer.space != loop::Space::global) after({here(), 0});
     }
-  }
-
-  // The divider gives so many lanes a cycle, not by the register; of one number, in three.
-  double divide(const ExprNode& node) const {
-    return std::max(3.0, node.lanes / target_.rates.divides_a_cycle) / registers(Expr(&node));
-  }
-
-  static bool is_constant(Expr e) {
-    if (const auto* splat = std::get_if<loop::Splat>(&e->kind)) e = splat->x;
-    return loop::as_int(e) != nullptr;
-  }
-
-  double cycles(const loop::Binary& n, const ExprNode& node) {
-    const bool is_scalar = !is_float(node.dtype) && node.lanes == 1;
-    switch (n.op) {
-      case BinaryOp::add:
-      case BinaryOp::sub:
-      case BinaryOp::mul:
-        return is_scalar ? 0.0 : 0.5;  // addresses: strength reduction leaves an addition
-      case BinaryOp::div:
-        return is_float(node.dtype) ? divide(node) : 10.0 * node.lanes;
-      case BinaryOp::floor_div:
-      case BinaryOp::mod:
-        if (!is_constant(n.b)) return 10.0 * node.lanes;
-        return is_scalar ? kDivideByConstant * kScalar : kDivideByConstant / 2;
-      case BinaryOp::pow:
-        return 2 * kFunctionCycles;
-      case BinaryOp::min:
-      case BinaryOp::max:
-        return is_float(node.dtype) ? 1.5 : 0.5;  // NaN wins
-      default:
-        return is_scalar ? kScalar : 0.5;
-    }
-  }
-
-  double registers(Expr e) const {
-    const double bytes = static_cast<double>(e->lanes) * static_cast<double>(dtype_bytes(e->dtype));
-    return std::max(1.0, std::ceil(bytes / target_.vector_bytes));
+    const Effort own = effort(*e.node(), target_);
+    value.path += own.latency;
+    Units& units = charge(value.level);
+    (own.is_scalar ? units.scalars : units.vectors) += own.cycles * copies(value.level);
+    units.loads += own.loads * copies(value.level);
+    if (!own.is_scalar) units.operations += own.operations * copies(value.level);
+    units.latency = std::max(units.latency, value.path);
+    return value;
   }
 
   // --- levels
@@ -288,7 +237,8 @@ class CycleCounter {
       const Units& u = level.units;
       // Units are counted at two vector operations a cycle.
       const double vectors = u.vectors * 2 / target_.rates.vectors_a_cycle;
-      const double longest = std::max({vectors, u.scalars, u.loads, u.stores, u.chain});
+      const double waits = target_.window > 0 ? u.latency * u.operations / target_.window : 0;
+      const double longest = std::max({vectors, u.scalars, u.loads, u.stores, u.chain, waits});
       cycles_ += level.times * longest;
     }
     instances_of(here());
@@ -301,9 +251,9 @@ class CycleCounter {
   TripCounts trips_;
   std::vector<Level> levels_;     // [0] is outside of every loop
   std::vector<double> trips_of_;  // of levels_[1] and on
-  std::unordered_map<uint32_t, int> level_of_var_;
+  std::unordered_map<uint32_t, Computed> values_of_vars_;
   std::vector<uint64_t> instances_;  // loops closed, by depth
-  std::unordered_map<const ExprNode*, std::pair<int, uint64_t>> known_;
+  std::unordered_map<const ExprNode*, std::pair<Computed, uint64_t>> known_;
   double cycles_ = 0;
 };
 

@@ -19,11 +19,10 @@ Target avx512() {
   target.gemm_tiles = {{14, 2}, {9, 3}, {6, 4}, {5, 5}, {4, 6}, {28, 1}, {2, 8}};
   target.l1_bytes = 32 << 10;
   target.l2_bytes = 1 << 20;
-  target.has_gather = true;
   return target;
 }
 
-// AVX2 with FMA and F16C (Haswell, Zen and later). Its gathers are no faster than scalar loads.
+// AVX2 with FMA and F16C (Haswell, Zen and later).
 Target avx2() {
   Target target;
   target.name = "cpu";
@@ -34,7 +33,6 @@ Target avx2() {
   target.gemm_tiles = {{6, 2}, {4, 3}, {2, 5}, {12, 1}};
   target.l1_bytes = 32 << 10;
   target.l2_bytes = 256 << 10;
-  target.has_gather = false;
   return target;
 }
 
@@ -51,7 +49,6 @@ Target wasm(const char* isa) {
   target.gemm_tiles = {{6, 2}, {5, 2}, {4, 2}, {3, 3}, {2, 4}, {12, 1}};
   target.l1_bytes = 32 << 10;
   target.l2_bytes = 256 << 10;
-  target.has_gather = false;
   return target;
 }
 
@@ -71,6 +68,7 @@ Target sm_90() {
   target.groups = ThreadGroups{};
   for (const DType dtype : {DType::bf16, DType::f16})
     for (const int n : {16, 8}) target.groups->tiles.push_back({dtype, 16, n, 16});
+  target.window = 0;
   target.has_graphs = true;
   target.uses_tf32 = true;
   target.never_strict = "its libraries choose the order of sums and its functions are CUDA's own";

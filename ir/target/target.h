@@ -22,6 +22,7 @@ struct Rates {
   double gigahertz = 3;          // cycles of a core, in 10^9 a second
   double vectors_a_cycle = 2;    // multiply-adds of whole registers that a core does
   double divides_a_cycle = 1;    // f32 lanes
+  double gathers_a_cycle = 0.5;  // elements of one vector that lie anywhere in the first cache
   double l2_bytes_a_cycle = 40;  // from the second cache to the first
   double l3_bytes_a_cycle = 12;  // likewise from further away
   double memory_bytes_a_cycle = 6;
@@ -60,8 +61,10 @@ struct Target {
   int64_t l1_bytes = 32 << 10;
   int64_t l1_ways = 8;
   int64_t l2_bytes = 1 << 20;
+  // Operations that a core has under way at once: so far does it run ahead of one that waits. 0:
+  // others of its threads run meanwhile, and nothing waits.
+  int window = 256;
   Rates rates = {};
-  bool has_gather = true;      // gathers are faster than as many loads
   bool has_fma = true;         // fma is one rounding
   bool has_functions = false;  // exp, sin and the like of its own; else they become arithmetic
   // Lanes of the vectors that sums run over; 0: those of a register. Fixing them makes a sum the

@@ -59,6 +59,36 @@ TEST(Cycles, WhatDoesNotMoveWithALoopIsComputedOnce) {
   EXPECT_GT(division("%i"), 2 * division("%t"));
 }
 
+// `chains` sums beside each other in an iteration, each of `steps` dependent multiply-adds.
+double chains(int chains, int steps) {
+  std::string text =
+      "kernel @chains(%x: f32[65536], %y: f32[65536] out) {\n  parallel %t in 0..1 {\n"
+      "    for %i in 0..4096 step 16 {\n";
+  for (int chain = 0; chain < chains; ++chain) {
+    std::string value = "load f32x16 %x[%i + " + std::to_string(4096 * chain) + "]";
+    for (int step = 0; step < steps; ++step) value = "fma(" + value + ", 0.5, 0.25)";
+    text += "      store %y[%i + " + std::to_string(4096 * chain) + "] = " + value + "\n";
+  }
+  return cycles(text + "    }\n  }\n}") / (4096 / 16);
+}
+
+TEST(Cycles, IterationsWaitWhenTheirOperationsFillTheWindow) {
+  EXPECT_NEAR(chains(1, 12), 6, 1);               // short: two a cycle, iterations overlap
+  EXPECT_GT(chains(1, 96), 1.8 * chains(2, 48));  // long: one after the other or beside each other
+  EXPECT_GT(chains(1, 96), 3 * chains(1, 48));
+}
+
+TEST(Cycles, OfAGatherAreThoseOfItsElements) {
+  const auto read = [](const std::string& index) {
+    return cycles(
+        "kernel @read(%x: f32[4096], %i: i64[4096], %y: f32[4096] out) {\n"
+        "  parallel %t in 0..1 {\n    for %j in 0..4096 step 16 {\n"
+        "      store %y[%j] = load f32x16 %x[" +
+        index + "]\n    }\n  }\n}");
+  };
+  EXPECT_GT(read("load i64x16 %i[%j]"), 8 * read("%j"));
+}
+
 TEST(TripCounts, OfABlockAreThoseOfTheBlock) {
   // min(lo + 64, 1000) - lo is 64 at most, though each bound alone says 1000.
   EXPECT_LT(cycles(R"(kernel @blocks(%x: f32[1000], %y: f32[1000] out) {
