@@ -328,6 +328,10 @@ class Scheduler {
         block_extent_ = std::min(inner_extent_, vectors * lanes_);
     }
     blocks_ = block_extent_ > 0 ? (inner_extent_ + block_extent_ - 1) / block_extent_ : 1;
+    if (blocks_ > 1 && !target_.groups) {  // the last no shorter than it must be
+      const int64_t even = (inner_extent_ + blocks_ - 1) / blocks_;
+      block_extent_ = (even + lanes_ - 1) / lanes_ * lanes_;
+    }
     task_ =
         nest_.kernel.add_var({"task", loop::VarKind::loop, DType::i64, 1, 0, rows * blocks_ - 1});
     tasks_ = rows * blocks_;
