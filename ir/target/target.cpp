@@ -49,6 +49,7 @@ Target wasm(const char* isa) {
   target.gemm_tiles = {{6, 2}, {5, 2}, {4, 2}, {3, 3}, {2, 4}, {12, 1}};
   target.l1_bytes = 32 << 10;
   target.l2_bytes = 256 << 10;
+  target.has_masked_memory = false;
   return target;
 }
 

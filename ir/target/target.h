@@ -65,8 +65,9 @@ struct Target {
   // others of its threads run meanwhile, and nothing waits.
   int window = 256;
   Rates rates = {};
-  bool has_fma = true;         // fma is one rounding
-  bool has_functions = false;  // exp, sin and the like of its own; else they become arithmetic
+  bool has_masked_memory = true;  // masked loads and stores are cheap
+  bool has_fma = true;            // fma is one rounding
+  bool has_functions = false;     // exp, sin and the like of its own; else they become arithmetic
   // Lanes of the vectors that sums run over; 0: those of a register. Fixing them makes a sum the
   // same bits on every target.
   int sum_lanes = 0;
