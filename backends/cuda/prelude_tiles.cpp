@@ -4,15 +4,15 @@
 namespace lathe::cuda {
 
 const char* const kTilePrelude = R"cuda(
-// Products of 16 x 16 by 16 x N. Thread t of a warp has pairs of neighbours along k, or along n in a
-// sum, of the rows (of a right tile: columns) t / 4 and every eighth behind it.
+// Products of 16 x 16 by 16 x N. Thread t of a warp has pairs of neighbours along k, or along n in
+// a sum, of the rows (of a right tile: columns) t / 4 and every eighth behind it.
 template <class T>
 __device__ unsigned pair_of(T a, T b) { return unsigned(a.bits) | unsigned(b.bits) << 16; }
 __device__ int tile_line() { return threadIdx.x / 4; }
 __device__ int tile_pair() { return threadIdx.x % 4 * 2; }
 
-// Four 8 x 8 matrices from shared memory: each thread says where a line of one begins, at a multiple
-// of 16 bytes.
+// Four 8 x 8 matrices from shared memory: each thread says where a line of one begins, at a
+// multiple of 16 bytes.
 template <bool kTransposed>
 __device__ void load_matrices(unsigned* v, const void* line) {
   const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(line));
