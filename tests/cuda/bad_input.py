@@ -65,8 +65,8 @@ def main():
         expect("is float32[64, 64], got float64[64, 64]" in text, f"dtype: {text}")
         text = message_of(lambda: lathe.load(small, target="cuda", isa="sm_80"))
         expect("has the instruction set sm_90, got 'sm_80'" in text, f"isa: {text}")
-        text = message_of(lambda: lathe.load(small, target="cuda", mode="max-autotune"))
-        expect("mode 'max-autotune' is not supported yet" in text, f"mode: {text}")
+        text = message_of(lambda: lathe.load(small, target="cuda", mode="fastest"))
+        expect("max-autotune" in text and "'fastest'" in text, f"mode: {text}")
 
         before = free_mb()
         for _ in range(50):
