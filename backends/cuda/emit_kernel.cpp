@@ -167,10 +167,12 @@ KernelEmitter::KernelEmitter(const loop::Kernel& kernel, const LaunchShape& shap
       makes_halves_(makes_only_halves(kernel)) {}
 
 Result<std::string> KernelEmitter::run(const std::string& symbol) {
-  const auto& loop = std::get<loop::For>(kernel_.body.front().kind);
   for (const loop::Buffer& buffer : kernel_.buffers) buffers_.push_back(names_.make(buffer.name));
-  var_alignment_[loop.var.id] = loop.step & -loop.step;
-  scan(loop.body);
+  var_alignment_[std::get<loop::For>(kernel_.body.front().kind).var.id] =
+      shape_.step & -shape_.step;
+  scan(std::get<loop::For>(kernel_.body.front().kind).body);
+  pack_rows();
+  const auto& loop = std::get<loop::For>(kernel_.body.front().kind);
   out_ = signature(symbol);
   depth_ = 1;
   emit_shared();

@@ -52,6 +52,16 @@ class KernelEmitter {
   void line(const std::string& text);
   std::string index_list(const std::vector<Expr>& indices);
 
+  // emit_packs.cpp
+  void pack_rows();
+  void pack_stores(loop::Block& block);
+  bool pack_access(Expr& index, Expr& mask, int lanes);
+  Expr packed_index(Expr index);
+  Expr packed_mask(Expr mask);
+  Expr at_first_lane(Expr vector);
+  bool starts_pack(Expr vector);
+  std::optional<int64_t> step_of(Expr e);
+
   // emit_tiles.cpp
   void emit_load_tile(const loop::LoadTile& load);
   void emit_store_tile(const loop::StoreTile& store);
@@ -108,6 +118,7 @@ class KernelEmitter {
   Names names_;
   std::vector<std::string> vars_, buffers_, regs_;
   std::vector<int64_t> var_alignment_;  // the largest known power of two that divides it
+  loop::Var first_;                     // the first of a thread's lanes, where rows are packed
   std::vector<bool> is_read_;
   bool makes_halves_;       // and nothing else: what is computed need not be closer than that
   bool is_blocked_ = true;  // a thread's lanes are neighbours

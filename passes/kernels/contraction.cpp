@@ -20,45 +20,6 @@ namespace {
 using loop::Expr;
 using Index = std::span<const Expr>;
 
-std::vector<int64_t> extents(const TensorType& type) { return type.static_shape(); }
-
-std::optional<ContractionOperands> matmul_operands(const Node& node, const KernelContext& kernel) {
-  const Value self = kernel.resolve(node.operands[0]), other = kernel.resolve(node.operands[1]);
-  const TensorType &a = self.type(), &b = other.type(), &out = node.types[0];
-  if (a.rank() < 2 || b.rank() < 2) return std::nullopt;
-  const std::vector<int64_t> shape = extents(out), b_shape = extents(b);
-  bool is_shared = true;  // one right operand for every batch element
-  for (size_t i = 0; i + 2 < b_shape.size(); ++i) is_shared = is_shared && b_shape[i] == 1;
-
-  ContractionOperands result;
-  const size_t num_batch = is_shared ? 0 : shape.size() - 2;
-  result.spec.batch.assign(shape.begin(), shape.begin() + static_cast<long>(num_batch));
-  result.spec.m.assign(shape.begin() + static_cast<long>(num_batch), shape.end() - 1);
-  result.spec.n = shape.back();
-  result.spec.k = {extents(a).back()};
-  result.rows = self;
-  auto full = [](Index batch, Index m) {
-    std::vector<Expr> index(batch.begin(), batch.end());
-    index.insert(index.end(), m.begin(), m.end());
-    return index;
-  };
-  result.row_index = [a, full](Index batch, Index m, Index k) {
-    std::vector<Expr> index = full(batch, m);
-    const Expr row = index.back();
-    index.pop_back();
-    return batch_index(a.shape, index, row, k[0]);
-  };
-  result.column = [b, other](KernelContext& context, Index batch, Index k, Expr n) {
-    return context.element_within(other, batch_index(b.shape, batch, k[0], n));
-  };
-  result.result_index = [full](Index batch, Index m, Expr n) {
-    std::vector<Expr> index = full(batch, m);
-    index.push_back(n);
-    return index;
-  };
-  return result;
-}
-
 // An element of the rows, from where they lie or from their copy. The copy is the rows' alone: with
 // a border its indices are others, and an epilogue may read the same value.
 Expr row_element(KernelContext& kernel, const ContractionOperands& operands, Index index) {
@@ -120,12 +81,8 @@ class ContractionLowering {
   Result<Verdict> run(BufferId out) {
     const DType dtype = compute_dtype(root_.types[0].dtype);
     if (!is_float(dtype)) return Verdict{fmt::format("its dtype is {}", dtype_name(dtype))};
-    std::vector<ContractionOperands> products;
-    if (root_.op->name == "matmul") {
-      if (auto product = matmul_operands(root_, context())) products.push_back(*std::move(product));
-    } else {
-      LATHE_TRY(products, convolution_operands(lowering_, root_, context(), phase_));
-    }
+    LATHE_TRY(std::vector<ContractionOperands> products,
+              contraction_operands(lowering_, root_, context(), phase_));
     for (ContractionOperands& product : products) {
       product.spec.dtype = dtype;
       if (std::count(product.spec.k.begin(), product.spec.k.end(), 0) > 0)

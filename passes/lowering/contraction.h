@@ -31,5 +31,9 @@ constexpr size_t kMostProducts = 1024;
 Result<std::vector<ContractionOperands>> convolution_operands(Lowering& lowering, const Node& node,
                                                               const KernelContext& kernel,
                                                               Phase phase);
+// The same of a matmul or a convolution.
+Result<std::vector<ContractionOperands>> contraction_operands(Lowering& lowering, const Node& root,
+                                                              const KernelContext& kernel,
+                                                              Phase phase);
 
 }  // namespace lathe

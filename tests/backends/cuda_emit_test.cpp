@@ -69,6 +69,68 @@ TEST(CudaEmit, ShortVectorsShareABlockAndTheLastGroupsLeave) {
   EXPECT_TRUE(contains(text, "if (thread == 0) y[i] = total;")) << text;
 }
 
+TEST(CudaEmit, ThreadsOfAGroupAreTheRowsOfABlock) {
+  const std::string kernel = R"(kernel @k(%x: f32[1024], %y: f32[1024] out, %s: f32[256] shared) {
+  parallel %g in 0..4 {
+    thread %w in 0..8 {
+      store %s[%w*32] = load f32x32 %x[%g*256 + %w*32]
+      barrier
+      store %y[%g*256 + %w*32] = load f32x32 %s[224 - %w*32]
+    }
+  }
+})";
+  Result<cuda::LaunchShape> shape = cuda::launch_shape(kernel_of(kernel), h200());
+  ASSERT_TRUE(shape.ok());
+  EXPECT_EQ(shape->threads, 8);
+  EXPECT_EQ(shape->members, 8);
+  EXPECT_EQ(shape->rows(), 8);
+  EXPECT_EQ(shape->blocks(), 4);
+  const std::string text = emit(kernel);
+  EXPECT_TRUE(contains(text, "__launch_bounds__(64)")) << text;
+  EXPECT_TRUE(contains(text, "__shared__ alignas(16) float s[256];")) << text;
+  EXPECT_TRUE(contains(text, "const int w = threadIdx.y;")) << text;
+  EXPECT_TRUE(contains(text, "__syncthreads();")) << text;
+}
+
+// Rows of 32 that lie 40 apart, eight of which are a vector.
+std::string rows_of_tiles(const std::string& stride, const std::string& limit) {
+  return emit(
+      "kernel @k(%x: bf16[4000], %y: bf16[256] out) { parallel %i in 0..1 { store %y[%i*256] "
+      "= load bf16x256 %x[ramp(%i*256, 1, 256)//32*" +
+      stride + " + ramp(%i*256, 1, 256) % 32] mask(ramp(%i*256, 1, 256) % 32 < " + limit +
+      " && ramp(%i*256, 1, 256)//32 < 5) } }");
+}
+
+TEST(CudaEmit, RowsOfWhichAThreadHasAPartAreReadAtOnce) {
+  EXPECT_TRUE(contains(rows_of_tiles("40", "24"), "load_if<8>(")) << rows_of_tiles("40", "24");
+  EXPECT_FALSE(contains(rows_of_tiles("41", "24"), "load_if<8>(")) << rows_of_tiles("41", "24");
+  EXPECT_FALSE(contains(rows_of_tiles("40", "23"), "load_if<8>(")) << rows_of_tiles("40", "23");
+}
+
+std::string refusal(const std::string& text) {
+  Result<cuda::LaunchShape> shape = cuda::launch_shape(kernel_of(text), h200());
+  return shape.ok() ? "" : shape.error().message;
+}
+
+TEST(CudaEmit, RefusesGroupsThatTheMachineCannotHave) {
+  const std::string start = "the cuda target cannot compile kernel 'k': ";
+  EXPECT_EQ(refusal("kernel @k(%y: f32[1024] out) { parallel %g in 0..1 { thread %w in 0..2 { "
+                    "store %y[0] = splat(1.0, 512) } } }"),
+            start + "a vector of 512 lanes is wider than a warp, of which its group has 2");
+  EXPECT_EQ(refusal("kernel @k(%y: f32[1024] out) { parallel %g in 0..1 { thread %w in 0..64 { "
+                    "store %y[0] = splat(1.0, 128) } } }"),
+            start + "its group has 2048 threads, expected at most 1024");
+  EXPECT_EQ(refusal("kernel @k(%y: f32[16] out, %s: f32[12288] shared) { parallel %g in 0..1 { "
+                    "thread %w in 0..2 { store %y[0] = 1.0 } } }"),
+            start + "its scratch memory is 49168 bytes, expected at most 49152");
+  EXPECT_EQ(refusal("kernel @k(%y: f32[16] out) { parallel %g in 0..1 { tiles %a: left(f32, 16, "
+                    "16, 16) store %y[0] = 1.0 } }"),
+            start + "sm_90 has no tiles of f32 for a product 16 x 16 x 16");
+  EXPECT_EQ(refusal("kernel @k(%y: f32[16] out) { parallel %g in 0..1 { tiles %a: sum(f32, 16, "
+                    "8, 16) store %y[0] = splat(1.0, 16) } }"),
+            start + "vectors of 16 lanes beside matrix tiles leave part of a warp without any");
+}
+
 // exp(x) / w, where w is one value for all lanes.
 std::string quotients(const std::string& dtype) {
   const std::string cast = dtype == "f32" ? "" : dtype;

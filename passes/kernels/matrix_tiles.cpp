@@ -1,0 +1,94 @@
+// Products and convolutions of halves by generated code, where threads share vectors: matrix tiles
+// of an instruction, for what no library takes, and for who asks.
+#include <algorithm>
+#include <utility>
+
+#include "fmt/format.h"
+#include "ir/templates/matrix_tiles.h"
+#include "passes/lowering/contraction.h"
+#include "passes/lowering/epilogue.h"
+#include "passes/lowering/kernel_context.h"
+#include "passes/lowering/kernel_def.h"
+#include "passes/lowering/lowering.h"
+
+namespace lathe {
+namespace {
+
+using loop::Expr;
+using Index = std::span<const Expr>;
+
+Status emit_product(Lowering& lowering, Node& node, const ContractionOperands& operands,
+                    const MatrixTile& tile, BufferId out, const LaunchInfo& info, Phase phase) {
+  KernelContext kernel(lowering, node, phase);
+  Epilogue epilogue(kernel, node, out, lowering.buffer(out).type);
+  MatrixTileSpec spec{.batch = operands.spec.batch,
+                      .m = operands.spec.m,
+                      .n = operands.spec.n,
+                      .k = operands.spec.k,
+                      .dtype = tile.dtype};
+  spec.left = [&](Index batch, Index m, Index k) {
+    const std::vector<Expr> index = operands.row_index(batch, m, k);
+    return operands.rows_buffer < 0 ? kernel.element_within(operands.rows, index)
+                                    : kernel.load(operands.rows_buffer, index);
+  };
+  spec.right = [&](Index batch, Index k, Expr n) { return operands.column(kernel, batch, k, n); };
+  spec.epilogue = [&](Index batch, Index m, Expr n, Expr sum) {
+    const std::vector<Expr> index = operands.result_index(batch, m, n);
+    if (operands.bias) sum = sum + kernel.element(operands.bias, std::vector<Expr>{index[1]});
+    return epilogue.apply(index, sum);
+  };
+  build_matrix_tiles(kernel.kernel(), spec, tile, lowering.target());
+  if (kernel.error()) return *kernel.error();
+  return lowering.emit_kernel(kernel.kernel(), kernel.buffers(), info, phase);
+}
+
+Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
+                     Phase phase) {
+  const Node& root = *root_of(node);
+  const DType dtype = root.types[0].dtype;
+  const std::optional<MatrixTile> tile = matrix_tile(dtype, lowering.target());
+  if (!tile)
+    return Verdict{
+        fmt::format("{} has no matrix tiles of {}", lowering.target().isa, dtype_name(dtype))};
+  const KernelContext context(lowering, node, phase);
+  LATHE_TRY(const std::vector<ContractionOperands> products,
+            contraction_operands(lowering, root, context, phase));
+  if (products.empty())
+    return Verdict{fmt::format("it is not one product, nor up to {} of them", kMostProducts)};
+  for (const ContractionOperands& operands : products) {
+    if (std::count(operands.spec.k.begin(), operands.spec.k.end(), 0) > 0)
+      return Verdict{"its sums are of nothing"};
+    if (2 * operands.spec.n < tile->n)
+      return Verdict{
+          fmt::format("its {} columns leave most of a tile of {} empty", operands.spec.n, tile->n)};
+  }
+  LaunchInfo info = describe(node);
+  info.flops /= static_cast<int64_t>(products.size());
+  for (ContractionOperands operands : products) {
+    operands.spec.dtype = compute_dtype(dtype);
+    LATHE_DO(emit_product(lowering, node, operands, *tile, outs.front().buffer, info, phase));
+  }
+  return Verdict{};
+}
+
+}  // namespace
+
+KernelDef kernel_matrix_tiles() {
+  return {
+      .name = "matrix_tiles",
+      .summary = "tiles in shared memory and matrix instructions: products of halves on a GPU",
+      .roots = {"convolution", "matmul"},
+      .members = Members::epilogue,
+      .needs = Needs::threads,
+      .emit = emit,
+      .example = R"(
+func @main(%x: bf16[70, 41], %w: bf16[41, 48]) -> bf16[70, 48] {
+  %0 = matmul(%x, %w)
+  return %0
+}
+)",
+      .isa = "sm_90",
+  };
+}
+
+}  // namespace lathe
