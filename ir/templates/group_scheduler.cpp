@@ -1,0 +1,99 @@
+// Schedules for a machine on which groups of threads share vectors: see nest_scheduler.h.
+#include <algorithm>
+
+#include "ir/loop/linear.h"
+#include "ir/templates/lane_price.h"
+#include "ir/templates/nest_scheduler.h"
+#include "ir/templates/reduction.h"
+
+namespace lathe {
+namespace {
+
+using loop::Var;
+
+constexpr int64_t kWarpVectors = 16;     // a row of so many vectors of a warp is one warp's
+constexpr int64_t kManyTasks = 1024;     // enough to fill the machine
+constexpr int64_t kFewTasks = 256;       // leave part of it idle
+constexpr int64_t kMostTaskVectors = 4;  // loads that a thread has under way at once
+constexpr int64_t kLongSum = 64;         // worth the steps between threads that end it
+
+// Threads that share a vector would wait for each other's pieces.
+class GroupScheduler final : public NestScheduler {
+ public:
+  GroupScheduler(LoopNest nest, const Target& target)
+      : NestScheduler(std::move(nest), target, {false, false, false}) {}
+
+ private:
+  bool sums_along_rows() override {
+    const Var inner = nest_.vars.back();
+    if (!reductions_depend_on(nest_.values, inner)) return false;
+    const int64_t own = lanes_of_thread();
+    double across = 0, along = 0;
+    for (const loop::Reduce& reduce : collapsed_reductions()) {
+      if (!loop::depends_on(reduce.body, inner)) continue;
+      across += lane_price(reduce.body, inner, nest_.extents.back(), own);
+      const LaneChoice choice = cheapest_lanes(reduce, own);
+      along += choice.price;
+      longest_sum_ = std::max(longest_sum_, choice.extent);
+    }
+    return along < across || has_few_long_sums();
+  }
+
+  int64_t lanes_of_thread() const override {
+    int64_t narrowest = 8;
+    for (const loop::Buffer& buffer : nest_.kernel.buffers)
+      narrowest = std::min(narrowest, dtype_bytes(buffer.dtype));
+    return target_.lanes_per_thread(narrowest);
+  }
+
+  // One thread for each sum would leave most of the machine idle for long: a group for each then.
+  bool has_few_long_sums() const {
+    int64_t results = 1;
+    for (int64_t extent : nest_.extents) results *= extent;
+    return results < target_.groups->filling / 2 && longest_sum_ >= kLongSum;
+  }
+
+  // Lanes of vectors that are spread over threads: enough for a row, so that short rows share a
+  // block. Rows with sums of their own go to one warp each when there are many of them.
+  int choose_lanes(bool vectorize_inner) override {
+    int64_t rows = 1, extent = vectorize_inner ? nest_.extents.back() : 1;
+    for (int64_t own : nest_.extents) rows *= own;
+    if (vectorize_inner) rows /= std::max<int64_t>(extent, 1);
+    const int64_t own = lanes_of_thread();
+    const bool sums_rows =
+        contains_reduction(nest_.values) &&
+        !(vectorize_inner && reductions_depend_on(nest_.values, nest_.vars.back()));
+    if (!vectorize_inner)
+      for (const loop::Reduce& reduce : collapsed_reductions())
+        extent = std::max(extent, cheapest_lanes(reduce, own).extent);
+    int64_t most = target_.groups->most;
+    const int64_t warp = target_.groups->warp;
+    if (sums_rows && rows >= kManyTasks && extent <= warp * own * kWarpVectors) most = warp;
+    // Columns that are summed side by side wait long for each of their elements.
+    if (!sums_rows && contains_reduction(nest_.values))
+      while (most > warp && rows * extent < kFewTasks * most * own) most /= 2;
+    int64_t threads = 1;
+    while (threads < most && threads * own < extent) threads *= 2;
+    // No idle lanes, if whole vectors of at least a warp do.
+    if (!sums_rows && extent < kMostTaskVectors * most * own)
+      for (int64_t fewer = threads; fewer >= warp; fewer /= 2)
+        if (extent % (fewer * own) == 0) return static_cast<int>(fewer * own);
+    return static_cast<int>(threads * own);
+  }
+
+  int64_t choose_block(int64_t rows) override {
+    const int64_t vectors =
+        std::clamp<int64_t>(rows * inner_extent_ / (lanes_ * kManyTasks), 1, kMostTaskVectors);
+    return std::min(inner_extent_, vectors * lanes_);
+  }
+
+  int64_t longest_sum_ = 1;  // extent of the variable that its lanes would be
+};
+
+}  // namespace
+
+loop::Kernel schedule_for_groups(LoopNest nest, const Target& target) {
+  return GroupScheduler(std::move(nest), target).run();
+}
+
+}  // namespace lathe

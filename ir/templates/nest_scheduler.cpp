@@ -1,0 +1,292 @@
+// The loops of a nest, once they are decided on: see nest_scheduler.h.
+#include "ir/templates/nest_scheduler.h"
+
+#include <algorithm>
+
+#include "ir/templates/lane_choice.h"
+#include "ir/templates/pieces.h"
+#include "ir/templates/reduction.h"
+
+namespace lathe {
+namespace {
+
+using loop::Block;
+using loop::Expr;
+using loop::For;
+using loop::Let;
+using loop::LoopKind;
+using loop::Stmt;
+using loop::Var;
+using Exprs = std::vector<Expr>;
+
+constexpr size_t kMostPieces = 64;               // parts of an index set with code of their own
+constexpr int64_t kMostPieceOperations = 16384;  // in all of them
+
+Exprs substitute(Exprs exprs, Var var, Expr value) {
+  for (Expr& e : exprs) e = loop::substitute(e, var, value);
+  return exprs;
+}
+
+}  // namespace
+
+loop::Kernel NestScheduler::run() {
+  LoopVars loops{nest_.vars, nest_.extents};
+  Exprs indices = {nest_.index};
+  collapse(nest_.kernel, loops, nest_.values, indices);
+  split_loops(loops, indices);
+  nest_.vars = loops.vars;
+  nest_.extents = loops.extents;
+  nest_.index = indices[0];
+  const bool is_turned = turn_results();
+  const bool vectorize_inner = !nest_.vars.empty() && (is_turned || !sums_along_rows());
+  lanes_ = choose_lanes(vectorize_inner);
+  if (vectorize_inner) {
+    inner_ = nest_.vars.back();
+    inner_extent_ = nest_.extents.back();
+    if (style_.has_pieces)
+      is_split_ = !piece_starts(nest_.values, inner_, nest_.kernel, most_pieces()).empty();
+    nest_.vars.pop_back();
+    nest_.extents.pop_back();
+  }
+  Block body;
+  split_serial(vectorize_inner);
+  if (vectorize_inner) tile_transposed();
+  decode_outer(body);
+  if (vectorize_inner) {
+    emit_serial_loops(body);
+  } else {
+    ReductionEmitter reductions(nest_.kernel, lanes_, lanes_of_thread());
+    Exprs values;
+    for (Expr value : nest_.values) values.push_back(reductions.lower(value, body));
+    for (size_t i = 0; i < values.size(); ++i)
+      body.push_back({loop::Store{nest_.outs[i], nest_.index, values[i], {}, false}});
+  }
+  finish(std::move(body));
+  return std::move(nest_.kernel);
+}
+
+// Every reduction of the values with its loops collapsed, as they will be.
+std::vector<loop::Reduce> NestScheduler::collapsed_reductions() {
+  std::vector<loop::Reduce> found;
+  const std::vector<loop::VarInfo> vars = nest_.kernel.vars;
+  loop::for_each(nest_.values, [&](Expr e) {
+    auto* reduce = std::get_if<loop::Reduce>(&e->kind);
+    if (!reduce) return;
+    found.push_back(*reduce);
+    collapse(nest_.kernel, found.back());
+  });
+  nest_.kernel.vars = vars;
+  return found;
+}
+
+// Loops that no reduction moves with run serially inside the others, so that the reduction is
+// computed once before them. Where lanes are columns with a reduction each, these may be any
+// (softmax over rows); otherwise those inside the last one that a reduction moves with
+// (statistics of a group of channels, used at every pixel).
+void NestScheduler::split_serial(bool vectorize_inner) {
+  if (!vectorize_inner || !contains_reduction(nest_.values)) return;
+  if (reductions_depend_on(nest_.values, inner_)) return split_shared();
+  size_t parallel = nest_.vars.size();
+  while (parallel > 0 && !reductions_depend_on(nest_.values, nest_.vars[parallel - 1])) --parallel;
+  for (size_t i = parallel; i < nest_.vars.size(); ++i) {
+    serial_.push_back({nest_.vars[i], nest_.extents[i]});
+  }
+  nest_.vars.resize(parallel);
+  nest_.extents.resize(parallel);
+}
+
+void NestScheduler::split_shared() {
+  std::vector<Var> vars;
+  std::vector<int64_t> extents;
+  for (size_t i = 0; i < nest_.vars.size(); ++i) {
+    if (reductions_depend_on(nest_.values, nest_.vars[i])) {
+      vars.push_back(nest_.vars[i]);
+      extents.push_back(nest_.extents[i]);
+    } else {
+      shared_.push_back({nest_.vars[i], nest_.extents[i]});
+    }
+  }
+  nest_.vars = std::move(vars);
+  nest_.extents = std::move(extents);
+}
+
+Block NestScheduler::wrap(const Loops& loops, Block inside) {
+  for (size_t i = loops.size(); i-- > 0;) {
+    Block outer;
+    outer.push_back({For{loops[i].first, pool().integer(0), pool().integer(loops[i].second), 1,
+                         LoopKind::serial, std::move(inside)}});
+    inside = std::move(outer);
+  }
+  return inside;
+}
+
+void NestScheduler::emit_serial_loops(Block& body) {
+  ReductionEmitter reductions(nest_.kernel, lanes_, lanes_of_thread());
+  std::vector<Var> inside = {inner_};
+  for (const auto& [var, extent] : serial_) {
+    inside.push_back(var);
+    row_vars_.push_back(var);
+  }
+  const Exprs values = reductions.hoist_invariant(nest_.values, inside, body);
+  Block rows;
+  emit_rows(rows, values);
+  for (Stmt& stmt : wrap(serial_, std::move(rows))) body.push_back(std::move(stmt));
+}
+
+// Declares the parallel variable and recovers the outer loop variables from it. Rows may be cut
+// into blocks, so that few long ones still make enough tasks, but for those of which every block
+// would compute a reduction anew.
+void NestScheduler::decode_outer(Block& body) {
+  int64_t rows = 1;
+  for (int64_t extent : nest_.extents) rows *= extent;
+  const bool may_cut = !is_split_ && (!shared_.empty() || has_own_reductions(nest_.values, inner_));
+  block_extent_ = inner_extent_ > 0 && may_cut ? choose_block(rows) : inner_extent_;
+  blocks_ = block_extent_ > 0 ? (inner_extent_ + block_extent_ - 1) / block_extent_ : 1;
+  task_ = nest_.kernel.add_var({"task", loop::VarKind::loop, DType::i64, 1, 0, rows * blocks_ - 1});
+  tasks_ = rows * blocks_;
+  Expr task = pool().var(task_), rest = task;
+  if (blocks_ > 1) {
+    block_ = loop::mod(task, pool().integer(blocks_));
+    rest = let(body, "row", loop::floor_div(task, pool().integer(blocks_)), rows - 1);
+  }
+  for (size_t i = nest_.vars.size(); i-- > 0;) {
+    Expr value = i == 0 ? rest : loop::mod(rest, pool().integer(nest_.extents[i]));
+    Expr named = let(body, nest_.kernel.vars[nest_.vars[i].id].name, value, nest_.extents[i] - 1);
+    nest_.values = substitute(nest_.values, nest_.vars[i], named);
+    nest_.index = loop::substitute(nest_.index, nest_.vars[i], named);
+    if (tile_lo_) {
+      tile_lo_ = loop::substitute(tile_lo_, nest_.vars[i], named);
+      tile_hi_ = loop::substitute(tile_hi_, nest_.vars[i], named);
+    }
+    if (auto* read = std::get_if<loop::VarRead>(&named->kind)) row_vars_.push_back(read->var);
+    if (i > 0) rest = loop::floor_div(rest, pool().integer(nest_.extents[i]));
+  }
+}
+
+Expr NestScheduler::let(Block& body, const std::string& name, Expr value, int64_t max) {
+  if (std::holds_alternative<loop::VarRead>(value->kind)) return value;
+  Var var = nest_.kernel.add_var({name, loop::VarKind::let, DType::i64, 1, 0, max});
+  body.push_back({Let{var, value}});
+  return pool().var(var);
+}
+
+size_t NestScheduler::most_pieces() const {
+  const int64_t operations = std::max<int64_t>(1, count_operations(nest_.values));
+  return std::min(kMostPieces, static_cast<size_t>(kMostPieceOperations / operations));
+}
+
+// The vectorised innermost loop, under the conditions that the loops around it decide.
+void NestScheduler::emit_rows(Block& body, const Exprs& values) {
+  const size_t room = std::max(most_pieces(), num_pieces_) - num_pieces_;
+  for (Var var : row_vars_) {
+    if (!style_.has_pieces) break;
+    const std::vector<int64_t> starts = piece_starts(values, var, nest_.kernel, room);
+    if (starts.empty()) continue;
+    num_pieces_ += starts.size();
+    const loop::VarInfo& info = nest_.kernel.vars[var.id];
+    return emit_branches(body, values, var, starts, info.min, info.max);
+  }
+  emit_row(body, values);
+}
+
+// One branch for each piece of var's range [min, max].
+void NestScheduler::emit_branches(Block& body, const Exprs& values, Var var,
+                                  std::span<const int64_t> starts, int64_t min, int64_t max) {
+  if (starts.empty()) return emit_rows(body, simplify_within(values, var, min, max));
+  const size_t middle = starts.size() / 2;
+  const int64_t start = starts[middle];
+  loop::If branch{loop::lt(pool().var(var), pool().integer(start)), {}, {}};
+  emit_branches(branch.then_body, values, var, starts.first(middle), min, start - 1);
+  emit_branches(branch.else_body, values, var, starts.subspan(middle + 1), start, max);
+  body.push_back({std::move(branch)});
+}
+
+// What the values are where var lies in [min, max].
+Exprs NestScheduler::simplify_within(Exprs values, Var var, int64_t min, int64_t max) {
+  const Var piece = nest_.kernel.add_var(
+      {nest_.kernel.vars[var.id].name, loop::VarKind::loop, DType::i64, 1, min, max});
+  for (Expr& value : values) {
+    value = loop::simplify_index(loop::substitute(value, var, pool().var(piece)), nest_.kernel);
+    value = loop::substitute(value, piece, pool().var(var));
+  }
+  return values;
+}
+
+// Whole vectors, then the masked rest; of every piece, where there are some.
+void NestScheduler::emit_row(Block& body, const Exprs& values) {
+  if (is_split_) {
+    std::vector<int64_t> ends = piece_starts(values, inner_, nest_.kernel, most_pieces());
+    ends.push_back(inner_extent_);
+    int64_t start = 0;
+    for (int64_t end : ends) {
+      emit_vectors(body, simplify_within(values, inner_, start, end - 1), start, end);
+      start = end;
+    }
+    return;
+  }
+  if (blocks_ == 1) return emit_vectors(body, values, 0, inner_extent_);
+  // Blocks hold whole vectors, so only the last block has a rest.
+  Expr lo = let(body, "lo", block_ * pool().integer(block_extent_), (blocks_ - 1) * block_extent_);
+  const int64_t whole = inner_extent_ / lanes_ * lanes_;
+  Expr hi = lo + pool().integer(block_extent_);
+  const bool is_even = inner_extent_ == blocks_ * block_extent_;  // all blocks are equal
+  if (style_.clamps_equal_blocks || !is_even) hi = loop::min(hi, pool().integer(whole));
+  emit_vector_loop(body, values, lo, hi);
+  if (whole == inner_extent_) return;
+  Block tail;
+  emit_tail(tail, values, whole, inner_extent_ - whole);
+  body.push_back({loop::If{loop::eq(block_, pool().integer(blocks_ - 1)), std::move(tail), {}}});
+}
+
+void NestScheduler::emit_vectors(Block& body, const Exprs& values, int64_t start, int64_t end) {
+  const int64_t whole = start + (end - start) / lanes_ * lanes_;
+  if (whole > start) emit_vector_loop(body, values, pool().integer(start), pool().integer(whole));
+  if (whole < end) emit_tail(body, values, whole, end - whole);
+}
+
+void NestScheduler::emit_vector_loop(Block& body, const Exprs& values, Expr lo, Expr hi) {
+  Block inside;
+  emit_stores(inside, values, nest_.index, {inner_, lanes_, {}, style_.moves_lanes}, lanes_);
+  body.push_back({For{inner_, lo, hi, lanes_, LoopKind::serial, std::move(inside)}});
+}
+
+void NestScheduler::emit_tail(Block& body, const Exprs& values, int64_t start, int64_t count) {
+  Var lane0 = nest_.kernel.add_var({nest_.kernel.vars[inner_.id].name + "_tail", loop::VarKind::let,
+                                    DType::i64, 1, 0, inner_extent_ - 1});
+  body.push_back({Let{lane0, pool().integer(start)}});
+  Expr at = pool().var(lane0);
+  Expr mask = loop::lt(pool().ramp(pool().integer(0), 1, lanes_),
+                       loop::splat(pool().integer(count), lanes_));
+  emit_stores(body, substitute(values, inner_, at), loop::substitute(nest_.index, inner_, at),
+              {lane0, lanes_, mask}, count);
+}
+
+// Of a vector of which so many lanes exist.
+void NestScheduler::emit_stores(Block& body, const Exprs& values, Expr index,
+                                const loop::VectorAxis& axis, int64_t count) {
+  if (store_squares(body, values, index, axis, count)) return;
+  ReductionEmitter reductions(nest_.kernel, lanes_);
+  const loop::Bindings bound = reductions.lower_lanes(values, axis, body);
+  if (store_turned(body, values, index, axis, count, bound)) return;
+  Block stores;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Expr vector = loop::vectorize(values[i], axis, bound);
+    stores.push_back({loop::Store{nest_.outs[i], index, vector, axis.mask, false}});
+  }
+  if (tile_lo_) {
+    body.push_back({For{tile_, tile_lo_, tile_hi_, 1, LoopKind::serial, std::move(stores)}});
+    return;
+  }
+  for (Stmt& stmt : wrap(shared_, std::move(stores))) body.push_back(std::move(stmt));
+}
+
+void NestScheduler::finish(Block body) {
+  const int64_t extent = std::clamp<int64_t>(block_extent_, 1, kMostOperations);
+  const int64_t per_task = std::max<int64_t>(1, count_operations(nest_.values) * extent / lanes_);
+  nest_.kernel.grain = std::max<int64_t>(1, kTaskOperations / per_task);
+  nest_.kernel.body.clear();
+  nest_.kernel.body.push_back({For{task_, pool().integer(0), pool().integer(tasks_), 1,
+                                   LoopKind::parallel, std::move(body)}});
+}
+
+}  // namespace lathe

@@ -1,0 +1,201 @@
+// Schedules for a machine whose vectors are registers of one thread: see nest_scheduler.h.
+#include <algorithm>
+#include <cstdlib>
+
+#include "ir/loop/linear.h"
+#include "ir/templates/digits.h"
+#include "ir/templates/lane_choice.h"
+#include "ir/templates/nest_scheduler.h"
+#include "ir/templates/reduction.h"
+#include "ir/templates/transpose.h"
+
+namespace lathe {
+namespace {
+
+using loop::Expr;
+using loop::For;
+using loop::LoopKind;
+using loop::Stmt;
+using loop::Var;
+
+constexpr int64_t kMinBlockVectors = 64;        // vectors of the innermost loop in one task
+constexpr int64_t kColumnVectors = 4;           // of columns that are summed side by side
+constexpr int64_t kTile = 16;                   // elements of a line of memory
+constexpr int64_t kMostSquareOperations = 512;  // of code for a square that is turned in registers
+
+class RegisterScheduler final : public NestScheduler {
+ public:
+  RegisterScheduler(LoopNest nest, const Target& target)
+      : NestScheduler(std::move(nest), target, {true, true, true}) {}
+
+ private:
+  void split_loops(LoopVars& loops, Exprs& indices) override {
+    split_digits(nest_.kernel, loops, nest_.values, indices, target_.row_lanes(4));
+    collapse(nest_.kernel, loops, nest_.values, indices);
+  }
+
+  // Lanes that the reductions read side by side, though the results lie along another variable.
+  bool turn_results() override {
+    if (!contains_reduction(nest_.values)) return false;
+    const int64_t lanes = target_.row_lanes(widest_element(nest_.values));
+    const size_t at = find_lanes_of_sums(nest_.values, nest_.vars);
+    const bool is_row =
+        !nest_.vars.empty() && loop::linear(nest_.index).coefficient(nest_.vars.back()) == 1;
+    if (lanes == 1 || !is_row || at == nest_.vars.size() || nest_.extents[at] < lanes ||
+        count_values() * lanes > kMostSquareOperations)
+      return false;
+    is_turned_ = true;
+    const auto from = static_cast<ptrdiff_t>(at);
+    std::rotate(nest_.vars.begin() + from, nest_.vars.begin() + from + 1, nest_.vars.end());
+    std::rotate(nest_.extents.begin() + from, nest_.extents.begin() + from + 1,
+                nest_.extents.end());
+    return true;
+  }
+
+  // Operations of an element beside its reductions.
+  int64_t count_values() {
+    Exprs values;
+    for (Expr value : nest_.values)
+      values.push_back(loop::rewrite(value, [](Expr e) {
+        return std::holds_alternative<loop::Reduce>(e->kind) ? loop::constant_like(e, 0) : Expr();
+      }));
+    return count_operations(values);
+  }
+
+  bool sums_along_rows() override {
+    return prefers_reduction_axis(nest_.values, nest_.vars.back());
+  }
+
+  int choose_lanes(bool vectorize_inner) override {
+    const int lanes = target_.row_lanes(widest_element(nest_.values));
+    return vectorize_inner && !is_turned_ ? widened(lanes) : lanes;
+  }
+
+  // Columns with a reduction each: several vectors of them at once, so that rows are read in longer
+  // pieces and the sums do not wait for each other.
+  int widened(int lanes) {
+    if (!reductions_depend_on(nest_.values, nest_.vars.back())) return lanes;
+    const int64_t first = read_far_rows(collapsed_reductions(), nest_.vars.back())
+                              ? target_.num_vector_registers / 2
+                              : kColumnVectors;
+    for (int64_t most = first; most > 1; most /= 2)
+      if (nest_.extents.back() >= most * lanes) return lanes * static_cast<int>(most);
+    return lanes;
+  }
+
+  // Where lanes lie apart in memory and another loop walks what lies between them, that loop takes
+  // a few steps inside the vector loop: what a line of memory holds is used while it is near. Of
+  // short expressions these are as many as lanes, and are turned in registers.
+  void tile_transposed() override {
+    if (contains_reduction(nest_.values)) return;
+    std::vector<loop::Linear> apart;
+    loop::for_each(nest_.values, [&](Expr e) {
+      auto* load = std::get_if<loop::Load>(&e->kind);
+      if (load == nullptr) return;
+      loop::Linear form = loop::linear(load->index);
+      if (std::abs(form.coefficient(inner_)) > 1) apart.push_back(std::move(form));
+    });
+    for (size_t i = nest_.vars.size(); i-- > 0;) {
+      const int64_t extent = nest_.extents[i];
+      const auto walks = [&](const loop::Linear& form) {
+        return form.coefficient(nest_.vars[i]) == 1;
+      };
+      if (extent < 2 || std::none_of(apart.begin(), apart.end(), walks)) continue;
+      is_square_ = may_turn(nest_.vars[i], extent);
+      const int64_t step = std::min<int64_t>(extent, is_square_ ? lanes_ : kTile);
+      tile_ = nest_.vars[i];
+      nest_.extents[i] = (extent + step - 1) / step;
+      nest_.vars[i] = nest_.kernel.add_var(
+          {"tile", loop::VarKind::loop, DType::i64, 1, 0, nest_.extents[i] - 1});
+      tile_lo_ = pool().var(nest_.vars[i]) * pool().integer(step);
+      tile_hi_ = tile_lo_ + pool().integer(step);
+      tile_step_ = step;
+      tile_rest_ = extent % step;
+      last_tile_ = pool().integer(extent / step * step);
+      if (extent % step != 0) tile_hi_ = loop::min(tile_hi_, pool().integer(extent));
+      return;
+    }
+  }
+
+  // Whether squares of elements along the vectorised variable and this one are turned in registers.
+  bool may_turn(Var along, int64_t extent) {
+    if (lanes_ == 1 || count_operations(nest_.values) * lanes_ > kMostSquareOperations)
+      return false;
+    if (!target_.has_masked_memory && extent < lanes_) return false;
+    bool found = false;
+    loop::for_each(nest_.values, [&](Expr e) { found = found || is_turned(e, inner_, along); });
+    return found;
+  }
+
+  // Blocks of about the work of a task; the last is no shorter than it must be.
+  int64_t choose_block(int64_t /*rows*/) override {
+    const int64_t least = contains_reduction(nest_.values) ? 1 : kMinBlockVectors;
+    const int64_t work = std::max<int64_t>(1, count_operations(nest_.values));
+    const int64_t vectors = std::max(least, kTaskOperations / work);
+    if (inner_extent_ < 2 * least * lanes_ || inner_extent_ <= vectors * lanes_)
+      return inner_extent_;
+    const int64_t most = vectors * lanes_, blocks = (inner_extent_ + most - 1) / most;
+    const int64_t even = (inner_extent_ + blocks - 1) / blocks;
+    return (even + lanes_ - 1) / lanes_ * lanes_;
+  }
+
+  // The last square may have fewer steps than the others.
+  bool store_squares(Block& body, const Exprs& values, Expr index, const loop::VectorAxis& axis,
+                     int64_t count) override {
+    if (!is_square_) return false;
+    Block whole;
+    emit_square(whole, values, index, axis, count, tile_step_);
+    if (tile_rest_ > 0) {
+      Block rest;
+      emit_square(rest, values, index, axis, count, tile_rest_);
+      body.push_back({loop::If{loop::lt(tile_lo_, last_tile_), std::move(whole), std::move(rest)}});
+      return true;
+    }
+    for (Stmt& stmt : whole) body.push_back(std::move(stmt));
+    return true;
+  }
+
+  void emit_square(Block& body, const Exprs& values, Expr index, const loop::VectorAxis& axis,
+                   int64_t count, int64_t steps) {
+    store_square(nest_.kernel, {axis.var, tile_, lanes_, count, tile_lo_, steps}, axis, nest_.outs,
+                 values, index, body);
+  }
+
+  // The innermost shared loop in squares, then the others around it.
+  bool store_turned(Block& body, const Exprs& values, Expr index, const loop::VectorAxis& axis,
+                    int64_t count, const loop::Bindings& bound) override {
+    if (!is_turned_) return false;
+    const auto [along, extent] = shared_.back();
+    const int64_t squares = extent / lanes_, rest = extent % lanes_;
+    const auto store = [&](Block& into, Expr first, int64_t steps) {
+      store_turned_square(nest_.kernel, {axis.var, along, lanes_, count, first, steps}, axis,
+                          nest_.outs, values, index, bound, into);
+    };
+    Block inside;
+    if (squares > 0) {
+      const Var square =
+          nest_.kernel.add_var({"square", loop::VarKind::loop, DType::i64, 1, 0, squares - 1});
+      Block whole;
+      store(whole, pool().var(square) * pool().integer(lanes_), lanes_);
+      inside.push_back({For{square, pool().integer(0), pool().integer(squares), 1, LoopKind::serial,
+                            std::move(whole)}});
+    }
+    if (rest > 0) store(inside, pool().integer(squares * lanes_), rest);
+    const Loops around(shared_.begin(), shared_.end() - 1);
+    for (Stmt& stmt : wrap(around, std::move(inside))) body.push_back(std::move(stmt));
+    return true;
+  }
+
+  bool is_turned_ = false;  // lanes lie apart in the results
+  bool is_square_ = false;  // its steps are vectors that are turned in registers
+  int64_t tile_step_ = 0, tile_rest_ = 0;
+  Expr last_tile_;
+};
+
+}  // namespace
+
+loop::Kernel schedule_for_registers(LoopNest nest, const Target& target) {
+  return RegisterScheduler(std::move(nest), target).run();
+}
+
+}  // namespace lathe
