@@ -65,6 +65,11 @@ Result<Guard> parse_guard(Lexer& lexer) {
 }
 
 std::optional<bool> decide(const Guard& guard, const std::map<std::string, DimRange>& ranges) {
+  if (guard.left.is_const() && guard.right.is_const()) {  // whose difference may overflow
+    const int64_t left = guard.left.value(), right = guard.right.value();
+    const int64_t sign = left < right ? -1 : left > right ? 1 : 0;
+    return decide(guard.relation, DimRange{sign, sign});
+  }
   return decide(guard.relation, (guard.left - guard.right).bounds(ranges));
 }
 
@@ -76,7 +81,11 @@ Guard substitute(Guard guard, const std::map<std::string, Dim>& symbols) {
 
 Status check_guards(const std::vector<Guard>& guards, const std::map<std::string, Dim>& sizes) {
   for (const Guard& guard : guards) {
-    if (decide(substitute(guard, sizes), {}) != false) continue;
+    const Guard bound = substitute(guard, sizes);
+    if (bound.left.is_too_large() || bound.right.is_too_large())
+      return Diag{code::kTooLarge, guard.loc,
+                  fmt::format("the guard '{}' overflows 64 bits", to_string(guard))};
+    if (decide(bound, {}) != false) continue;
     std::vector<std::string> symbols;
     guard.left.collect_symbols(symbols);
     guard.right.collect_symbols(symbols);

@@ -35,7 +35,7 @@ std::optional<bool> decide(const Guard& guard, const std::map<std::string, DimRa
 // The same of other sizes.
 Guard substitute(Guard guard, const std::map<std::string, Dim>& symbols);
 
-// The error when these sizes forbid one of the guards.
+// The error when these sizes forbid one of the guards, or make it overflow.
 Status check_guards(const std::vector<Guard>& guards, const std::map<std::string, Dim>& sizes);
 
 }  // namespace lathe

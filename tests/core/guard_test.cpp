@@ -49,7 +49,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Decided{"s0 == 1", false}, Decided{"s2 == s2", true},
                     Decided{"s2 != s2", false}, Decided{"s2 == 0", std::nullopt},
                     Decided{"s0 % 8 == 0", std::nullopt}, Decided{"8*s2 % 8 == 0", true},
-                    Decided{"3 == 3", true}, Decided{"3 > 3", false}));
+                    Decided{"3 == 3", true}, Decided{"3 > 3", false},
+                    Decided{"9223372036854775807 > -9223372036854775807", true}));
 
 TEST(Guard, NamesTheSizesThatItForbids) {
   Guard divides = guard("s0 % 8 == 0");
@@ -64,6 +65,14 @@ TEST(Guard, NamesTheSizesThatItForbids) {
   ASSERT_FALSE(less.ok());
   EXPECT_EQ(less.error().message,
             "with s0 = 8, s1 = 30: the graph is only for sizes with s0 >= s1");
+}
+
+TEST(Guard, DoesNotOverflow) {
+  Lexer lexer("9223372036854775807*2*s0 == 1", "", nullptr);
+  EXPECT_FALSE(parse_guard(lexer).ok());
+  const Status status = check_guards({guard("s0*s1 <= 4096")}, {{"s0", INT64_MAX}, {"s1", 3}});
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().message, "the guard 's0*s1 <= 4096' overflows 64 bits");
 }
 
 // What is not bound is not judged.
