@@ -165,10 +165,10 @@ class RegisterScheduler final : public NestScheduler {
   bool store_turned(Block& body, const Exprs& values, Expr index, const loop::VectorAxis& axis,
                     int64_t count, const loop::Bindings& bound) override {
     if (!is_turned_) return false;
-    const auto [along, extent] = shared_.back();
+    const auto& [along, extent] = shared_.back();
     const int64_t squares = extent / lanes_, rest = extent % lanes_;
-    const auto store = [&](Block& into, Expr first, int64_t steps) {
-      store_turned_square(nest_.kernel, {axis.var, along, lanes_, count, first, steps}, axis,
+    const auto store = [&, tile = along](Block& into, Expr first, int64_t steps) {
+      store_turned_square(nest_.kernel, {axis.var, tile, lanes_, count, first, steps}, axis,
                           nest_.outs, values, index, bound, into);
     };
     Block inside;
