@@ -148,8 +148,7 @@ KernelDef kernel_split_reduction() {
       .name = "split_reduction",
       .summary = "few long sums: parts of them by many threads, then the sums of the parts",
       .roots = {"adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "all", "amax",
-                "amin", "any", "avg_pool1d", "avg_pool2d", "avg_pool3d", "mean", "prod", "sum",
-                "vector_norm"},
+                "amin", "any", "avg_pool1d", "avg_pool2d", "avg_pool3d", "mean", "prod", "sum"},
       .needs = Needs::threads,
       .emit = emit,
       .example = R"(
