@@ -12,6 +12,7 @@
 #include "ir/support/diag_codes.h"
 #include "passes/analysis/rewrite.h"
 #include "passes/analysis/wide_cat.h"
+#include "passes/lowering/kernel_def.h"
 #include "passes/pass.h"
 
 namespace lathe {
@@ -49,9 +50,15 @@ func @main(%x: f32[2, 3], %w: f32[4, 3], %b: f32[4]) -> f32[2, 4] {
 
 namespace {
 
-// The contractions that templates lower; the others say how they are made of these.
-bool has_template(const OpDef& op) {
-  return op.name == "matmul" || op.name == "convolution" || op.name == "attention";
+// Whether some kind of kernel makes it on any target, or on this one. The first are products, whose
+// kinds fall back on others; the rest say how they are made of these.
+bool has_kind(const OpDef& op, const std::vector<KernelDef>& kinds, const Target& target) {
+  if (op.name == "matmul" || op.name == "convolution" || op.name == "attention") return true;
+  return std::any_of(kinds.begin(), kinds.end(), [&](const KernelDef& kind) {
+    const bool is_root =
+        std::find(kind.roots.begin(), kind.roots.end(), op.name) != kind.roots.end();
+    return is_root && suits(kind, op.name, target).is_made();
+  });
 }
 
 // A decomposition may use composite ops in turn; one that needs more rounds than this is circular.
@@ -80,8 +87,9 @@ Result<std::vector<const OpDef*>> parse_keep(const std::string& text, const Regi
 Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context) {
   LATHE_TRY(std::vector<const OpDef*> keep, parse_keep(options.at("keep"), context.ops));
   bool takes_all = options.at("all") == "true";
+  const std::vector<KernelDef> kinds = all_kernels();
   auto is_taken = [&](const OpDef& op) {
-    bool has_kernel = op.lower || has_template(op);
+    bool has_kernel = op.lower || has_kind(op, kinds, context.target);
     return op.decompose && (takes_all || !has_kernel) &&
            std::find(keep.begin(), keep.end(), &op) == keep.end();
   };

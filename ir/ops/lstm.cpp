@@ -1,19 +1,16 @@
-// lstm: stacked, optionally bidirectional layers; decomposes into its steps.
+// lstm: stacked, optionally bidirectional layers; decomposes into those.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "ir/op/dense.h"
 #include "ir/op/import_call.h"
+#include "ir/op/lstm_steps.h"
 #include "ir/op/term.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
 namespace {
-
-constexpr int64_t kMaxSteps = 4096;  // unrolled, of all layers and directions: graphs grow by each
 
 // Operands: input [T, B, in] ([B, T, in] when batch_first), hx = {h, c} of [layers * directions, B,
 // hidden], and for each layer and direction its weights on the input and on h, and their biases.
@@ -46,6 +43,8 @@ Result<std::vector<TensorType>> infer_lstm(const Node& node) {
                               to_string(shape)));
   };
   if (input.rank() != 3) return refuse("needs an input with time and batch dims");
+  if (input.shape[node.bool_attr("batch_first") ? 1 : 0] == Dim(0))
+    return refuse("needs at least one step");
   if (node.list_sizes[0] != 2) return refuse("needs two initial states");
   for (Value state : node.operand_list(1)) {
     const bool is_state = state.type().rank() == 3 && state.type().shape[2].is_const();
@@ -72,37 +71,6 @@ Result<std::vector<TensorType>> infer_lstm(const Node& node) {
   return std::vector<TensorType>{{input.dtype, std::move(output)}, state, state};
 }
 
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-
-// One direction of one layer over `x` ([T][B][in]); writes out[t][b][offset + j].
-struct Cell {
-  const Tensor *w_ih, *w_hh, *b_ih, *b_hh;  // biases may be null
-  int64_t steps, batch, hidden;
-
-  void step(const std::vector<double>& x, int64_t in, int64_t t, std::vector<double>& h,
-            std::vector<double>& c) const {
-    const std::vector<double> before = h;
-    const auto gate = [&](int64_t row, int64_t b) {
-      double sum = b_ih ? b_ih->get(row) + b_hh->get(row) : 0;
-      for (int64_t k = 0; k < in; ++k) {
-        sum += w_ih->get(row * in + k) * x[static_cast<size_t>((t * batch + b) * in + k)];
-      }
-      for (int64_t k = 0; k < hidden; ++k) {
-        sum += w_hh->get(row * hidden + k) * before[static_cast<size_t>(b * hidden + k)];
-      }
-      return sum;
-    };
-    for (int64_t b = 0; b < batch; ++b) {
-      for (int64_t j = 0; j < hidden; ++j) {
-        const auto at = static_cast<size_t>(b * hidden + j);
-        const double keep = sigmoid(gate(hidden + j, b)) * c[at];
-        c[at] = keep + sigmoid(gate(j, b)) * std::tanh(gate(2 * hidden + j, b));
-        h[at] = sigmoid(gate(3 * hidden + j, b)) * std::tanh(c[at]);
-      }
-    }
-  }
-};
-
 Result<std::vector<Tensor>> lstm_reference(const Node& node,
                                            std::span<const Tensor* const> operands) {
   const Sizes s = sizes(node);
@@ -128,21 +96,25 @@ Result<std::vector<Tensor>> lstm_reference(const Node& node,
       const auto weight = [&](int64_t i) {
         return i < s.per_cell ? operands[static_cast<size_t>(3 + index * s.per_cell + i)] : nullptr;
       };
-      const Cell cell{weight(0), weight(1), weight(2), weight(3), steps, batch, hidden};
+      const Tensor *of_x = weight(0), *of_h = weight(1), *b_x = weight(2), *b_h = weight(3);
+      LstmSteps layer_steps{steps, batch, hidden, direction == 1};
+      layer_steps.gate_of_x = [&](int64_t t, int64_t b, int64_t gate) {
+        double sum = b_x != nullptr ? b_x->get(gate) + b_h->get(gate) : 0;
+        for (int64_t k = 0; k < in; ++k)
+          sum += of_x->get(gate * in + k) * x[static_cast<size_t>((t * batch + b) * in + k)];
+        return sum;
+      };
+      layer_steps.weight = [&](int64_t k, int64_t gate) { return of_h->get(gate * hidden + k); };
+      layer_steps.output = [&](int64_t t, int64_t b, int64_t j, double h) {
+        out[static_cast<size_t>((t * batch + b) * width + direction * hidden + j)] = h;
+      };
       const int64_t base = index * batch * hidden;
       std::vector<double> h, c;
       for (int64_t i = 0; i < batch * hidden; ++i) {
         h.push_back(operands[1]->get(base + i));
         c.push_back(operands[2]->get(base + i));
       }
-      for (int64_t i = 0; i < steps; ++i) {
-        const int64_t t = direction == 0 ? i : steps - 1 - i;
-        cell.step(x, in, t, h, c);
-        for (int64_t at = 0; at < batch * hidden; ++at) {
-          const int64_t place = (t * batch + at / hidden) * width + direction * hidden;
-          out[static_cast<size_t>(place + at % hidden)] = h[static_cast<size_t>(at)];
-        }
-      }
+      layer_steps.run(h, c);
       for (int64_t i = 0; i < batch * hidden; ++i) {
         put(results[1], base + i, h[static_cast<size_t>(i)]);
         put(results[2], base + i, c[static_cast<size_t>(i)]);
@@ -159,66 +131,47 @@ Result<std::vector<Tensor>> lstm_reference(const Node& node,
 
 // --- decomposition
 
-Term at_index(Term x, int64_t dim, int64_t index) {
+Term at_index(Term x, int64_t dim, const Dim& index) {
   return apply("select", {x}, {{"dim", dim}, {"index", index}});
 }
 
-Term stack(Builder& b, const std::vector<Term>& parts, int64_t dim) {
-  std::vector<Value> expanded;
-  for (Term part : parts) expanded.push_back(apply("unsqueeze", {part}, {{"dim", dim}}));
-  return {b, b.call("cat", std::move(expanded), {{"dim", dim}})};
+Term join(Builder& b, const std::vector<Value>& parts, int64_t dim) {
+  return {b, parts.size() == 1 ? parts[0] : b.call("cat", parts, {{"dim", dim}})};
 }
 
+// The input's part of all gates at once, and a lstm_layer for each direction of each layer.
 std::vector<Value> decompose_lstm(Builder& b, const Node& node) {
   const Sizes s = sizes(node);
-  const int64_t most_steps = kMaxSteps / std::max<int64_t>(s.layers * s.directions, 1);
-  if (!s.steps.is_const() || s.steps.value() < 1 || s.steps.value() > most_steps) {
-    b.fail({code::kUnsupported, node.loc,
-            fmt::format("'lstm' of {} layers and directions unrolls over 1 to {} steps, got {}",
-                        s.layers * s.directions, most_steps, s.steps.str())});
-    return {};
-  }
-  const int64_t steps = s.steps.value(), time = node.bool_attr("batch_first") ? 1 : 0;
+  const int64_t time = node.bool_attr("batch_first") ? 1 : 0;
   Term x = operand_term(b, node, 0);
-  std::vector<Term> last_h, last_c;
+  std::vector<Value> last_h, last_c;
   for (int64_t layer = 0; layer < s.layers; ++layer) {
     std::vector<Value> outputs;
     for (int64_t direction = 0; direction < s.directions; ++direction) {
       const int64_t index = layer * s.directions + direction;
       const auto weight = [&](int64_t i) {
-        const bool exists = i < s.per_cell;
-        return exists ? node.operands[static_cast<size_t>(3 + index * s.per_cell + i)] : Value{};
+        return Term{b, node.operands[static_cast<size_t>(3 + index * s.per_cell + i)]};
       };
-      // The input's part of all gates at once; the state's part step by step.
-      const Value gates_of_x = b.call("linear", {x, weight(0), weight(2)});
-      Term h = at_index({b, node.operands[1]}, 0, index);
-      Term c = at_index({b, node.operands[2]}, 0, index);
-      std::vector<Term> hs(static_cast<size_t>(steps), h);
-      for (int64_t i = 0; i < steps; ++i) {
-        const int64_t t = direction == 0 ? i : steps - 1 - i;
-        // One node after the other: compilers differ in which operand they evaluate first.
-        const Term of_x = at_index({b, gates_of_x}, time, t);
-        const Term of_state{b, b.call("linear", {h, weight(1), weight(3)})};
-        const Term gates = of_x + of_state;
-        const auto parts =
-            b.call_all("split_with_sizes", {gates},
-                       {{"split_sizes", std::vector<int64_t>(4, s.hidden)}, {"dim", int64_t{-1}}});
-        if (parts.size() != 4) return {};
-        const auto gate = [&](size_t part) { return Term{b, parts[part]}; };
-        const Term kept = sigmoid(gate(1)) * c;
-        const Term input = sigmoid(gate(0)), candidate = tanh(gate(2));
-        c = kept + input * candidate;
-        const Term output = sigmoid(gate(3));
-        h = output * tanh(c);
-        hs[static_cast<size_t>(t)] = h;
-      }
-      outputs.push_back(stack(b, hs, time));
-      last_h.push_back(h);
-      last_c.push_back(c);
+      // One node after the other: compilers differ in which operand they evaluate first.
+      const Value bias = s.per_cell == 4 ? static_cast<Value>(weight(2) + weight(3)) : Value();
+      const Term gates{b, b.call("linear", {x, weight(0), bias})};
+      const Term h = at_index({b, node.operands[1]}, 0, index);
+      const Term c = at_index({b, node.operands[2]}, 0, index);
+      const Term by_h = transpose_last(weight(1));
+      const Term all{b, b.call("lstm_layer", {gates, h, c, by_h},
+                               {{"reverse", direction == 1}, {"batch_first", time == 1}})};
+      outputs.push_back(
+          apply("slice", {all}, {{"dim", time}, {"start", Dim(0)}, {"end", s.steps}}));
+      const auto as_state = [&](const Dim& t) {
+        return apply("unsqueeze", {at_index(all, time, t)}, {{"dim", int64_t{0}}});
+      };
+      last_h.push_back(as_state(direction == 1 ? Dim(0) : s.steps - Dim(1)));
+      last_c.push_back(as_state(s.steps));
     }
-    x = {b, outputs.size() == 1 ? outputs[0] : b.call("cat", outputs, {{"dim", int64_t{2}}})};
+    x = join(b, outputs, 2);
   }
-  return {x, stack(b, last_h, 0), stack(b, last_c, 0)};
+  const Term h = join(b, last_h, 0);
+  return {x, h, join(b, last_c, 0)};
 }
 
 Result<std::vector<Value>> import_lstm(Builder& b, const ImportCall& call) {
@@ -287,7 +240,7 @@ std::vector<OpDef> define_lstm() {
       .infer = infer_lstm,
       .reference = lstm_reference,
       .decompose = decompose_lstm,
-      .lower = Absent{"decomposes into its steps"},
+      .lower = Absent{"decomposes into its layers"},
       .derivative = Absent{"decompose first; its parts have derivatives"},
       .imports = {{.schema = "lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool "
                              "has_biases, int num_layers, float dropout, bool train, bool "

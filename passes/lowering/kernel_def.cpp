@@ -31,6 +31,16 @@ const Node* root_of(const Node& region) {
   return root;
 }
 
+Verdict suits(const KernelDef& kind, std::string_view root, const Target& target) {
+  if (kind.needs == Needs::registers && target.groups)
+    return {fmt::format("vectors of {} are spread over threads", target.isa)};
+  if (kind.needs == Needs::threads && !target.groups)
+    return {fmt::format("a vector of {} is one thread's", target.isa)};
+  if (kind.needs == Needs::library && !target.has_library(root))
+    return {fmt::format("{} has no library for {}", target.isa, root)};
+  return {};
+}
+
 Verdict applies(const KernelDef& kind, const Node& region, const Target& target) {
   if (kind.roots.empty()) return {};
   const Node* root = root_of(region);
@@ -46,13 +56,7 @@ Verdict applies(const KernelDef& kind, const Node& region, const Target& target)
     if (kind.members == Members::prologue && body.outputs.front().node != root)
       return {fmt::format("'{}' follows its root", body.outputs.front().node->name)};
   }
-  if (kind.needs == Needs::registers && target.groups)
-    return {fmt::format("vectors of {} are spread over threads", target.isa)};
-  if (kind.needs == Needs::threads && !target.groups)
-    return {fmt::format("a vector of {} is one thread's", target.isa)};
-  if (kind.needs == Needs::library && !target.has_library(name))
-    return {fmt::format("{} has no library for {}", target.isa, name)};
-  return {};
+  return suits(kind, name, target);
 }
 
 const KernelDef* find_kernel(const std::vector<KernelDef>& kinds, std::string_view name) {

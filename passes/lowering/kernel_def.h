@@ -5,6 +5,7 @@
 #pragma once
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/graph/node.h"
@@ -59,6 +60,9 @@ struct KernelDef {
 
 // All kinds, by existence, sorted by name.
 std::vector<KernelDef> all_kernels();
+
+// Why the target has nothing that the kind needs to make `root`.
+Verdict suits(const KernelDef& kind, std::string_view root, const Target& target);
 
 // Why the kind is not for the region on any sizes: its root, other members, its results, the
 // target.

@@ -126,7 +126,7 @@ class HostileTest(unittest.TestCase):
                     _, err = self.lathe("run", graph, QUICK, "--targets", target, expect=2)
                     self.assertRegex(err, "too-large|more than 32 bits")
 
-    def test_an_lstm_unrolls_over_a_bounded_number_of_steps(self):
+    def test_an_lstm_unrolls_over_a_bounded_number_of_steps_where_it_must(self):
         def lstm(directions, steps):
             weights = ["%a: f32[8, 4]", "%b: f32[8, 2]", "%c: f32[8, 4]", "%d: f32[8, 2]"]
             weights = weights[:2 * directions]
@@ -140,11 +140,12 @@ func @main(%x: f32[{steps}, 2, 4], %h: {cells}, %i: {cells}, {", ".join(weights)
 }}
 """)
 
-        self.lathe("opt", lstm(1, 4096), expect=0)
-        self.lathe("opt", lstm(2, 2048), expect=0)
-        _, err = self.lathe("opt", lstm(2, 2049), expect=2)
-        self.assertIn("'lstm' of 2 layers and directions unrolls over 1 to 2048 steps, got 2049",
+        on_gpu = ("--target", "cuda")
+        self.lathe("opt", lstm(1, 1024), *on_gpu, expect=0)
+        _, err = self.lathe("opt", lstm(2, 1025), *on_gpu, expect=2)
+        self.assertIn("an lstm without a kernel of its own unrolls over up to 1024 steps, got 1025",
                       err)
+        self.lathe("opt", lstm(2, 1000000), expect=0)
 
     def test_what_no_machine_holds_is_refused_before_it_is_made(self):
         size = MEMORY * 7 // 10 // 4

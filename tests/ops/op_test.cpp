@@ -92,6 +92,7 @@ const std::map<std::string, std::string> kNeedsNumbers = {
     {"group_norm", "cannot divide the channels"},
     {"layer_norm", "cannot normalise the last dims"},
     {"lstm", "needs states of rank 3 and constant size"},
+    {"lstm_layer", "a hidden dim of constant size"},
     {"rms_norm", "cannot normalise the last dims"},
     {"slice_scatter", "along a symbolic dim"},
 };
