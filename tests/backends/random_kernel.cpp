@@ -13,8 +13,9 @@ namespace {
 using namespace loop;
 
 constexpr int64_t kIterations = 5;  // of the parallel loop
-constexpr int64_t kSlice = 96;      // elements of an output that belong to one iteration
+constexpr int64_t kSlice = 192;     // elements of an output that belong to one iteration
 constexpr int64_t kInput = 160;
+constexpr int64_t kFar = int64_t{1} << 40;  // elements: beyond what anything has mapped
 constexpr DType kAll[] = {DType::b8,  DType::u8,  DType::i8,   DType::i16, DType::i32,
                           DType::i64, DType::f16, DType::bf16, DType::f32, DType::f64};
 
@@ -23,8 +24,8 @@ class Generator {
   Generator(uint64_t seed, bool has_fma) : random_(seed), has_fma_(has_fma) {
     kernel_.name = "random";
     kernel_.pool = std::make_shared<Pool>();
-    constexpr int kLanes[] = {4, 8, 16};
-    lanes_ = kLanes[pick(3)];
+    constexpr int kLanes[] = {4, 8, 16, 32};
+    lanes_ = kLanes[pick(4)];
   }
 
   Kernel build() {
@@ -82,6 +83,7 @@ class Generator {
 
   Expr load(DType dtype, int lanes) {
     BufferRef from = inputs_[static_cast<size_t>(dtype)];
+    if (chance(10)) return far_load(from, dtype, lanes);
     Expr on = chance(30) ? mask(lanes) : Expr();
     if (lanes > 1 && chance(30)) {
       Expr at = pool().ramp(counter(), pick(5), lanes);
@@ -94,6 +96,20 @@ class Generator {
                          lanes, on);
     }
     return pool().load(from, index(kInput, lanes), dtype, lanes, on);
+  }
+
+  // Of memory where there is none, unless it is enabled.
+  Expr far_load(BufferRef from, DType dtype, int lanes) {
+    const auto or_far = [&](Expr on, Expr at, int count) {
+      return at + select(on, splat(integer(0), count), splat(integer(kFar), count));
+    };
+    if (lanes > 1 && chance(30)) {
+      Expr on = mask(lanes),
+           at = mod(pool().ramp(counter(), pick(5), lanes), splat(integer(kInput), lanes));
+      return pool().load(from, or_far(on, at, lanes), dtype, lanes, on);
+    }
+    Expr on = mask(1), at = or_far(on, index(kInput, lanes), 1);
+    return pool().load(from, at, dtype, lanes, splat(on, lanes));
   }
 
   // ---- values ----

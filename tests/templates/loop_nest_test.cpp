@@ -118,10 +118,10 @@ class Apart : public Transposed {};
 
 TEST_P(Apart, SumsAlongWhatLiesSideBySide) {
   const auto [target, shape] = GetParam();
-  const auto [places, channels] = shape;
+  const int64_t places = shape.first, channels = shape.second;
   NestBuilder b({2, places, channels});
   loop::BufferRef x = b.input(2 * places * channels);
-  const auto at = [&, places = places, channels = channels](Expr channel) {
+  const auto at = [&](Expr channel) {
     const Expr row = b.at[0] * b.constant(channels) + channel;
     return b.load(x, row * b.constant(places) + b.at[1]);
   };
@@ -132,7 +132,7 @@ TEST_P(Apart, SumsAlongWhatLiesSideBySide) {
   Floats in = numbers(2 * places * channels, 4), out(in.size());
   run_kernel(schedule(b.nest, *find_target(target)), {&out, &in});
   for (int64_t i = 0; i < 2 * places; ++i) {
-    const auto from = [&, places = places, channels = channels](int64_t c) {
+    const auto from = [&](int64_t c) {
       return in[static_cast<size_t>((i / places * channels + c) * places + i % places)];
     };
     float total = 0;
