@@ -5,6 +5,7 @@
 #include <array>
 
 #include "fmt/format.h"
+#include "ir/op/recurrent.h"
 #include "passes/lowering/kernel_def.h"
 #include "passes/lowering/lowering.h"
 #include "passes/lowering/operand.h"
@@ -14,16 +15,17 @@ namespace {
 
 using loop::Expr;
 
-// lstm_layer's operands: gates [T, B, 4H] or [B, T, 4H], h and c [B, H], weight [H, 4H]; its result
-// has one time more than the gates, for the last c.
-class LstmLowering {
+// recurrent_layer's operands: gates [T, B, G*H] or [B, T, G*H], h [B, H], weight [H, G*H], perhaps
+// c [B, H] and bias [G*H]; with a c, its result has one time more than the gates, for the last c.
+class RecurrentLowering {
  public:
-  LstmLowering(Lowering& lowering, Node& node, Phase phase)
+  RecurrentLowering(Lowering& lowering, Node& node, Phase phase)
       : lowering_(lowering),
         node_(node),
         root_(*root_of(node)),
         phase_(phase),
         kernel_(lowering, node, phase),
+        cell_(*find_cell(std::get<std::string>(root_.attr("cell")))),
         time_(root_.bool_attr("batch_first") ? 1 : 0) {}
 
   Result<Verdict> run(BufferId out) {
@@ -35,26 +37,29 @@ class LstmLowering {
     const std::vector<int64_t> shape = type.static_shape();
     spec_.hidden = shape[2];
     if (strides[2] != 1 && spec_.hidden > 1) return Verdict{"its results do not lie side by side"};
-    spec_.steps = shape[time_] - 1;
+    spec_.steps = shape[time_] - (cell_.states - 1);
     spec_.rows = shape[1 - time_];
-    spec_.gates = 4;
+    spec_.gates = cell_.gates;
     spec_.is_reversed = root_.bool_attr("reverse");
     const RecurrenceLayout layout = recurrence_layout(spec_, lowering_.target());
     LATHE_TRY(const BufferId weights, pack(layout));
     const loop::BufferRef packed = kernel_.use(weights), buffer = kernel_.use(out, true);
     spec_.initial = [&](Expr row, Expr j) {
-      return std::vector<Expr>{state(1, row, j), state(2, row, j)};
+      std::vector<Expr> states = {state(1, row, j)};
+      if (cell_.states == 2) states.push_back(state(3, row, j));
+      return states;
     };
     spec_.cell = [&](Expr t, Expr row, Expr j, std::span<const Expr> sums,
-                     std::span<const Expr> states) { return cell(t, row, j, sums, states[1]); };
+                     std::span<const Expr> states) { return cell(t, row, j, sums, states); };
     const auto result = [&](Expr t, Expr row, Expr j, Expr value) {
       return ResultElement{buffer, kernel_.address(type, at(t, row, j)),
                            loop::cast(value, type.dtype)};
     };
     spec_.output = result;
-    spec_.last = [&](Expr row, Expr j, Expr value) {
-      return result(kernel_.pool().integer(spec_.steps), row, j, value);
-    };
+    if (cell_.states == 2)
+      spec_.last = [&](Expr row, Expr j, Expr value) {
+        return result(kernel_.pool().integer(spec_.steps), row, j, value);
+      };
     build_recurrence(kernel_.kernel(), spec_, layout, packed);
     if (kernel_.error()) return *kernel_.error();
     LATHE_DO(lowering_.emit_kernel(kernel_.kernel(), kernel_.buffers(), describe(node_), phase_));
@@ -78,17 +83,21 @@ class LstmLowering {
     return in_dtype(kernel_.element_within(kernel_.resolve(root_.operands[0]), at(t, row, column)));
   }
 
-  std::vector<Expr> cell(Expr t, Expr row, Expr j, std::span<const Expr> sums, Expr c) {
-    std::array<Expr, 4> x;
-    for (int64_t i = 0; i < 4; ++i)
-      x[static_cast<size_t>(i)] = gate(t, row, i, j) + sums[static_cast<size_t>(i)];
-    const auto sigmoid = [](Expr e) { return 1.0 / (loop::exp(-e) + 1.0); };
-    const Expr next = sigmoid(x[1]) * c + sigmoid(x[0]) * loop::tanh(x[2]);
-    return {sigmoid(x[3]) * loop::tanh(next), next};
+  std::vector<Expr> cell(Expr t, Expr row, Expr j, std::span<const Expr> sums,
+                         std::span<const Expr> states) {
+    const Value bias = kernel_.resolve(root_.operands[4]);
+    std::vector<Expr> x, h(sums.begin(), sums.end());
+    for (size_t i = 0; i < sums.size(); ++i) {
+      const auto number = static_cast<int64_t>(i);
+      x.push_back(gate(t, row, number, j));
+      const Expr column = j + kernel_.pool().integer(number * spec_.hidden);
+      if (bias) h[i] = h[i] + in_dtype(kernel_.element_within(bias, std::array{column}));
+    }
+    return step_cell<Expr>(cell_.cell, x, h, states);
   }
 
   Result<BufferId> pack(const RecurrenceLayout& layout) {
-    const Value weight = kernel_.resolve(root_.operands[3]);
+    const Value weight = kernel_.resolve(root_.operands[2]);
     const Phase phase = lowering_.is_constant(weight) ? Phase::init : phase_;
     const int64_t size = layout.num_elements(spec_);
     const BufferId out =
@@ -111,13 +120,14 @@ class LstmLowering {
   const Node& root_;
   Phase phase_;
   KernelContext kernel_;
+  const CellDef& cell_;
   size_t time_;
   RecurrenceSpec spec_;
 };
 
 Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
                      Phase phase) {
-  return LstmLowering(lowering, node, phase).run(outs.front().buffer);
+  return RecurrentLowering(lowering, node, phase).run(outs.front().buffer);
 }
 
 }  // namespace
@@ -126,13 +136,13 @@ KernelDef kernel_recurrence() {
   return {
       .name = "recurrence",
       .summary = "all steps of a recurrent layer, its states in the cache and its weights packed",
-      .roots = {"lstm_layer"},
+      .roots = {"recurrent_layer"},
       .members = Members::epilogue,
       .needs = Needs::registers,
       .emit = emit,
       .example = R"(
-func @main(%g: f32[7, 3, 80], %h: f32[3, 20], %c: f32[3, 20], %w: f32[20, 80]) -> f32[8, 3, 20] {
-  %0 = lstm_layer(%g, %h, %c, %w)
+func @main(%g: f32[7, 3, 60], %h: f32[3, 20], %w: f32[20, 60]) -> f32[7, 3, 20] {
+  %0 = recurrent_layer(%g, %h, %w) {cell = "gru"}
   return %0
 }
 )",

@@ -63,8 +63,8 @@ double contraction_flops(const Node& node) {
     const TensorType& weight = node.operand(1).type();
     return 2 * results * count(weight) / std::max(1.0, extent(weight.shape[0]));
   }
-  if (node.op->name == "lstm_layer")
-    return 8 * results * extent(node.types[0].shape.back());  // four gates
+  if (node.op->name == "recurrent_layer")
+    return 2 * results * extent(node.operand(2).type().shape.back());
   const TensorType& key = node.operand(1).type();
   return 4 * results * extent(key.shape[key.shape.size() - 2]);
 }

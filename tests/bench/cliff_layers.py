@@ -139,7 +139,9 @@ def recurrent():
         yield f"lstm x{count} h{width} steps {steps} b{b}", make, [(b, steps, width)]
     make = P(Last, P(nn.LSTM, 64, 64, bidirectional=True))
     yield "lstm both ways h64 steps 32 b1", make, [(32, 1, 64)]
-    yield "gru h64 steps 10", P(Last, P(nn.GRU, 64, 64)), [(10, 1, 64)]
+    for kind, b in itertools.product((nn.GRU, nn.RNN), (1, 4)):
+        name = kind.__name__.lower()
+        yield f"{name} h64 steps 10 b{b}", P(Last, P(kind, 64, 64)), [(10, b, 64)]
     for width in (64, 256):
         yield f"gru cell h{width} b4", P(GruCell, width), [(4, width), (4, width)]
 

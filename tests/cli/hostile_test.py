@@ -143,7 +143,7 @@ func @main(%x: f32[{steps}, 2, 4], %h: {cells}, %i: {cells}, {", ".join(weights)
         on_gpu = ("--target", "cuda")
         self.lathe("opt", lstm(1, 1024), *on_gpu, expect=0)
         _, err = self.lathe("opt", lstm(2, 1025), *on_gpu, expect=2)
-        self.assertIn("an lstm without a kernel of its own unrolls over up to 1024 steps, got 1025",
+        self.assertIn("'lstm' without a kernel of its own unrolls over up to 1024 steps, got 1025",
                       err)
         self.lathe("opt", lstm(2, 1000000), expect=0)
 

@@ -90,10 +90,13 @@ const std::map<std::string, std::string> kNeedsNumbers = {
     {"expand", "cannot repeat"},
     {"glu", "needs a constant even size"},
     {"group_norm", "cannot divide the channels"},
+    {"gru", "needs states of rank 3 and constant size"},
     {"layer_norm", "cannot normalise the last dims"},
     {"lstm", "needs states of rank 3 and constant size"},
-    {"lstm_layer", "a hidden dim of constant size"},
+    {"recurrent_layer", "a hidden dim of constant size"},
     {"rms_norm", "cannot normalise the last dims"},
+    {"rnn_relu", "needs states of rank 3 and constant size"},
+    {"rnn_tanh", "needs states of rank 3 and constant size"},
     {"slice_scatter", "along a symbolic dim"},
 };
 

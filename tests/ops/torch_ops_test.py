@@ -21,8 +21,9 @@ INFERENCE = {"training": False, "train": False, "momentum": 0.1, "p": 0.5, "cudn
 
 # Rows of which no single ATen call covers some example: their imports build the attributes, or
 # several calls become one.
-SEVERAL_CALLS = {"batch_norm", "constant", "logsumexp", "lstm", "prod", "scatter", "size_value",
-                 "trunc_divide", "upsample_bilinear2d", "upsample_nearest2d"}
+SEVERAL_CALLS = {"batch_norm", "constant", "gru", "logsumexp", "lstm", "prod", "recurrent_layer",
+                 "rnn_relu", "rnn_tanh", "scatter", "size_value", "trunc_divide",
+                 "upsample_bilinear2d", "upsample_nearest2d"}
 
 
 # Max.dim of bools, which PyTorch has, is amax beside argmax, which it has not.
