@@ -9,6 +9,7 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 #include <vector>
@@ -72,8 +73,10 @@ struct lathe_model {
   int threads = 1;
   std::vector<std::unique_ptr<lathe::TensorInfo>> inputs;
   std::vector<std::unique_ptr<lathe::TensorInfo>> outputs;
-  // Buffers that the model mutates, and what a run makes of them.
+  // Buffers that the model mutates, which other handles may share and then wait for each other, and
+  // what a run makes of them.
   std::vector<lathe::OwnBuffer> state;
+  std::shared_ptr<std::mutex> turn = std::make_shared<std::mutex>();
   std::vector<lathe::OwnBuffer> results;
   std::string info;
   double last_run_ms = 0;
@@ -228,6 +231,8 @@ lathe_status run(lathe_model& handle, const void* const* inputs, void* const* ou
   if (!handle.is_loaded()) return refuse("the model is not loaded");
   if (has_null(handle.inputs, inputs) || has_null(handle.outputs, outputs))
     return refuse("a pointer is null, expected memory");
+  std::unique_lock<std::mutex> turn(*handle.turn, std::defer_lock);
+  if (!handle.state.empty()) turn.lock();
   auto start = std::chrono::steady_clock::now();
   auto input_views = views(handle.inputs, inputs, handle.state);
   auto output_views = views(handle.outputs, outputs, handle.results);
@@ -236,6 +241,31 @@ lathe_status run(lathe_model& handle, const void* const* inputs, void* const* ou
   std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
   handle.last_run_ms = elapsed.count();
   if (!status.ok()) return handle.fail(status.error(), handle.build.lowered.unit.module.locs);
+  handle.status = LATHE_OK;
+  return LATHE_OK;
+}
+
+const std::string& state_name(const lathe_model& handle, size_t i) {
+  const Program& program = handle.build.program();
+  return program.buffers[static_cast<size_t>(program.inputs[handle.inputs.size() + i])].name;
+}
+
+lathe_status share_state(lathe_model& handle, const lathe_model& other) {
+  const auto refuse = [&](const std::string& why) {
+    return handle.fail({code::kBadValue, Loc::unknown(), why}, handle.model.module.locs);
+  };
+  if (!handle.is_loaded() || !other.is_loaded()) return refuse("the model is not loaded");
+  std::vector<OwnBuffer> shared;
+  for (size_t i = 0; i < handle.state.size(); ++i) {
+    const std::string& name = state_name(handle, i);
+    size_t j = 0;
+    while (j < other.state.size() && state_name(other, j) != name) ++j;
+    if (j == other.state.size() || other.state[j].num_bytes != handle.state[i].num_bytes)
+      return refuse(fmt::format("'{}' is no state of both models", name));
+    shared.push_back(other.state[j]);
+  }
+  handle.state = std::move(shared);
+  handle.turn = other.turn;
   handle.status = LATHE_OK;
   return LATHE_OK;
 }
@@ -300,6 +330,11 @@ void lathe_set_stream(lathe_model* model, void* stream) {
 lathe_status lathe_run(lathe_model* model, const void* const* inputs, void* const* outputs) {
   if (model == nullptr) return LATHE_WRONG_INPUT;
   return model->guard([&] { return lathe::run(*model, inputs, outputs); });
+}
+
+lathe_status lathe_share_state(lathe_model* model, const lathe_model* other) {
+  if (model == nullptr || other == nullptr) return LATHE_WRONG_INPUT;
+  return model->guard([&] { return lathe::share_state(*model, *other); });
 }
 
 double lathe_last_run_ms(const lathe_model* model) {

@@ -97,6 +97,11 @@ LATHE_EXPORT const lathe_tensor_info* lathe_output(const lathe_model* model, int
 LATHE_EXPORT lathe_status lathe_run(lathe_model* model, const void* const* inputs,
                                     void* const* outputs);
 
+/* From now on the model's mutated buffers are those of `other`, the same model loaded for other
+ * sizes or with other options: what a run of either changes, the next run of either sees. Runs of
+ * the two then wait for each other; either may be freed first. */
+LATHE_EXPORT lathe_status lathe_share_state(lathe_model* model, const lathe_model* other);
+
 /* On "cuda", where pointers may also be the device's: later runs are put into this CUstream and not
  * waited for. Null, as at first: a run waits until it is done. Other targets ignore it. */
 LATHE_EXPORT void lathe_set_stream(lathe_model* model, void* stream);

@@ -23,6 +23,15 @@ from lathe import _pytree  # noqa: E402
 GRAPHS = pathlib.Path("experiments/graphs")
 FIXTURES = pathlib.Path("tests/fixtures")
 
+TOTAL = """dim s0 in [1, 64]
+func @main(%x: f32[s0]) -> f32[] {
+  %t = constant() {name = "t", dtype = f32, shape = []}
+  %s = sum(%x) {dim = [0]}
+  %u = add(%t, %s)
+  return %u
+  mutates "t" = %u
+}
+"""
 SCALE = """dim s0 in [1, 64]
 func @main(%x: f32[s0, 3], %y: f32[3]) -> f32[s0, 3] {
   %z = mul(%x, %y)
@@ -122,6 +131,13 @@ class LoadTest(unittest.TestCase):
         second = leaves(model(*args, **kwargs))
         pairs = list(zip(first, second, strict=True))
         self.assertTrue(any(not np.array_equal(a, b) for a, b in pairs))
+
+    def test_mutated_buffers_are_those_of_all_sizes(self):
+        model = lathe.load(self.text(TOTAL), threads=1, weights="random:0", dims={"s0": 2})
+        start = float(model(np.zeros(2, np.float32)))
+        for size, total in ((2, 2), (3, 5), (2, 7), (30, 37), (3, 40)):
+            found = float(model(np.ones(size, np.float32)))
+            self.assertAlmostEqual(found - start, total, places=4)
 
     def test_mutated_inputs_are_changed_in_place(self):
         path = FIXTURES / "mutated_inputs.pt2"

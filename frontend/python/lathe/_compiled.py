@@ -50,9 +50,12 @@ class Slot:
 
 
 class Compiled:
-    """A model at fixed sizes: one handle of the library."""
+    """A model at fixed sizes: one handle of the library.
 
-    def __init__(self, path, options, dims):
+    like: the same model at other sizes, whose mutated buffers it shares.
+    """
+
+    def __init__(self, path, options, dims, like=None):
         self.library = library()
         text = json.dumps({**options, "dims": dims}).encode()
         model = self.library.lathe_load(path.encode(), text)
@@ -62,6 +65,11 @@ class Compiled:
         error = self.library.lathe_error(model)
         if error is not None:
             raise_failure(self.library.lathe_last_status(model), error)
+        self.model = model  # lives as long as the handle
+        if like is not None:
+            status = self.library.lathe_share_state(model, like.model)
+            if status != 0:
+                raise_failure(status, self.library.lathe_error(model))
         self.info = json.loads(self.library.lathe_info(model))
         self.inputs, self.outputs = self.slots("input", model), self.slots("output", model)
         leaves = self.info["signature"]["outputs"] if self.info["signature"] else []

@@ -66,6 +66,7 @@ def open_library(path):
         "lathe_output": (ctypes.POINTER(TensorInfo), [handle, ctypes.c_int32]),
         "lathe_set_stream": (None, [handle, handle]),
         "lathe_run": (ctypes.c_int, [handle, pointers, pointers]),
+        "lathe_share_state": (ctypes.c_int, [handle, handle]),
         "lathe_last_run_ms": (ctypes.c_double, [handle]),
         "lathe_num_threads": (ctypes.c_int32, [handle]),
         "lathe_info": (text, [handle]),

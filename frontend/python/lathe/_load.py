@@ -206,7 +206,7 @@ class Model(Caller):
         return found
 
     def compile(self, key, dims):
-        compiled = Compiled(self.path, self.options, dims)
+        compiled = Compiled(self.path, self.options, dims, next(iter(self.compiled.values())))
         kept = list(self.compiled.items())[-MAX_SIZES + 1 :]
         self.compiled = {**dict(kept), key: compiled}
         self.offer()
