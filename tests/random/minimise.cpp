@@ -52,9 +52,12 @@ class Minimiser {
     for (size_t i = graph().nodes.size(); i-- > 0;) {
       const Node& node = *graph().nodes[i];
       if (keep({.as_params = {&node}})) return true;
-      const bool is_between = !node.operands.empty() && node.operands[0] &&
-                              node.types.size() == 1 && node.operands[0].type() == node.types[0];
-      if (is_between && keep({.bypassed = &node})) return true;
+      for (size_t operand = 0; operand < node.operands.size(); ++operand) {
+        const Value value = node.operands[operand];
+        const bool is_between =
+            value && node.types.size() == 1 && value.type() == node.types.front();
+        if (is_between && keep({.bypassed = &node, .bypass = operand})) return true;
+      }
     }
     return false;
   }

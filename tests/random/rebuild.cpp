@@ -101,7 +101,7 @@ class Rebuilder {
       return true;
     }
     if (edit_.bypassed == &node) {
-      made_[{const_cast<Node*>(&node), 0}] = made_.at(node.operands[0]);
+      made_[{const_cast<Node*>(&node), 0}] = made_.at(node.operands[edit_.bypass]);
       return true;
     }
     std::vector<Value> operands;

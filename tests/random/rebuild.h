@@ -16,7 +16,8 @@ struct Edit {
   std::function<int64_t(int64_t)> extent = {};  // likewise: sizes, and attributes that list sizes
   std::function<Attr(const Node&, const AttrSpec&, const Attr&)> attr = {};
   std::set<const Node*> as_params = {};  // nodes that inputs with such values replace
-  const Node* bypassed = nullptr;        // its first operand stands for its result
+  const Node* bypassed = nullptr;        // an operand of it stands for its result
+  size_t bypass = 0;                     // which one
   Value left_out = {};                   // with `left_out_of`: an optional operand
   const Node* left_out_of = nullptr;
   bool drops_writes = false;  // no node is in place
