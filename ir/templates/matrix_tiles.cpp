@@ -6,6 +6,7 @@
 
 #include "ir/loop/linear.h"
 #include "ir/loop/vectorize.h"
+#include "ir/templates/ceil_div.h"
 
 namespace lathe {
 namespace {
@@ -26,8 +27,6 @@ struct BlockShape {
 };
 // Larger ones read their operands less often; smaller ones are more.
 constexpr BlockShape kBlocks[] = {{2, 4, 4, 2}, {2, 2, 2, 2}, {2, 2, 1, 1}};
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t product(const std::vector<int64_t>& extents) {
   int64_t all = 1;

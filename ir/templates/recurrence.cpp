@@ -6,6 +6,7 @@
 
 #include "ir/loop/linear.h"
 #include "ir/loop/vectorize.h"
+#include "ir/templates/ceil_div.h"
 #include "ir/templates/register_tile.h"
 
 namespace lathe {
@@ -21,8 +22,6 @@ constexpr int64_t kMostTasks = 8;
 // Tiles of a task, which share a block of weights: read from the second cache, and from beyond.
 constexpr int64_t kTilesOfNearWeights = 2, kTilesOfFarWeights = 4;
 constexpr int64_t kMinSums = 8;  // chains of multiply-adds that hide each other's latency
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class Recurrence {
  public:
@@ -47,7 +46,7 @@ class Recurrence {
   }
 
  private:
-  // Rows before a task: the first ones have one more when they do not divide.
+  // Rows before a task; where tasks do not divide them, some have one more.
   Expr balanced(Expr task) {
     return loop::floor_div(task * pool_.integer(spec_.rows), pool_.integer(layout_.tasks));
   }

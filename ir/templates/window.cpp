@@ -7,6 +7,7 @@
 
 #include "ir/loop/linear.h"
 #include "ir/loop/vectorize.h"
+#include "ir/templates/ceil_div.h"
 #include "ir/templates/window_rows.h"
 #include "ir/templates/window_threads.h"
 
@@ -27,8 +28,6 @@ constexpr int64_t kMostEdgeTiles = 4;       // with code of their own
 constexpr int64_t kSpareRegisters = 3;      // the element, and two for addresses and masks
 constexpr int64_t kEdgeVectors = 4;         // chains that a lone result of a row runs side by side
 constexpr int64_t kRolledEpilogueOps = 10;  // beyond a bias, a residual and a clamp
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Few taps of the last dim keep their weights in registers, beside one element and the results that
 // it goes to; more are read for every result, which several vectors then share.

@@ -4,18 +4,13 @@
 #include <algorithm>
 
 #include "ir/loop/linear.h"
+#include "ir/templates/ceil_div.h"
 
 namespace lathe {
 
 using loop::Block;
 using loop::Expr;
 using loop::Var;
-
-namespace {
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-}  // namespace
 
 std::pair<int64_t, int64_t> results_inside(const WindowDim& dim) {
   const int64_t first = std::min(ceil_div(dim.padding, dim.stride), dim.output);

@@ -8,6 +8,7 @@
 
 #include "ir/loop/linear.h"
 #include "ir/loop/vectorize.h"
+#include "ir/templates/ceil_div.h"
 #include "ir/templates/window_rows.h"
 
 namespace lathe {
@@ -23,8 +24,6 @@ constexpr int64_t kMostResults = 4;           // of a tile
 constexpr int64_t kMostRegisters = 48;        // of a tile's sums and a row's weights
 constexpr int64_t kMostUnrolledRows = 25;     // taps of windows whose rows are straight code
 constexpr int64_t kMostUnrolledColumns = 16;  // taps of the last dim that are
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // A load, perhaps widened: where it is masked it is zero.
 bool is_plain_load(Expr e) {
