@@ -50,10 +50,8 @@ func @main(%x: f32[2, 3], %w: f32[4, 3], %b: f32[4]) -> f32[2, 4] {
 
 namespace {
 
-// Whether some kind of kernel makes it on any target, or on this one. The first are products, whose
-// kinds fall back on others; the rest say how they are made of these.
+// Whether some kind of kernel makes it on the target.
 bool has_kind(const OpDef& op, const std::vector<KernelDef>& kinds, const Target& target) {
-  if (op.name == "matmul" || op.name == "convolution" || op.name == "attention") return true;
   return std::any_of(kinds.begin(), kinds.end(), [&](const KernelDef& kind) {
     const bool is_root =
         std::find(kind.roots.begin(), kind.roots.end(), op.name) != kind.roots.end();
