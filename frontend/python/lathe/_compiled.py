@@ -66,11 +66,11 @@ class Compiled:
         if error is not None:
             raise_failure(self.library.lathe_last_status(model), error)
         self.model = model  # lives as long as the handle
-        if like is not None:
+        self.info = json.loads(self.library.lathe_info(model))
+        if like is not None and self.info["mutations"]:
             status = self.library.lathe_share_state(model, like.model)
             if status != 0:
                 raise_failure(status, self.library.lathe_error(model))
-        self.info = json.loads(self.library.lathe_info(model))
         self.inputs, self.outputs = self.slots("input", model), self.slots("output", model)
         leaves = self.info["signature"]["outputs"] if self.info["signature"] else []
         # A leaf of the result is an output by its number, or a size or constant by its value.
