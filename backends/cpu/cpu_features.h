@@ -8,7 +8,7 @@
 
 namespace lathe::cpu {
 
-enum class Isa : uint8_t { avx2, avx512 };
+enum class Isa : uint8_t { avx2, avx512, avx512_bf16 };  // each has those before it
 
 std::string_view isa_name(Isa isa);
 

@@ -189,7 +189,7 @@ Value* KernelEmitter::scattered_load(DType dtype, const Index& index, const Addr
     return builder_.CreateVectorSplat(static_cast<unsigned>(lanes),
                                       contiguous_load(dtype, 1, at, nullptr));
   Value* pointers = lane_pointers(element, index, displaced(at));
-  bool has_gather = options_.isa == Isa::avx512 && dtype_bytes(dtype) >= 4;
+  bool has_gather = options_.isa >= Isa::avx512 && dtype_bytes(dtype) >= 4;
   if (mask || has_gather)
     return builder_.CreateMaskedGather(stored, pointers, align, mask,
                                        llvm::Constant::getNullValue(stored));

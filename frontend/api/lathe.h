@@ -68,7 +68,8 @@ LATHE_EXPORT int32_t lathe_abi_version(void);
  *   "mode":    "default"; "reduce-overhead": on "cuda", the whole run is one CUDA graph;
  *              "max-autotune": kernels are chosen by measuring them once (and the former)
  *   "numerics": "default", or "strict": the same bits on "cpu" and "wasm"
- *   "isa":     "avx512", "avx2", "sm_90", "relaxed", "simd128" (default: the best of this machine)
+ *   "isa":     "avx512_bf16", "avx512", "avx2", "sm_90", "relaxed", "simd128" (default: the best
+ *              of this machine)
  *   "passes":  pipeline text (default: "default")
  *   "force":   ["kernel NODE = KIND", "tile NODE = 9x3", "keep NODE"]: decided so, or an error
  *   "dims":    {"s0": 8}: sizes of symbolic dims (default: the exporter's example)

@@ -86,7 +86,7 @@ const std::vector<CompileOption>& compile_options() {
       {"dims", "sizes of symbolic dims, such as s0=8", FlagForm::pairs, read_dims},
       {"force", "'kernel NODE = KIND', 'tile NODE = 9x3', 'keep NODE': decided so, or refused",
        FlagForm::list, read_force},
-      {"isa", "avx2, avx512, sm_90, simd128, relaxed; the best there is unless given",
+      {"isa", "avx2, avx512, avx512_bf16, sm_90, simd128, relaxed; the best there is unless given",
        FlagForm::text, read_text<&CompileRequest::isa>},
       {"mode", "torch.compile's word: default, reduce-overhead, max-autotune", FlagForm::text,
        read_mode},

@@ -22,6 +22,14 @@ Target avx512() {
   return target;
 }
 
+// Which not every machine with AVX-512 has.
+Target avx512_bf16() {
+  Target target = avx512();
+  target.isa = "avx512_bf16";
+  target.has_pair_dot = true;
+  return target;
+}
+
 // AVX2 with FMA and F16C (Haswell, Zen and later).
 Target avx2() {
   Target target;
@@ -77,9 +85,9 @@ Target sm_90() {
   return target;
 }
 
-const std::array<Target, 5>& targets() {
-  static const std::array<Target, 5> kTargets = {avx512(), avx2(), sm_90(), wasm("relaxed"),
-                                                 wasm("simd128")};
+const std::array<Target, 6>& targets() {
+  static const std::array<Target, 6> kTargets = {avx512_bf16(), avx512(),        avx2(),
+                                                 sm_90(),       wasm("relaxed"), wasm("simd128")};
   return kTargets;
 }
 

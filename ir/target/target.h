@@ -52,7 +52,7 @@ struct ThreadGroups {
 
 struct Target {
   std::string name;               // "cpu", "wasm", "cuda"
-  std::string isa;                // "avx512", "avx2"; "relaxed", "simd128"; "sm_90"
+  std::string isa;                // "avx512_bf16", "avx512", "avx2"; "relaxed", "simd128"; "sm_90"
   int vector_bytes = 64;          // 16 f32 lanes at 64
   int num_vector_registers = 32;  // of a thread
   std::vector<RegisterTile>
@@ -67,6 +67,7 @@ struct Target {
   Rates rates = {};
   bool has_masked_memory = true;  // masked loads and stores are cheap
   bool has_fma = true;            // fma is one rounding
+  bool has_pair_dot = false;      // at the rate of fma
   bool has_functions = false;     // exp, sin and the like of its own; else they become arithmetic
   // Lanes of the vectors that sums run over; 0: those of a register. Fixing them makes a sum the
   // same bits on every target.

@@ -16,7 +16,8 @@ namespace lathe::fuzz {
 namespace {
 
 // The machines that the passes lower for.
-constexpr const char* kMachines[] = {"avx512", "avx2", "simd128", "relaxed", "sm_90"};
+constexpr const char* kMachines[] = {"avx512_bf16", "avx512",  "avx2",
+                                     "simd128",     "relaxed", "sm_90"};
 
 // Tensors of the driver hold eight bytes an element.
 constexpr uint64_t kMostBytes = uint64_t{1} << 20;

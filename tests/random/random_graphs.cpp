@@ -24,8 +24,8 @@ constexpr const char* kHelp = R"(flags, each followed by its value:
   --seed N        of the graphs; graph i of a seed does not depend on the others (0)
   --first N       the first graph (0)
   --count N       how many graphs (100)
-  --machine M     "cpu avx2", "cpu avx512", "wasm relaxed", "wasm simd128", "interp sm_90";
-                  may be repeated (cpu avx2)
+  --machine M     "cpu avx2", "cpu avx512", "cpu avx512_bf16", "wasm relaxed", "wasm simd128",
+                  "interp sm_90"; may be repeated (cpu avx2)
   --alternate 1   each graph on one of the machines instead of all
   --strict 1      strict numerics: every machine must return the bits of the first
   --jobs N        processes (2)
