@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
 #include <numeric>
@@ -279,6 +280,21 @@ std::optional<Placed> KernelEmitter::index_compare(Expr e) {
     return compare(op, DType::i32, offsets, splat);
   });
   return Placed{result, level};
+}
+
+// The last operand is the one that an instruction reads from memory or broadcasts: a's.
+Value* KernelEmitter::pair_dot(Value* a, Value* b, Value* c) {
+  auto* sums = llvm::dyn_cast<llvm::FixedVectorType>(c->getType());
+  const unsigned lanes = sums ? sums->getNumElements() : 1;
+  llvm::Intrinsic::ID id = llvm::Intrinsic::not_intrinsic;
+  if (lanes == 4) id = llvm::Intrinsic::x86_avx512bf16_dpbf16ps_128;
+  if (lanes == 8) id = llvm::Intrinsic::x86_avx512bf16_dpbf16ps_256;
+  if (lanes == 16) id = llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512;
+  if (options_.isa != Isa::avx512_bf16 || id == llvm::Intrinsic::not_intrinsic)
+    return fail(fmt::format("{} has no dot of pairs of {} lanes", isa_name(options_.isa), lanes));
+  auto* pairs = llvm::FixedVectorType::get(builder_.getBFloatTy(), 2 * lanes);
+  return builder_.CreateIntrinsic(
+      id, {}, {c, builder_.CreateBitCast(b, pairs), builder_.CreateBitCast(a, pairs)});
 }
 
 Value* KernelEmitter::reduce_lanes(ReduceOp op, DType dtype, Value* x) {

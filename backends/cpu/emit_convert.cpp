@@ -137,9 +137,9 @@ Value* KernelEmitter::cast(DType from, DType to, Value* x) {
   return builder_.CreateIntCast(x, target, !is_unsigned(from));
 }
 
-Value* KernelEmitter::bitcast(DType from, DType to, Value* x) {
+Value* KernelEmitter::bitcast(DType from, DType to, int lanes, Value* x) {
   Value* bits = to_memory(from, x);
-  return from_memory(to, builder_.CreateBitCast(bits, memory_type(to, lanes_of(x))));
+  return from_memory(to, builder_.CreateBitCast(bits, memory_type(to, lanes)));
 }
 
 }  // namespace lathe::cpu

@@ -94,12 +94,13 @@ Value* KernelEmitter::build(Expr e, llvm::ArrayRef<Value*> x) {
           k.builder_.CreateIntrinsic(llvm::Intrinsic::fma, {x[0]->getType()}, {x[0], x[1], x[2]});
       return k.round_half(n.a->dtype, fused);
     }
+    Value* operator()(const loop::PairDot&) const { return k.pair_dot(x[0], x[1], x[2]); }
     Value* operator()(const loop::Select&) const {
       return k.builder_.CreateSelect(x[0], x[1], x[2]);
     }
     Value* operator()(const loop::Cast& n) const { return k.cast(n.x->dtype, e->dtype, x[0]); }
     Value* operator()(const loop::Bitcast& n) const {
-      return k.bitcast(n.x->dtype, e->dtype, x[0]);
+      return k.bitcast(n.x->dtype, e->dtype, e->lanes, x[0]);
     }
     Value* operator()(const loop::Splat&) const {
       return k.builder_.CreateVectorSplat(static_cast<unsigned>(e->lanes), x[0]);

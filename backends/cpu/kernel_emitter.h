@@ -86,11 +86,12 @@ class KernelEmitter : private placement::Statements<KernelEmitter> {
   llvm::Value* min_max(bool is_min, bool a_is_number, bool b_is_number, llvm::Value* a,
                        llvm::Value* b);
   llvm::Value* reduce_lanes(loop::ReduceOp op, DType dtype, llvm::Value* x);
+  llvm::Value* pair_dot(llvm::Value* a, llvm::Value* b, llvm::Value* c);
   std::optional<Placed> index_compare(Expr e);
 
   // emit_convert.cpp
   llvm::Value* cast(DType from, DType to, llvm::Value* x);
-  llvm::Value* bitcast(DType from, DType to, llvm::Value* x);
+  llvm::Value* bitcast(DType from, DType to, int lanes, llvm::Value* x);
   llvm::Value* round_half(DType dtype, llvm::Value* x);      // to a value of f16 or bf16, as f32
   llvm::Value* from_memory(DType dtype, llvm::Value* bits);  // stored form to computed form
   llvm::Value* to_memory(DType dtype, llvm::Value* x);

@@ -256,7 +256,7 @@ Text KernelEmitter::make_text(Expr e) {
                       kChoice, a.is_wide || b.is_wide});
   }
   if (auto* n = std::get_if<loop::Cast>(&e->kind)) return finish(e, cast_text(e, n->x));
-  if (auto* n = std::get_if<loop::Bitcast>(&e->kind)) {
+  if (auto* n = std::get_if<loop::Bitcast>(&e->kind); n != nullptr && n->x->lanes == e->lanes) {
     std::string x = fmt::format("{}({})", type_name(n->x->dtype), code(n->x));
     return finish(e, {fmt::format("bits_of<{}>({})", type_name(e->dtype), x), Text::kPrimary,
                       e->dtype == DType::i64});
@@ -275,8 +275,9 @@ Text KernelEmitter::make_text(Expr e) {
     if (!is_from_zero) lane = fmt::format("{} + {}", code(n->base, kSum), lane);
     return finish(e, {lane, kSum, text(n->base).is_wide});
   }
-  fail(std::holds_alternative<loop::Shuffle>(e->kind) ? "its threads do not exchange lanes"
-                                                      : "it still has a reduction");
+  fail(std::holds_alternative<loop::Reduce>(e->kind)    ? "it still has a reduction"
+       : std::holds_alternative<loop::PairDot>(e->kind) ? "the target has no dot of pairs"
+                                                        : "its threads do not exchange lanes");
   return {"0"};
 }
 

@@ -152,11 +152,16 @@ Lanes KernelEmitter::build(Expr e, const std::vector<Lanes>& x) {
     Lanes operator()(const loop::Unary& n) const { return k.unary(n.op, n.x, e->lanes, x[0]); }
     Lanes operator()(const loop::Binary&) const { return k.binary(e, x[0], x[1]); }
     Lanes operator()(const loop::Fma&) const { return k.fma(e, x); }
+    Lanes operator()(const loop::PairDot&) const {
+      return k.failed("the target has no dot of pairs", *e.node());
+    }
     Lanes operator()(const loop::Select&) const { return k.select(e->dtype, e->lanes, x); }
     Lanes operator()(const loop::Cast& n) const {
       return k.cast(n.x->dtype, e->dtype, e->lanes, x[0], !is_float(n.x->dtype) && k.fits_i32(n.x));
     }
     Lanes operator()(const loop::Bitcast& n) const {
+      if (n.x->lanes != e->lanes)
+        return k.failed("the target has no bits of several lanes in one", *e.node());
       return k.bitcast(n.x->dtype, e->dtype, e->lanes, x[0]);
     }
     Lanes operator()(const loop::Splat&) const { return k.splat(e->dtype, e->lanes, x[0]); }

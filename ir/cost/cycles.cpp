@@ -51,6 +51,8 @@ void for_each_operand(const ExprNode& node, F visit) {
     visit(binary->b);
   } else if (const auto* fma = std::get_if<loop::Fma>(&node.kind)) {
     for (Expr part : {fma->a, fma->b, fma->c}) visit(part);
+  } else if (const auto* dot = std::get_if<loop::PairDot>(&node.kind)) {
+    for (Expr part : {dot->a, dot->b, dot->c}) visit(part);
   } else if (const auto* select = std::get_if<loop::Select>(&node.kind)) {
     for (Expr part : {select->condition, select->if_true, select->if_false}) visit(part);
   } else if (const auto* cast = std::get_if<loop::Cast>(&node.kind)) {

@@ -104,6 +104,8 @@ Effort effort(const ExprNode& node, const Target& target) {
     each = cost(*binary, node, target);
   } else if (std::holds_alternative<loop::Fma>(node.kind)) {
     each = {target.has_fma ? 0.5 : 1, target.has_fma ? kSum : 2 * kSum};
+  } else if (std::holds_alternative<loop::PairDot>(node.kind)) {
+    each = {0.5, kSum};
   } else if (std::holds_alternative<loop::Select>(node.kind)) {
     each = {1, kMove};
   } else if (const auto* cast = std::get_if<loop::Cast>(&node.kind)) {

@@ -1,5 +1,6 @@
 // The builders of expressions, and the folding they promise. What folds gives the very value that
 // a target would compute: transcendental functions are polynomials there, so they never fold here.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -278,6 +279,12 @@ Expr fma(Expr a, Expr b, Expr c) {
   return pool.intern(Fma{a, b, c}, a->dtype, a->lanes);
 }
 
+Expr pair_dot(Expr a, Expr b, Expr c) {
+  const int lanes = std::max({a->lanes, b->lanes, c->lanes});
+  return c->pool->intern(PairDot{splat(a, lanes), splat(b, lanes), splat(c, lanes)}, DType::f32,
+                         lanes);
+}
+
 Expr select(Expr condition, Expr if_true, Expr if_false) {
   unify(if_true, if_false);
   condition = cast(condition, DType::b8);
@@ -309,15 +316,17 @@ Expr cast(Expr x, DType dtype) {
 
 Expr bitcast(Expr x, DType dtype) {
   if (x->dtype == dtype) return x;
-  if (const Splat* same = as_splat(x)) return splat(bitcast(same->x, dtype), x->lanes);
+  const bool keeps_lanes = dtype_bits(dtype) == dtype_bits(x->dtype);
+  if (const Splat* same = as_splat(x); same != nullptr && keeps_lanes)
+    return splat(bitcast(same->x, dtype), x->lanes);
   if (const auto* inner = std::get_if<Bitcast>(&x->kind)) return bitcast(inner->x, dtype);
-  if (Scalar value; constant_value(x, value)) {
+  if (Scalar value; keeps_lanes && constant_value(x, value)) {
     Scalar result = convert_bits(x->dtype, dtype, value);
     // The bits of a NaN would be lost in a float constant.
     bool keeps_bits = !is_float(dtype) || !std::isnan(result.f);
     if (keeps_bits) return constant(*x->pool, result, dtype);
   }
-  return x->pool->intern(Bitcast{x}, dtype, x->lanes);
+  return x->pool->intern(Bitcast{x}, dtype, x->lanes * dtype_bits(x->dtype) / dtype_bits(dtype));
 }
 
 Expr splat(Expr x, int lanes) {

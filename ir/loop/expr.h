@@ -74,6 +74,9 @@ struct Binary {
 struct Fma {
   Expr a, b, c;
 };  // a*b + c, rounded once
+struct PairDot {
+  Expr a, b, c;
+};  // c, plus both products of the pairs of bf16 in a's and b's i32 lanes; f32
 struct Select {
   Expr condition, if_true, if_false;
 };
@@ -82,7 +85,7 @@ struct Cast {
 };  // to the node's dtype; floats to ints truncate
 struct Bitcast {
   Expr x;
-};  // same width
+};  // the same bits: as many lanes as they make, the first one lowest
 struct Load {
   BufferRef buffer;
   Expr index;
@@ -115,8 +118,9 @@ struct Reduce {
 };
 
 struct ExprNode {
-  using Kind = std::variant<IntConst, FloatConst, VarRead, Unary, Binary, Fma, Select, Cast,
-                            Bitcast, Load, RegRead, Splat, Ramp, Shuffle, ReduceLanes, Reduce>;
+  using Kind =
+      std::variant<IntConst, FloatConst, VarRead, Unary, Binary, Fma, PairDot, Select, Cast,
+                   Bitcast, Load, RegRead, Splat, Ramp, Shuffle, ReduceLanes, Reduce>;
   Kind kind;
   DType dtype;
   int lanes;

@@ -159,6 +159,7 @@ class KernelWriter {
   void fields(const Unary& n) { all_.add(word(n.op)); }
   void fields(const Binary& n) { all_.add(word(n.op)); }
   void fields(const Fma&) {}
+  void fields(const PairDot&) {}
   void fields(const Select&) {}
   void fields(const Cast&) {}
   void fields(const Bitcast&) {}

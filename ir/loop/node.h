@@ -9,6 +9,10 @@
 //   rule); an integer zero divisor gives 0. Shift amounts lie in [0, width). A cast of a float that
 //   the integer cannot hold gives an unspecified value, never a trap (8 and 16 bits wrap what an
 //   i32 holds).
+// - `pair_dot` adds to each f32 lane the products of two pairs of bf16, each pair in an i32 lane,
+//   its first element in the lower half. Products are exact, and added in f32 in an order that a
+//   target chooses; a subnormal element or sum may count as 0. Which machines have it is target
+//   data, and `strict` has none.
 // - An expression has a dtype and a number of lanes. Lane-wise ops need equal lanes; `splat` makes
 //   lanes.
 // - A buffer index counts elements. A load or store of n lanes with a scalar index touches elements

@@ -352,6 +352,18 @@ Result<ExprParser::Operand> ExprParser::apply(const Token& name, std::vector<Ope
     if (!is_float(x[0]->dtype)) return mismatch(name, "'fma' is of floats");
     return Operand{fma(x[0], x[1], x[2]), name};
   }
+  if (name.is("pair_dot")) {
+    LATHE_DO(expect_count(3));
+    LATHE_TRY(std::vector<Expr> pairs, unified(name, {operands[0], operands[1]}));
+    LATHE_TRY(Expr sum, typed_as(operands[2], DType::f32));
+    if (pairs[0]->dtype != DType::i32)
+      return mismatch(
+          name, fmt::format("'pair_dot' is of pairs in i32, got {}", dtype_name(pairs[0]->dtype)));
+    if (sum->lanes != 1 && pairs[0]->lanes != 1 && sum->lanes != pairs[0]->lanes)
+      return mismatch(name,
+                      fmt::format("operands have {} and {} lanes", pairs[0]->lanes, sum->lanes));
+    return Operand{pair_dot(pairs[0], pairs[1], sum), name};
+  }
   if (name.is("select")) {
     LATHE_DO(expect_count(3));
     LATHE_TRY(Expr condition, typed_as(operands[0], DType::b8));
@@ -361,8 +373,8 @@ Result<ExprParser::Operand> ExprParser::apply(const Token& name, std::vector<Ope
                       fmt::format("operands have {} and {} lanes", condition->lanes, x[0]->lanes));
     return Operand{select(condition, x[0], x[1]), name};
   }
-  std::vector<std::string> known = {"min",  "max",   "pow",  "fma",    "select",
-                                    "load", "splat", "ramp", "shuffle"};
+  std::vector<std::string> known = {"min",  "max",   "pow",  "fma",     "select",
+                                    "load", "splat", "ramp", "shuffle", "pair_dot"};
   for (std::string_view unary_name : kUnaryNames) known.emplace_back(unary_name);
   std::string near = nearest(name.text, known);
   std::string hint = near.empty() ? "" : fmt::format("; did you mean '{}'?", near);
@@ -388,9 +400,11 @@ Result<ExprParser::Operand> ExprParser::special_call(const Token& name) {
     LATHE_DO(lexer_.expect(","));
     if (name.is("bitcast")) {
       LATHE_TRY(DType to, dtype());
-      if (dtype_bytes(to) != dtype_bytes(x->dtype) || (to == DType::b8) != (x->dtype == DType::b8))
-        return mismatch(name, fmt::format("bitcast keeps the width, got {} to {}",
-                                          dtype_name(x->dtype), dtype_name(to)));
+      const int64_t bytes = dtype_bytes(x->dtype) * x->lanes, lanes = bytes / dtype_bytes(to);
+      if (lanes * dtype_bytes(to) != bytes || lanes > kMaxLanes ||
+          (to == DType::b8) != (x->dtype == DType::b8))
+        return mismatch(name, fmt::format("bitcast keeps the bits, got {} to {}",
+                                          type_name(x->dtype, x->lanes), dtype_name(to)));
       result = bitcast(x, to);
     } else if (x->lanes != 1) {
       return mismatch(name, fmt::format("'{}' is of a scalar, got {} lanes", name.text, x->lanes));

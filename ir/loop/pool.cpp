@@ -45,6 +45,10 @@ void visit_fields(const Fma& n, F&& f) {
   f(n.a), f(n.b), f(n.c);
 }
 template <class F>
+void visit_fields(const PairDot& n, F&& f) {
+  f(n.a), f(n.b), f(n.c);
+}
+template <class F>
 void visit_fields(const Select& n, F&& f) {
   f(n.condition), f(n.if_true), f(n.if_false);
 }
@@ -212,6 +216,7 @@ struct Rebuild {
   Expr operator()(const Unary& n) const { return unary(n.op, kids[0]); }
   Expr operator()(const Binary& n) const { return binary(n.op, kids[0], kids[1]); }
   Expr operator()(const Fma&) const { return fma(kids[0], kids[1], kids[2]); }
+  Expr operator()(const PairDot&) const { return pair_dot(kids[0], kids[1], kids[2]); }
   Expr operator()(const Select&) const { return select(kids[0], kids[1], kids[2]); }
   Expr operator()(const Cast&) const { return cast(kids[0], old->dtype); }
   Expr operator()(const Bitcast&) const { return bitcast(kids[0], old->dtype); }

@@ -71,6 +71,7 @@ Expr tanh(Expr x);
 Expr erf(Expr x);
 Expr abs(Expr x);
 Expr fma(Expr a, Expr b, Expr c);
+Expr pair_dot(Expr a, Expr b, Expr c);
 Expr select(Expr condition, Expr if_true, Expr if_false);
 Expr cast(Expr x, DType dtype);
 Expr bitcast(Expr x, DType dtype);

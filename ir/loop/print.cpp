@@ -403,6 +403,7 @@ class Printer {
     if (needs_parens) out_ += ')';
   }
   void write(Expr, const Fma& n, int) { call("fma", {n.a, n.b, n.c}); }
+  void write(Expr, const PairDot& n, int) { call("pair_dot", {n.a, n.b, n.c}); }
   void write(Expr, const Select& n, int) {
     out_ += "select(";
     expr(n.condition, 0);

@@ -270,6 +270,14 @@ Scalar apply_fma(DType dtype, Scalar a, Scalar b, Scalar c) {
   return float_scalar(dtype == DType::f64 ? exact : round_to(dtype, exact));
 }
 
+Scalar apply_pair_dot(Scalar a, Scalar b, Scalar c) {
+  auto sum = static_cast<float>(c.f);
+  for (int shift : {0, 16})
+    sum = std::fma(bf16_to_f32(static_cast<uint16_t>(a.i >> shift)),
+                   bf16_to_f32(static_cast<uint16_t>(b.i >> shift)), sum);
+  return float_scalar(sum);
+}
+
 Scalar apply(ReduceOp op, DType dtype, Scalar a, Scalar b) {
   switch (op) {
     case ReduceOp::sum:

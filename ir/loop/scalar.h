@@ -45,6 +45,8 @@ inline bool is_compare(BinaryOp op) { return op >= BinaryOp::eq; }
 Scalar apply(UnaryOp op, DType dtype, Scalar x);
 Scalar apply(BinaryOp op, DType dtype, Scalar a, Scalar b);
 Scalar apply_fma(DType dtype, Scalar a, Scalar b, Scalar c);
+// Of the pairs of bf16 in the words a and b: the first product joins the sum first.
+Scalar apply_pair_dot(Scalar a, Scalar b, Scalar c);
 // Not for argmax and argmin.
 Scalar apply(ReduceOp op, DType dtype, Scalar a, Scalar b);
 // Floats truncate to i64 (saturated; NaN is 0) and wrap from there; anything but 0 is true.

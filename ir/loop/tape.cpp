@@ -354,6 +354,13 @@ struct Runner {
     for (int i = 0; i < lanes; ++i) out()[i] = apply_fma(node.dtype, a[i], b[i], c[i]);
     return true;
   }
+  bool operator()(const PairDot&) {
+    const Scalar* a = slot(code.a);
+    const Scalar* b = slot(code.b);
+    const Scalar* c = slot(code.c);
+    for (int i = 0; i < lanes; ++i) out()[i] = apply_pair_dot(a[i], b[i], c[i]);
+    return true;
+  }
   bool operator()(const Select&) {
     const Scalar* condition = slot(code.a);
     const Scalar* a = slot(code.b);
@@ -368,7 +375,17 @@ struct Runner {
   }
   bool operator()(const Bitcast& n) {
     const Scalar* x = slot(code.a);
-    for (int i = 0; i < lanes; ++i) out()[i] = convert_bits(n.x->dtype, node.dtype, x[i]);
+    if (n.x->lanes == lanes) {
+      for (int i = 0; i < lanes; ++i) out()[i] = convert_bits(n.x->dtype, node.dtype, x[i]);
+      return true;
+    }
+    const auto own = static_cast<size_t>(dtype_bytes(node.dtype)),
+               other = static_cast<size_t>(dtype_bytes(n.x->dtype));
+    std::vector<std::byte> bytes(own * static_cast<size_t>(lanes));
+    for (size_t i = 0; i * other < bytes.size(); ++i)
+      write_scalar(n.x->dtype, x[i], bytes.data() + i * other);
+    for (size_t i = 0; i * own < bytes.size(); ++i)
+      out()[i] = read_scalar(node.dtype, bytes.data() + i * own);
     return true;
   }
   bool operator()(const Load& n) {

@@ -41,6 +41,11 @@ class Vectorizer {
     if (a == node.a && b == node.b && c == node.c) return e;
     return fma(lanes(a), lanes(b), lanes(c));
   }
+  Expr rebuild(Expr e, const PairDot& node) {
+    Expr a = visit(node.a), b = visit(node.b), c = visit(node.c);
+    if (a == node.a && b == node.b && c == node.c) return e;
+    return pair_dot(lanes(a), lanes(b), lanes(c));
+  }
   Expr rebuild(Expr e, const Select& node) {
     Expr c = visit(node.condition), t = visit(node.if_true), f = visit(node.if_false);
     if (c == node.condition && t == node.if_true && f == node.if_false) return e;

@@ -8,7 +8,7 @@
 // - belong to the kernel's pool; ids name existing variables, buffers and register arrays
 // - operands have the dtype and lanes of their node: arithmetic and select keep both, comparisons
 //   and is_nan give bool, conditions and masks are bool, bit operations are of integers, functions
-//   of floats, floor_div and mod of integers; bitcast keeps the width
+//   of floats, floor_div and mod of integers; bitcast keeps the bits; pair_dot is of i32 and f32
 // - loads have their buffer's dtype; an index is i64, scalar or with the lanes of what it moves
 // - variables are read where they are in scope, with the dtype and lanes of the table; register
 //   arrays likewise, with as many scalar i64 indices as they have dims
@@ -224,6 +224,11 @@ class Verifier {
     for (Expr operand : {n.a, n.b, n.c}) LATHE_DO(same_type(e, operand, e->dtype, e->lanes));
     return Ok{};
   }
+  Status rule(Expr e, const PairDot& n) const {
+    for (Expr pairs : {n.a, n.b}) LATHE_DO(same_type(e, pairs, DType::i32, e->lanes));
+    LATHE_DO(same_type(e, n.c, DType::f32, e->lanes));
+    return same_type(e, e, DType::f32, e->lanes);
+  }
   Status rule(Expr e, const Select& n) const {
     LATHE_DO(same_type(e, n.condition, DType::b8, e->lanes));
     LATHE_DO(same_type(e, n.if_true, e->dtype, e->lanes));
@@ -231,8 +236,9 @@ class Verifier {
   }
   Status rule(Expr e, const Cast& n) const { return same_type(e, n.x, n.x->dtype, e->lanes); }
   Status rule(Expr e, const Bitcast& n) const {
-    LATHE_DO(same_type(e, n.x, n.x->dtype, e->lanes));
-    return expect(dtype_bits(n.x->dtype) == dtype_bits(e->dtype), e, "bitcast keeps the width");
+    const bool is_kept = n.x->lanes * dtype_bits(n.x->dtype) == e->lanes * dtype_bits(e->dtype) &&
+                         (n.x->dtype == DType::b8) == (e->dtype == DType::b8);
+    return expect(is_kept, e, "bitcast keeps the bits");
   }
   Status rule(Expr e, const Load& n) const {
     if (n.buffer.id >= kernel_.buffers.size())

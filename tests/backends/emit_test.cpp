@@ -61,14 +61,15 @@ void compare(const loop::Kernel& kernel, cpu::EmitOptions options, uint64_t seed
 }
 
 TEST_P(EmitTest, RandomKernelsMatchTheEvaluator) {
+  const Multipliers target{true, GetParam() == cpu::Isa::avx512_bf16};
   for (uint64_t seed = 1; seed <= 150 && !HasFatalFailure(); ++seed) {
     SCOPED_TRACE(seed);
-    compare(make_random_kernel(seed), {GetParam(), seed % 4 != 0}, seed);
+    compare(make_random_kernel(seed, target), {GetParam(), seed % 4 != 0}, seed);
   }
 }
 
 TEST_P(EmitTest, RegisterTileProduct) {
-  int lanes = GetParam() == cpu::Isa::avx512 ? 16 : 8;
+  int lanes = GetParam() == cpu::Isa::avx2 ? 8 : 16;
   for (GemmShape shape : {GemmShape{29, 96, 24, 6, 2, lanes}, GemmShape{14, 48, 16, 4, 3, lanes},
                           GemmShape{1, 32, 8, 1, 1, lanes}}) {
     loop::Kernel kernel = make_gemm_kernel(shape);
@@ -77,7 +78,7 @@ TEST_P(EmitTest, RegisterTileProduct) {
 }
 
 TEST_P(EmitTest, RegisterTileProductHasNoSpills) {
-  bool is_wide = GetParam() == cpu::Isa::avx512;
+  bool is_wide = GetParam() != cpu::Isa::avx2;
   GemmShape shape =
       is_wide ? GemmShape{128, 768, 768, 14, 2, 16} : GemmShape{128, 768, 768, 6, 2, 8};
   loop::Kernel kernel = make_gemm_kernel(shape);
@@ -127,6 +128,38 @@ TEST_P(EmitTest, MultiplyAndAddStaySeparate) {
   EXPECT_EQ(count(*text, "vfmadd"), 0);
 }
 
+TEST_P(EmitTest, DotsOfPairsAreOneInstructionWhereThereIsOne) {
+  LocTable locs;
+  auto kernel = loop::parse_kernel(R"(kernel @dots(%a: bf16[9], %b: bf16[128], %y: f32[64] out) {
+  parallel %i in 0..4 {
+    let %first: i32 = bitcast(load bf16x2 %a[%i*2 + 1], i32)
+    store %y[%i*16] = pair_dot(splat(%first, 16), bitcast(load bf16x32 %b[%i*32], i32), 0.5)
+  }
+}
+)",
+                                   locs);
+  ASSERT_TRUE(kernel.ok()) << describe(kernel.error());
+  auto text = cpu::generate_code({{&*kernel, {GetParam(), true}}}, cpu::CodeForm::assembly);
+  if (GetParam() != cpu::Isa::avx512_bf16) {
+    ASSERT_FALSE(text.ok());
+    EXPECT_NE(text.error().message.find("has no dot of pairs"), std::string::npos);
+    return;
+  }
+  ASSERT_TRUE(text.ok()) << describe(text.error());
+  EXPECT_EQ(count(*text, "{1to16}"), 1) << *text;
+  Memories memory = make_random_memory(*kernel, 1);
+  for (size_t buffer : {size_t{0}, size_t{1}}) {
+    for (size_t i = 0; i < memory[buffer].size() / 2; ++i) {
+      const uint16_t half = f32_to_bf16(static_cast<float>(i % 13) - 6);
+      std::memcpy(&memory[buffer][2 * i], &half, 2);
+    }
+  }
+  Memories expected = memory;
+  ASSERT_TRUE(evaluate_kernel(*kernel, expected).ok());
+  ASSERT_TRUE(run_compiled(*kernel, {GetParam(), true}, memory).ok());
+  EXPECT_EQ(first_difference(DType::f32, expected[2], memory[2]), -1);
+}
+
 TEST_P(EmitTest, TextFormsShowTheKernel) {
   loop::Kernel kernel = make_map(8, [](loop::Expr x) { return x + x; });
   auto ir = cpu::generate_code({{&kernel, {GetParam(), true}}, {&kernel, {GetParam(), true}}},
@@ -166,7 +199,8 @@ TEST(CpuFeatures, UnknownInstructionSetNamesTheChoices) {
   EXPECT_NE(isa.error().message.find("did you mean 'avx512'?"), std::string::npos);
 }
 
-INSTANTIATE_TEST_SUITE_P(Isas, EmitTest, testing::Values(cpu::Isa::avx2, cpu::Isa::avx512),
+INSTANTIATE_TEST_SUITE_P(Isas, EmitTest,
+                         testing::Values(cpu::Isa::avx2, cpu::Isa::avx512, cpu::Isa::avx512_bf16),
                          [](const auto& test) { return std::string(cpu::isa_name(test.param)); });
 
 }  // namespace

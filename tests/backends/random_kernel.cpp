@@ -21,7 +21,7 @@ constexpr DType kAll[] = {DType::b8,  DType::u8,  DType::i8,   DType::i16, DType
 
 class Generator {
  public:
-  Generator(uint64_t seed, bool has_fma) : random_(seed), has_fma_(has_fma) {
+  Generator(uint64_t seed, Multipliers target) : random_(seed), target_(target) {
     kernel_.name = "random";
     kernel_.pool = std::make_shared<Pool>();
     constexpr int kLanes[] = {4, 8, 16, 32};
@@ -174,10 +174,12 @@ class Generator {
                                   UnaryOp::trunc, UnaryOp::sqrt, UnaryOp::round_even};
       return unary(kOps[pick(7)], a);
     }
+    if (target_.has_pair_dot && dtype == DType::f32 && lanes > 2 && lanes < 32 && chance(20))
+      return dot(lanes, depth);
     Expr b = value(dtype, lanes, depth - 1);
     if (dtype >= DType::f32 && chance(30)) {
       Expr c = value(dtype, lanes, depth - 1);
-      return has_fma_ ? fma(a, b, c) : a * b + c;
+      return target_.has_fma ? fma(a, b, c) : a * b + c;
     }
     if (chance(20)) {
       Expr bound = constant_like(a, static_cast<double>(pick(9)) - 4.5);
@@ -186,6 +188,21 @@ class Generator {
     constexpr BinaryOp kOps[] = {BinaryOp::add, BinaryOp::sub, BinaryOp::mul,
                                  BinaryOp::div, BinaryOp::min, BinaryOp::max};
     return binary(kOps[pick(6)], a, b);
+  }
+
+  // Of small whole numbers, two alike in a pair.
+  Expr dot(int lanes, int depth) {
+    const auto small = [&](int64_t most) {
+      const Expr x = value(DType::i32, lanes, depth - 1);
+      return binary(BinaryOp::bit_and, x, constant_like(x, static_cast<double>(most)));
+    };
+    const auto pairs = [&](Expr x) {
+      const Expr bits = bitcast(cast(cast(x, DType::bf16), DType::f32), DType::i32);
+      return binary(BinaryOp::bit_or, bits,
+                    binary(BinaryOp::shift_right, bits, constant_like(bits, 16)));
+    };
+    const Expr a = pairs(small(15)), b = pairs(small(15));
+    return pair_dot(a, b, cast(small(1023), DType::f32));
   }
 
   Expr integral(DType dtype, int lanes, int depth) {
@@ -337,7 +354,7 @@ class Generator {
   }
 
   std::mt19937_64 random_;
-  bool has_fma_;
+  Multipliers target_;
   Kernel kernel_;
   int lanes_ = 8;
   std::vector<BufferRef> inputs_, outputs_;
@@ -384,8 +401,8 @@ void put(std::byte* at, T value) {
 
 }  // namespace
 
-loop::Kernel make_random_kernel(uint64_t seed, bool has_fma) {
-  return Generator(seed, has_fma).build();
+loop::Kernel make_random_kernel(uint64_t seed, Multipliers target) {
+  return Generator(seed, target).build();
 }
 
 std::vector<std::vector<std::byte>> make_random_memory(const loop::Kernel& kernel, uint64_t seed) {

@@ -190,6 +190,25 @@ TEST_F(EvaluateTest, HalvesRoundOnEveryStore) {
   EXPECT_EQ(f16_to_f32(out[0]), 1.0f);
 }
 
+TEST_F(EvaluateTest, PairsLieInWordsTheFirstOneLowest) {
+  BufferRef x = kernel.add_buffer({"x", DType::bf16, 5});
+  BufferRef y = kernel.add_buffer({"y", DType::f32, 2, Space::global, true});
+  BufferRef z = kernel.add_buffer({"z", DType::i16, 4, Space::global, true});
+  const Expr words = bitcast(pool().load(x, number(0), DType::bf16, 4), DType::i32);
+  const Expr exists = lt(pool().ramp(number(4), 1, 2), splat(number(5), 2));
+  const Expr last = bitcast(pool().load(x, number(4), DType::bf16, 2, exists), DType::i32);
+  parallel(loop_var("p", 1), 1,
+           {{Store{y, number(0), pair_dot(words, last, pool().number(0.5, DType::f32)), {}}},
+            {Store{z, number(0), bitcast(words, DType::i16), {}}}});
+  std::vector<uint16_t> in;
+  for (float value : {1.0f, 2.0f, 3.0f, 4.0f, 10.0f}) in.push_back(f32_to_bf16(value));
+  std::vector<float> out(2);
+  std::vector<uint16_t> bits(4);
+  ASSERT_EQ(error({memory(in), memory(out), memory(bits)}), "");
+  EXPECT_EQ(out, (std::vector<float>{10.5f, 30.5f})) << "nothing is behind the last";
+  EXPECT_TRUE(std::equal(bits.begin(), bits.end(), in.begin()));
+}
+
 TEST_F(EvaluateTest, AccessesAreChecked) {
   BufferRef x = kernel.add_buffer({"x", DType::f32, 4});
   BufferRef y = kernel.add_buffer({"y", DType::f32, 4, Space::global, true});

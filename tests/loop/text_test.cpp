@@ -83,6 +83,15 @@ const char* const kKernels[] = {
   }
 }
 )",
+    R"(kernel @dots(%a: bf16[8], %b: bf16[64], %y: f32[32] out) {
+  parallel %i in 0..2 {
+    regs %pairs: i32x16
+    %pairs = bitcast(load bf16x32 %b[%i*32], i32)
+    let %first: i32 = bitcast(load bf16x2 %a[%i*2] mask(ramp(0, 1, 2) < 1), i32)
+    store %y[%i*16] = pair_dot(splat(%first, 16), %pairs, 0.5)
+  }
+}
+)",
     R"(kernel @tiles(%a: bf16[2048], %b: bf16[1024], %c: f32[1024] out, %t: bf16[512] shared) {
   parallel %g in 0..2 {
     let %first: i64 = %g*16

@@ -165,7 +165,9 @@ TEST_F(VerifyTest, OperandTypes) {
   EXPECT_EQ(error_of(p.intern(Load{x, number(1), {}}, DType::f64)),
             "expected f32, got f64, in 'load %x[1]'");
   EXPECT_EQ(error_of(p.intern(Bitcast{number(1)}, DType::f32)),
-            "bitcast keeps the width, in 'bitcast(1, f32)'");
+            "bitcast keeps the bits, in 'bitcast(1, f32)'");
+  EXPECT_EQ(error_of(p.intern(PairDot{number(1), number(2), real(0)}, DType::f32)),
+            "expected i32, got i64, in 'pair_dot(1, 2, 0.0)'");
   EXPECT_EQ(error_of(number(1)), "expected f32, got i64, in '1'");
   EXPECT_EQ(error_of(p.var({99}, DType::f32)), "variable 99 does not exist");
   EXPECT_EQ(error_of(p.load({99}, number(0), DType::f32)), "buffer 99 does not exist");
