@@ -7,6 +7,8 @@
 
 #include "ir/loop/linear.h"
 #include "ir/loop/vectorize.h"
+#include "ir/templates/ceil_div.h"
+#include "ir/templates/loop_nest.h"
 #include "ir/templates/register_tile.h"
 
 namespace lathe {
@@ -89,6 +91,7 @@ class Contraction {
         spec_(spec),
         layout_(layout),
         packed_(packed),
+        steps_(steps_of(spec)),
         lanes_(target.lanes(dtype_bytes(spec.dtype))),
         rows_(tile_rows(spec.m, layout.tile.rows)) {}
 
@@ -207,19 +210,22 @@ class Contraction {
     tile.vectors = layout_.tile.vectors;
     tile.lanes = lanes_;
     tile.dtype = spec_.dtype;
-    for (size_t i = 0; i < spec_.k.size(); ++i) {
+    for (int64_t steps : steps_) {
       tile.k_vars.push_back(
-          kernel_.add_var({"k", loop::VarKind::loop, DType::i64, 1, 0, spec_.k[i] - 1}));
+          kernel_.add_var({"k", loop::VarKind::loop, DType::i64, 1, 0, steps - 1}));
     }
-    tile.k_extents = spec_.k;
+    tile.k_extents = steps_;
+    tile.is_paired = spec_.is_paired;
+    tile.has_last_apart = spec_.is_paired && spec_.k.back() % 2 != 0;
     tile.a = [&](Expr i, std::span<const Expr> k) {
-      return spec_.a(batch_, row_index(first_row, i), k);
+      const std::vector<Expr> m = row_index(first_row, i);
+      return spec_.is_paired ? pair(m, k) : spec_.a(batch_, m, k);
     };
     tile.b = [&](Expr j, std::span<const Expr> k) {
       Expr at = (panel_ * pool_.integer(layout_.depth) + depth_of(k)) *
                     pool_.integer(layout_.panel_width) +
                 j * pool_.integer(lanes_);
-      return pool_.load(packed_, at, spec_.dtype, lanes_);
+      return pool_.load(packed_, at, spec_.is_paired ? DType::i32 : spec_.dtype, lanes_);
     };
     // The epilogue's expression is made once, over a column and a sum that each vector then
     // supplies.
@@ -252,10 +258,23 @@ class Contraction {
     emit_register_tile(kernel_, tile, block);
   }
 
-  // Row-major position of k in the reduction.
+  // Two elements of A as they lie; what is behind the last one is not read.
+  Expr pair(std::span<const Expr> m, std::span<const Expr> k) {
+    std::vector<Expr> first(k.begin(), k.end());
+    first.back() = first.back() * pool_.integer(2);
+    const Expr element = spec_.a(batch_, m, first);
+    const auto& load = std::get<loop::Load>(element->kind);
+    Expr exists;
+    if (const loop::IntConst* at = loop::as_int(first.back());
+        at != nullptr && at->value + 1 == spec_.k.back())
+      exists = loop::lt(pool_.ramp(pool_.integer(0), 1, 2), loop::splat(pool_.integer(1), 2));
+    return loop::bitcast(pool_.load(load.buffer, load.index, DType::bf16, 2, exists), DType::i32);
+  }
+
+  // Row-major position of a step in the reduction.
   Expr depth_of(std::span<const Expr> k) {
     Expr depth = k[0];
-    for (size_t i = 1; i < k.size(); ++i) depth = depth * pool_.integer(spec_.k[i]) + k[i];
+    for (size_t i = 1; i < k.size(); ++i) depth = depth * pool_.integer(steps_[i]) + k[i];
     return depth;
   }
 
@@ -265,7 +284,7 @@ class Contraction {
     const int64_t tiles = units_per_chunk_ * rows_.tiles();
     const int64_t share =
         std::max<int64_t>(1, layout_.panel_width / tiles);  // elements per reduction step
-    const int64_t lines = std::max<int64_t>(1, share * reduction_unroll(spec_.k.back()) / line);
+    const int64_t lines = std::max<int64_t>(1, share * reduction_unroll(steps_.back()) / line);
     Expr tile = (unit_ - first_unit_) * pool_.integer(rows_.tiles()) + ordinal;
     Expr at = (panel_ + pool_.integer(1)) * pool_.integer(layout_.depth * layout_.panel_width) +
               (tile * pool_.integer(layout_.depth) + depth_of(k)) * pool_.integer(share);
@@ -279,6 +298,7 @@ class Contraction {
   const ContractionSpec& spec_;
   const PackedLayout& layout_;
   loop::BufferRef packed_;
+  std::vector<int64_t> steps_;  // of the reduction, by dim
   int lanes_;
   RowTiling rows_;
   int64_t units_per_chunk_ = 1;
@@ -287,6 +307,12 @@ class Contraction {
 };
 
 }  // namespace
+
+std::vector<int64_t> steps_of(const ContractionSpec& spec) {
+  std::vector<int64_t> steps = spec.k;
+  if (spec.is_paired) steps.back() = ceil_div(steps.back(), 2);
+  return steps;
+}
 
 PackedLayout packed_layout(const ContractionSpec& spec, const Target& target) {
   const int lanes = target.lanes(dtype_bytes(spec.dtype));
@@ -311,7 +337,7 @@ PackedLayout packed_layout(const ContractionSpec& spec, const Target& target) {
       best_cycles = cycles;
     }
   }
-  best.depth = product(spec.k);
+  best.depth = product(steps_of(spec));
   best.batches = product(spec.batch);
   return best;
 }
@@ -319,38 +345,6 @@ PackedLayout packed_layout(const ContractionSpec& spec, const Target& target) {
 void build_contraction(loop::Kernel& kernel, const ContractionSpec& spec,
                        const PackedLayout& layout, loop::BufferRef packed, const Target& target) {
   Contraction(kernel, spec, layout, packed, target).build();
-}
-
-LoopNest pack_nest(
-    loop::Kernel& kernel, const ContractionSpec& spec, const PackedLayout& layout,
-    loop::BufferRef packed,
-    const std::function<Expr(std::span<const Expr>, std::span<const Expr>, Expr)>& b) {
-  LoopNest nest;
-  nest.outs = {packed};
-  loop::Pool& pool = *kernel.pool;
-  auto add = [&](const char* name, int64_t extent) {
-    nest.vars.push_back(kernel.add_var({name, loop::VarKind::loop, DType::i64, 1, 0, extent - 1}));
-    nest.extents.push_back(extent);
-    return pool.var(nest.vars.back());
-  };
-  std::vector<Expr> batch, k;
-  for (int64_t extent : spec.batch) batch.push_back(add("batch", extent));
-  Expr column = add("panel", layout.panels) * pool.integer(layout.panel_width);
-  for (int64_t extent : spec.k) k.push_back(add("k", extent));
-  column = column + add("lane", layout.panel_width);
-  nest.index = pool.integer(0);
-  for (size_t i = 0; i < nest.vars.size(); ++i) {
-    nest.index = nest.index * pool.integer(nest.extents[i]) + pool.var(nest.vars[i]);
-  }
-  const bool is_exact = layout.panels * layout.panel_width == spec.n;
-  Expr inside = is_exact ? column : loop::min(column, pool.integer(spec.n - 1));
-  Expr value = b(batch, k, inside);
-  if (!is_exact)
-    value =
-        loop::select(loop::lt(column, pool.integer(spec.n)), value, loop::constant_like(value, 0));
-  nest.values = {value};
-  nest.kernel = kernel;
-  return nest;
 }
 
 }  // namespace lathe

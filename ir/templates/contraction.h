@@ -3,10 +3,13 @@
 //
 //   out(batch, m, n) = epilogue(sum over k of a(batch, m, k) * b(batch, k, n))
 //
-// B is packed as [batch][panel][k][panel width], zero beyond n, so that the inner loop reads it in
+// B is packed as [batch][panel][k][panel width] (packing.h), so that the inner loop reads it in
 // order; A is read in place. Row tiles are balanced (197 rows become 13 tiles of 13 and 2 of 14),
 // so none is masked. Work is divided over panels first: a panel of B then stays in cache for all
 // its rows, while the next one is prefetched at the rate at which it will be needed.
+//
+// Of bf16 on a target with dots of pairs, a step is two elements of the innermost k: packed B has
+// pairs in i32, with zero behind an odd one, and A's pairs are read as they lie.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -18,7 +21,6 @@
 #include "ir/loop/node.h"
 #include "ir/loop/pool.h"
 #include "ir/target/target.h"
-#include "ir/templates/loop_nest.h"
 
 namespace lathe {
 
@@ -36,7 +38,9 @@ struct ContractionSpec {
   std::vector<int64_t> k;                 // reduction dims, outermost first, never empty
   int64_t row_bytes = 0;                  // from a row of A to the next of the last m dim
   DType dtype = DType::f32;               // of the sum
+  bool is_paired = false;                 // what b and a give are bf16; there are 2 or more
   std::optional<RegisterTile> tile = {};  // the one to use; none: the best of the target's
+  // An element of A; of pairs the load of one, whose index moves by one with the last k.
   std::function<loop::Expr(std::span<const loop::Expr> batch, std::span<const loop::Expr> m,
                            std::span<const loop::Expr> k)>
       a;
@@ -50,21 +54,16 @@ struct PackedLayout {
   RegisterTile tile;  // what was chosen: at most `rows` rows, `vectors` vectors
   int64_t panels = 0;
   int64_t panel_width = 0;
-  int64_t depth = 0;  // product of k
+  int64_t depth = 0;  // steps of the reduction
   int64_t batches = 1;
   int64_t num_elements() const { return batches * panels * depth * panel_width; }
 };
+// Of the reduction, by dim: half as many of the last where elements are paired.
+std::vector<int64_t> steps_of(const ContractionSpec& spec);
 PackedLayout packed_layout(const ContractionSpec& spec, const Target& target);
 
 // Appends the contraction's body to `kernel`, which has its buffers; `packed` is one of them.
 void build_contraction(loop::Kernel& kernel, const ContractionSpec& spec,
                        const PackedLayout& layout, loop::BufferRef packed, const Target& target);
-
-// The nest that fills packed B from b(batch, k, n), which is asked for n below spec.n only. `b` may
-// add to the kernel, which the nest then has a copy of.
-LoopNest pack_nest(loop::Kernel& kernel, const ContractionSpec& spec, const PackedLayout& layout,
-                   loop::BufferRef packed,
-                   const std::function<loop::Expr(std::span<const loop::Expr> batch,
-                                                  std::span<const loop::Expr> k, loop::Expr n)>& b);
 
 }  // namespace lathe

@@ -27,12 +27,13 @@ class Tile {
         pool_(*kernel.pool),
         spec_(spec),
         acc_(kernel.add_regs({"acc", spec.dtype, spec.lanes, {spec.rows, spec.vectors}})),
-        b_(kernel.add_regs({"b", spec.dtype, spec.lanes, {spec.vectors}})),
-        a_(kernel.add_regs({"a", spec.dtype, spec.lanes, {}})) {}
+        factor_(spec.is_paired ? DType::i32 : spec.dtype),
+        b_(kernel.add_regs({"b", factor_, spec.lanes, {spec.vectors}})),
+        a_(kernel.add_regs({"a", factor_, spec.lanes, {}})) {}
 
   void emit(Block& block) {
     for (loop::RegArray array : {acc_, b_, a_}) block.push_back({loop::DeclareRegs{array}});
-    const int64_t extent = spec_.k_extents.front(), step = step_of(0);
+    const int64_t extent = looped(0), step = step_of(0);
     const int64_t inner = std::accumulate(spec_.k_extents.begin() + 1, spec_.k_extents.end(),
                                           int64_t{1}, std::multiplies<>());
     const int64_t steps = kLongestBlock / std::max<int64_t>(inner, 1) / step;
@@ -43,6 +44,7 @@ class Tile {
     } else {
       emit_blocks(block, extent, in_block);
     }
+    if (spec_.k_vars.size() == 1) emit_last(block, {});
     if (spec_.roll_epilogue) {
       emit_rolled_epilogue(block);
     } else {
@@ -86,13 +88,19 @@ class Tile {
     });
   }
 
+  // Steps of a reduction loop.
+  int64_t looped(size_t level) const {
+    const bool is_shorter = spec_.has_last_apart && level + 1 == spec_.k_vars.size();
+    return spec_.k_extents[level] - (is_shorter ? 1 : 0);
+  }
+
   Expr end(int64_t extent) const { return spec_.k_end ? spec_.k_end : pool_.integer(extent); }
 
   int64_t step_of(size_t level) const {
     // Both ends are multiples of it.
     if (spec_.k_end && level == 0) return std::gcd(spec_.k_extents[0], int64_t{4});
     const bool is_innermost = level + 1 == spec_.k_vars.size();
-    return is_innermost ? reduction_unroll(spec_.k_extents[level]) : 1;
+    return is_innermost ? reduction_unroll(looped(level)) : 1;
   }
 
   Expr sum(Expr i, Expr j) { return pool_.reg(acc_, {i, j}, spec_.dtype, spec_.lanes); }
@@ -113,8 +121,8 @@ class Tile {
     Block inside;
     if (level + 1 < spec_.k_vars.size()) {
       k.push_back(pool_.var(var));
-      emit_reduction(inside, level + 1, std::move(k), pool_.integer(0),
-                     pool_.integer(spec_.k_extents[level + 1]));
+      emit_reduction(inside, level + 1, k, pool_.integer(0), pool_.integer(looped(level + 1)));
+      if (level + 2 == spec_.k_vars.size()) emit_last(inside, std::move(k));
     } else {
       k.push_back(pool_.var(var));
       if (spec_.prefetch) spec_.prefetch(inside, k);
@@ -126,15 +134,23 @@ class Tile {
     block.push_back({For{var, lo, hi, step, LoopKind::serial, std::move(inside)}});
   }
 
+  void emit_last(Block& block, std::vector<Expr> k) {
+    if (!spec_.has_last_apart) return;
+    k.push_back(pool_.integer(spec_.k_extents.back() - 1));
+    emit_step(block, k);
+  }
+
   void emit_step(Block& block, const std::vector<Expr>& k) {
     unroll(block, "j", spec_.vectors,
            [&](Block& inside, Expr j) { inside.push_back({SetReg{b_, {j}, spec_.b(j, k)}}); });
     unroll(block, "i", spec_.rows, [&](Block& rows, Expr i) {
       rows.push_back({SetReg{a_, {}, loop::splat(spec_.a(i, k), spec_.lanes)}});
       unroll(rows, "j", spec_.vectors, [&](Block& inside, Expr j) {
-        Expr product = loop::fma(pool_.reg(a_, {}, spec_.dtype, spec_.lanes),
-                                 pool_.reg(b_, {j}, spec_.dtype, spec_.lanes), sum(i, j));
-        inside.push_back({SetReg{acc_, {i, j}, product}});
+        const Expr a = pool_.reg(a_, {}, factor_, spec_.lanes);
+        const Expr b = pool_.reg(b_, {j}, factor_, spec_.lanes);
+        const Expr more =
+            spec_.is_paired ? loop::pair_dot(a, b, sum(i, j)) : loop::fma(a, b, sum(i, j));
+        inside.push_back({SetReg{acc_, {i, j}, more}});
       });
     });
   }
@@ -162,7 +178,9 @@ class Tile {
   loop::Kernel& kernel_;
   loop::Pool& pool_;
   const RegisterTileSpec& spec_;
-  loop::RegArray acc_, b_, a_;
+  loop::RegArray acc_;
+  DType factor_;
+  loop::RegArray b_, a_;
 };
 
 }  // namespace

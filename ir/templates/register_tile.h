@@ -19,6 +19,10 @@ struct RegisterTileSpec {
   std::vector<int64_t> k_extents;
   // Where the first of them ends, when that is earlier: at a multiple of 4. Null: at its extent.
   loop::Expr k_end = {};
+  // Elements are pairs of bf16 in i32, and reduction indices count pairs.
+  bool is_paired = false;
+  // The last step of the innermost reduction loop stands apart: its index is a constant.
+  bool has_last_apart = false;
   // The scalar of row `i` and the vector `j`, both at reduction indices k.
   std::function<loop::Expr(loop::Expr i, std::span<const loop::Expr> k)> a;
   std::function<loop::Expr(loop::Expr j, std::span<const loop::Expr> k)> b;

@@ -57,28 +57,6 @@ void mix(loop::Kernel& kernel, loop::Block& body, Vectors& vectors, size_t dista
   }
 }
 
-// Vector j of the result has lane i of vector j where vector i had lane j.
-Vectors turned(loop::Kernel& kernel, loop::Block& body, Vectors vectors) {
-  const int lanes = vectors[0]->lanes;
-  const int block =
-      std::min<int>(lanes, kBlockBytes / static_cast<int>(dtype_bytes(vectors[0]->dtype)));
-  for (int unit = 1; unit < block; unit *= 2)
-    mix(kernel, body, vectors, static_cast<size_t>(unit), interleaved(lanes, block, unit, false),
-        interleaved(lanes, block, unit, true));
-  for (int distance = block; distance < lanes; distance *= 2)
-    mix(kernel, body, vectors, static_cast<size_t>(distance), every_other(lanes, block, false),
-        every_other(lanes, block, true));
-  // Within a block, numbers have become the columns' with their bits reversed.
-  Vectors result;
-  for (int column = 0; column < lanes; ++column) {
-    int reversed = 0;
-    for (int bit = 1, mirror = block / 2; bit < block; bit *= 2, mirror /= 2)
-      if ((column & bit) != 0) reversed |= mirror;
-    result.push_back(vectors[static_cast<size_t>(column / block * block + reversed)]);
-  }
-  return result;
-}
-
 // Of the lanes that are steps; null when all are.
 Expr step_mask(loop::Pool& pool, const Square& square) {
   if (square.steps == square.lanes) return {};
@@ -108,7 +86,7 @@ std::vector<loop::Bindings> turn_loads(loop::Kernel& kernel, std::span<const Exp
                                        square.across, pool.var(square.across) + pool.integer(row));
       rows.push_back(named(kernel, body, pool.load(load.buffer, at, e->dtype, square.lanes, mask)));
     }
-    const Vectors columns = turned(kernel, body, std::move(rows));
+    const Vectors columns = turn_square(kernel, body, std::move(rows));
     for (size_t step = 0; step < steps.size(); ++step) {
       const Expr at = square.first + pool.integer(static_cast<int64_t>(step));
       const Expr moved = loop::substitute(e, square.along, at);
@@ -119,6 +97,27 @@ std::vector<loop::Bindings> turn_loads(loop::Kernel& kernel, std::span<const Exp
 }
 
 }  // namespace
+
+Vectors turn_square(loop::Kernel& kernel, loop::Block& body, Vectors vectors) {
+  const int lanes = vectors[0]->lanes;
+  const int block =
+      std::min<int>(lanes, kBlockBytes / static_cast<int>(dtype_bytes(vectors[0]->dtype)));
+  for (int unit = 1; unit < block; unit *= 2)
+    mix(kernel, body, vectors, static_cast<size_t>(unit), interleaved(lanes, block, unit, false),
+        interleaved(lanes, block, unit, true));
+  for (int distance = block; distance < lanes; distance *= 2)
+    mix(kernel, body, vectors, static_cast<size_t>(distance), every_other(lanes, block, false),
+        every_other(lanes, block, true));
+  // Within a block, numbers have become the columns' with their bits reversed.
+  Vectors result;
+  for (int column = 0; column < lanes; ++column) {
+    int reversed = 0;
+    for (int bit = 1, mirror = block / 2; bit < block; bit *= 2, mirror /= 2)
+      if ((column & bit) != 0) reversed |= mirror;
+    result.push_back(vectors[static_cast<size_t>(column / block * block + reversed)]);
+  }
+  return result;
+}
 
 bool is_turned(Expr e, Var across, Var along) {
   const auto* load = std::get_if<loop::Load>(&e->kind);
@@ -159,7 +158,7 @@ void store_turned_square(loop::Kernel& kernel, const Square& square, const loop:
                             ? named(kernel, body, loop::vectorize(value, axis, bound))
                             : columns.back());
     }
-    const Vectors rows = turned(kernel, body, std::move(columns));
+    const Vectors rows = turn_square(kernel, body, std::move(columns));
     for (int64_t row = 0; row < square.rows; ++row) {
       const Expr at = loop::substitute(loop::substitute(index, square.along, square.first),
                                        square.across, pool.var(square.across) + pool.integer(row));

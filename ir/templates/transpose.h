@@ -21,6 +21,11 @@ struct Square {
   int64_t steps = 1;
 };
 
+// Of as many vectors as lanes: lane i of the result's vector j is what lane j of vector i was.
+// Names what it needs in `body`.
+std::vector<loop::Expr> turn_square(loop::Kernel& kernel, loop::Block& body,
+                                    std::vector<loop::Expr> vectors);
+
 // Whether a load's neighbours lie along `along`, and its lanes apart: what turn_loads takes.
 bool is_turned(loop::Expr load, loop::Var across, loop::Var along);
 

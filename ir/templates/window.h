@@ -18,6 +18,7 @@
 #include "ir/loop/pool.h"
 #include "ir/target/target.h"
 #include "ir/templates/contraction.h"
+#include "ir/templates/loop_nest.h"
 
 namespace lathe {
 

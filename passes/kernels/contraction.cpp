@@ -7,6 +7,7 @@
 
 #include "fmt/format.h"
 #include "ir/loop/linear.h"
+#include "ir/templates/packing.h"
 #include "passes/lowering/epilogue.h"
 #include "passes/lowering/kernel_context.h"
 #include "passes/lowering/kernel_def.h"
@@ -27,31 +28,72 @@ Expr row_element(KernelContext& kernel, const ContractionOperands& operands, Ind
   return kernel.load(operands.rows_buffer, index);
 }
 
-// Elements between the starts of neighbouring rows, when the template can walk them in place: a
-// plain load whose index is linear.
-std::optional<int64_t> row_stride(KernelContext& kernel, const ContractionOperands& operands) {
+// The load of bf16 that the element widens; null for anything else.
+Expr narrow(Expr element) {
+  const auto* cast = std::get_if<loop::Cast>(&element->kind);
+  const bool is_load = cast != nullptr && cast->x->dtype == DType::bf16 &&
+                       std::holds_alternative<loop::Load>(cast->x->kind);
+  return is_load ? cast->x : Expr();
+}
+
+// Elements from a row to the next, and from an element of the innermost reduction to the next.
+struct RowSteps {
+  int64_t row = 0, element = 0;
+  bool is_bf16 = false;
+};
+
+// When the template can walk the rows in place: a plain load whose index is linear.
+std::optional<RowSteps> row_steps(KernelContext& kernel, const ContractionOperands& operands) {
   const ContractionSpec& spec = operands.spec;
   const std::vector<Expr> batch = kernel.variables(spec.batch), m = kernel.variables(spec.m),
                           k = kernel.variables(spec.k);
-  const std::optional<loop::Linear> form =
-      load_index(row_element(kernel, operands, operands.row_index(batch, m, k)));
+  const Expr element = row_element(kernel, operands, operands.row_index(batch, m, k));
+  const std::optional<loop::Linear> form = load_index(element);
   if (!form) return std::nullopt;
-  return form->coefficient(std::get<loop::VarRead>(m.back()->kind).var);
+  const auto step = [&](Expr along) {
+    return form->coefficient(std::get<loop::VarRead>(along->kind).var);
+  };
+  return RowSteps{step(m.back()), step(k.back()), bool(narrow(element))};
+}
+
+// Whether the elements of a column lie side by side along the innermost reduction.
+bool is_column_contiguous(KernelContext& kernel, const ContractionOperands& operands) {
+  const ContractionSpec& spec = operands.spec;
+  const std::vector<Expr> batch = kernel.variables(spec.batch), k = kernel.variables(spec.k);
+  const Expr element = operands.column(kernel, batch, k, kernel.variable(spec.n));
+  const std::optional<loop::Linear> form = load_index(element);
+  return form && narrow(element) &&
+         form->coefficient(std::get<loop::VarRead>(k.back()->kind).var) == 1;
 }
 
 Result<BufferId> pack(Lowering& lowering, const ContractionOperands& operands,
                       const PackedLayout& layout, const Node& node, Phase phase) {
-  TensorType type{operands.spec.dtype, {Dim(layout.num_elements())}};
+  const DType dtype = operands.spec.is_paired ? DType::i32 : operands.spec.dtype;
+  TensorType type{dtype, {Dim(layout.num_elements())}};
   const BufferId out =
       lowering.add_temporary(node.name + "_packed", type, layout.num_elements(), phase);
-  KernelContext kernel(lowering, phase, "pack");
-  const loop::BufferRef packed = kernel.use(out, true);
-  LoopNest nest =
-      pack_nest(kernel.kernel(), operands.spec, layout, packed,
-                [&](Index batch, Index k, Expr n) { return operands.column(kernel, batch, k, n); });
-  if (kernel.error()) return *kernel.error();
-  LATHE_DO(lowering.emit_kernel(schedule(std::move(nest), lowering.target()), kernel.buffers(),
-                                {"pack", node.loc, 0}, phase));
+  const LaunchInfo info{"pack", node.loc, 0};
+  KernelContext whole(lowering, phase, "pack");
+  if (operands.spec.is_paired && is_column_contiguous(whole, operands)) {
+    const loop::BufferRef packed = whole.use(out, true);
+    build_pair_packing(
+        whole.kernel(), operands.spec, layout, packed,
+        [&](Index batch, Index k, Expr n) { return narrow(operands.column(whole, batch, k, n)); },
+        lowering.target());
+    if (whole.error()) return *whole.error();
+    LATHE_DO(lowering.emit_kernel(whole.kernel(), whole.buffers(), info, phase));
+    return out;
+  }
+  for (const PanelRange& range : panel_ranges(operands.spec, layout)) {
+    KernelContext kernel(lowering, phase, "pack");
+    const loop::BufferRef packed = kernel.use(out, true);
+    LoopNest nest = pack_nest(
+        kernel.kernel(), operands.spec, layout, range, packed,
+        [&](Index batch, Index k, Expr n) { return operands.column(kernel, batch, k, n); });
+    if (kernel.error()) return *kernel.error();
+    LATHE_DO(lowering.emit_kernel(schedule(std::move(nest), lowering.target()), kernel.buffers(),
+                                  info, phase));
+  }
   return out;
 }
 
@@ -121,17 +163,32 @@ class ContractionLowering {
   Status place_rows(std::vector<ContractionOperands>& products) {
     const ContractionOperands& first = products[0];
     KernelContext probe = context();
-    std::optional<int64_t> stride = row_stride(probe, first);
+    const std::optional<RowSteps> steps = row_steps(probe, first);
     if (probe.error()) return *probe.error();
-    if (!stride && first.rows_buffer < 0) {
-      LATHE_TRY(const BufferId copied, materialize_copy(lowering_, first.rows, phase_));
+    if (first.rows_buffer < 0 && (!steps || is_turned(first.spec, *steps))) {
+      LATHE_TRY(const BufferId copied, steps ? copy_to_layout(lowering_, first.rows, {}, phase_)
+                                             : materialize_copy(lowering_, first.rows, phase_));
       for (ContractionOperands& product : products) product.rows_buffer = copied;
-      KernelContext copy = context();
-      stride = row_stride(copy, first);
     }
-    for (ContractionOperands& product : products)
-      product.spec.row_bytes = stride.value_or(0) * dtype_bytes(product.rows.type().dtype);
+    for (ContractionOperands& product : products) {
+      KernelContext placed = context();
+      const RowSteps own = row_steps(placed, product).value_or(RowSteps{});
+      product.spec.row_bytes = own.row * dtype_bytes(product.rows.type().dtype);
+      product.spec.is_paired = may_pair(product.spec) && own.is_bf16 && own.element == 1;
+    }
     return Ok{};
+  }
+
+  bool may_pair(const ContractionSpec& spec) const {
+    const auto is_bf16 = [](Value value) { return value.type().dtype == DType::bf16; };
+    return lowering_.target().has_pair_dot && spec.k.back() > 1 && is_bf16(root_.operands[0]) &&
+           is_bf16(root_.operands[1]);
+  }
+
+  // Whether the pairs of a left matrix lie apart. More than a vector of columns pay for a copy.
+  bool is_turned(const ContractionSpec& spec, const RowSteps& steps) const {
+    return root_.op->name == "matmul" && may_pair(spec) && steps.element != 1 &&
+           spec.n > lowering_.target().lanes(dtype_bytes(spec.dtype));
   }
 
   // `computed` is the contraction alone, or with its epilogue.
@@ -152,7 +209,8 @@ class ContractionLowering {
     LATHE_TRY(const BufferId packed, pack(lowering_, operands, layout, node_, pack_phase));
     Epilogue epilogue(kernel, computed, out, lowering_.buffer(out).type);
     operands.spec.a = [&](Index batch, Index m, Index k) {
-      return row_element(kernel, operands, operands.row_index(batch, m, k));
+      const Expr element = row_element(kernel, operands, operands.row_index(batch, m, k));
+      return operands.spec.is_paired ? narrow(element) : element;
     };
     operands.spec.epilogue = [&](Index batch, Index m, Expr n, Expr sum) {
       const std::vector<Expr> index = operands.result_index(batch, m, n);

@@ -128,7 +128,10 @@ Lowering::Lowering(Module& module, PassContext& context, std::vector<KernelDef> 
       kinds_(std::move(kinds)),
       target_(context.target),
       constants_(graph_) {
-  if (context.numerics == Numerics::strict) target_.sum_lanes = kStrictLanes;
+  if (context.numerics == Numerics::strict) {
+    target_.sum_lanes = kStrictLanes;
+    target_.has_pair_dot = false;
+  }
   for (const auto& node : graph_.nodes)
     for (Value operand : node->operands)
       if (operand) reads_.insert(operand);

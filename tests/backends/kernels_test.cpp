@@ -10,6 +10,7 @@
 #include "passes/lowering/kernel_def.h"
 #include "tests/backends/graph_inputs.h"
 #include "tests/backends/output_graphs.h"
+#include "tests/backends/pair_graphs.h"
 #include "tests/backends/pool_graphs.h"
 #include "tests/backends/reduction_graphs.h"
 #include "tests/backends/template_graphs.h"
@@ -105,7 +106,7 @@ class ForcedGraphs : public testing::TestWithParam<TemplateGraph> {};
 TEST_P(ForcedGraphs, AgreeWhateverKindMakesThem) {
   Case graph(GetParam().text);
   int num_made = 0;
-  for (const char* isa : {"avx512", "avx2", "simd128", "sm_90"}) {
+  for (const char* isa : {"avx512_bf16", "avx512", "avx2", "simd128", "sm_90"}) {
     const Target& target = *find_target(isa);
     auto native = make_backend(target.name, isa);
     std::unique_ptr<Backend> backend =
@@ -131,6 +132,8 @@ std::vector<std::string> kernel_names() {
 INSTANTIATE_TEST_SUITE_P(Kinds, KernelExample, testing::ValuesIn(kernel_names()),
                          [](const auto& test) { return test.param; });
 INSTANTIATE_TEST_SUITE_P(Graphs, ForcedGraphs, testing::ValuesIn(kTemplateGraphs),
+                         [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Pairs, ForcedGraphs, testing::ValuesIn(kPairGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
 INSTANTIATE_TEST_SUITE_P(Pools, ForcedGraphs, testing::ValuesIn(kPoolGraphs),
                          [](const auto& test) { return std::string(test.param.name); });

@@ -2,13 +2,17 @@
 // strictly, with the same bits on each.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "backends/interp/backend.h"
 #include "backends/wasm/node/backend.h"
 #include "frontend/driver/backends.h"
 #include "frontend/driver/build.h"
 #include "frontend/driver/check.h"
+#include "ir/loop/text.h"
 #include "tests/backends/graph_inputs.h"
 #include "tests/backends/output_graphs.h"
+#include "tests/backends/pair_graphs.h"
 #include "tests/backends/pool_graphs.h"
 #include "tests/backends/reduction_graphs.h"
 #include "tests/backends/template_graphs.h"
@@ -20,8 +24,11 @@ struct Machine {
   const char* target;
   const char* isa;
 };
-constexpr Machine kMachines[] = {
-    {"cpu", "avx512"}, {"cpu", "avx2"}, {"wasm", "relaxed"}, {"wasm", "simd128"}};
+constexpr Machine kMachines[] = {{"cpu", "avx512_bf16"},
+                                 {"cpu", "avx512"},
+                                 {"cpu", "avx2"},
+                                 {"wasm", "relaxed"},
+                                 {"wasm", "simd128"}};
 
 // Null where this machine cannot run it.
 Backend* backend_for(const Machine& machine) {
@@ -78,7 +85,7 @@ TEST_P(TemplateGraphs, AgreesWithTheInterpreterOnEveryTarget) {
     SCOPED_TRACE(std::string(machine.target) + " " + machine.isa);
     if (Backend* backend = backend_for(machine)) check(*backend);
   }
-  for (const char* isa : {"avx512", "simd128", "sm_90"}) {
+  for (const char* isa : {"avx512_bf16", "avx512", "simd128", "sm_90"}) {
     SCOPED_TRACE(std::string("evaluator of ") + isa);
     check(*make_interpreter(*find_target(isa)));
   }
@@ -102,6 +109,8 @@ TEST_P(TemplateGraphs, HasTheSameBitsOnEveryTarget) {
 
 INSTANTIATE_TEST_SUITE_P(Graphs, TemplateGraphs, testing::ValuesIn(kTemplateGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Pairs, TemplateGraphs, testing::ValuesIn(kPairGraphs),
+                         [](const auto& test) { return std::string(test.param.name); });
 INSTANTIATE_TEST_SUITE_P(Pools, TemplateGraphs, testing::ValuesIn(kPoolGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
 
@@ -110,6 +119,31 @@ INSTANTIATE_TEST_SUITE_P(Outputs, TemplateGraphs, testing::ValuesIn(kOutputGraph
 
 INSTANTIATE_TEST_SUITE_P(Reductions, TemplateGraphs, testing::ValuesIn(kReductionGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
+
+// How many kernels multiply pairs.
+int64_t count_paired(const char* graph, const char* isa, Numerics numerics) {
+  LocTable locs;
+  const auto model = load_text(graph, "pairs.lathe", {}, locs);
+  EXPECT_TRUE(model.ok());
+  BuildFailure failure;
+  const auto built =
+      build(*model, *make_interpreter(*find_target(isa)), {.numerics = numerics}, failure);
+  EXPECT_TRUE(built.ok()) << built.error().message;
+  const auto& kernels = built->program().kernels;
+  return std::count_if(kernels.begin(), kernels.end(), [](const loop::Kernel& kernel) {
+    return loop::print(kernel).find("pair_dot") != std::string::npos;
+  });
+}
+
+TEST(Pairs, AreMultipliedWhereATargetCanAndMay) {
+  for (const TemplateGraph& graph : kPairGraphs) {
+    SCOPED_TRACE(graph.name);
+    EXPECT_EQ(count_paired(graph.text, "avx512", Numerics::standard), 0);
+    EXPECT_EQ(count_paired(graph.text, "avx512_bf16", Numerics::strict), 0);
+  }
+  for (const TemplateGraph& graph : {kPairGraphs[0], kPairGraphs[1], kPairGraphs[2]})
+    EXPECT_EQ(count_paired(graph.text, "avx512_bf16", Numerics::standard), 1) << graph.name;
+}
 
 // Each is a kernel to compile: 1600 of them would take longer than loops take to run.
 TEST(TransposedConvolution, OfManyStridesIsNotAKernelForEach) {

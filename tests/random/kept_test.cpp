@@ -23,11 +23,9 @@ std::vector<std::string> kept_files() {
 }
 
 const std::vector<Machine>& machines() {
-  static const std::vector<Machine> table = {{"cpu", "avx2"},
-                                             {"cpu", "avx512"},
-                                             {"wasm", "relaxed"},
-                                             {"wasm", "simd128"},
-                                             {"interp", "sm_90"}};
+  static const std::vector<Machine> table = {{"cpu", "avx2"},        {"cpu", "avx512"},
+                                             {"cpu", "avx512_bf16"}, {"wasm", "relaxed"},
+                                             {"wasm", "simd128"},    {"interp", "sm_90"}};
   return table;
 }
 

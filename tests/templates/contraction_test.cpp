@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ir/templates/attention.h"
+#include "ir/templates/packing.h"
 #include "tests/templates/run_kernel.h"
 
 namespace lathe {
@@ -53,11 +54,11 @@ TEST_P(MatrixProduct, AgreesWithPlainSums) {
   auto w = packer.add_buffer({"w", DType::f32, size.batch * size.k * size.n});
   auto packed_out =
       packer.add_buffer({"packed", DType::f32, layout.num_elements(), loop::Space::global, true});
-  LoopNest nest = pack_nest(packer, spec, layout, packed_out, [&](Index batch, Index k, Expr n) {
+  const ColumnElement column = [&](Index batch, Index k, Expr n) {
     loop::Pool& own = *packer.pool;
     Expr depth = batch.empty() ? k[0] : batch[0] * own.integer(size.k) + k[0];
     return own.load(w, depth * own.integer(size.n) + n, DType::f32);
-  });
+  };
 
   // Of one sign where the products are many: what a single chain of additions would lose.
   const auto factors = [&](int64_t count, int seed) {
@@ -66,7 +67,9 @@ TEST_P(MatrixProduct, AgreesWithPlainSums) {
   Floats xs = factors(size.batch * size.m * size.k, 1),
          ws = factors(size.batch * size.k * size.n, 2), biases = numbers(size.n, 3),
          packs(size_t(layout.num_elements()), NAN), outs(size_t(size.batch * size.m * size.n), NAN);
-  run_kernel(schedule(std::move(nest), target), {&ws, &packs});
+  for (const PanelRange& range : panel_ranges(spec, layout))
+    run_kernel(schedule(pack_nest(packer, spec, layout, range, packed_out, column), target),
+               {&ws, &packs});
   run_kernel(kernel, {&xs, &biases, &packs, &outs});
   for (int64_t b = 0; b < size.batch; ++b) {
     for (int64_t m = 0; m < size.m; ++m) {
@@ -90,6 +93,91 @@ INSTANTIATE_TEST_SUITE_P(
                                          Product{3, 17, 33, 20}, Product{1, 40, 64, 16},
                                          Product{1, 2, 17, 100003}),
                        ::testing::Values("avx512", "avx2")));
+
+// Of bf16, two elements a step; columns lie side by side, or their elements do.
+class PairedProduct : public ::testing::TestWithParam<std::tuple<Product, bool>> {};
+
+TEST_P(PairedProduct, AgreesWithPlainSums) {
+  const auto& [size, is_turned] = GetParam();
+  const Product p = size;
+  const bool turned = is_turned;
+  const Target& target = *find_target("avx512_bf16");
+  loop::Kernel kernel, packer;
+  kernel.pool = std::make_shared<loop::Pool>();
+  packer.pool = std::make_shared<loop::Pool>();
+  ContractionSpec spec;
+  spec.is_paired = true;
+  if (p.batch > 1) spec.batch = {p.batch};
+  spec.m = {p.m};
+  spec.n = p.n;
+  spec.k = {2, p.k};
+  const PackedLayout layout = packed_layout(spec, target);
+  loop::Pool& pool = *kernel.pool;
+  auto x = kernel.add_buffer({"x", DType::bf16, p.batch * p.m * 2 * p.k});
+  auto packed = kernel.add_buffer({"packed", DType::i32, layout.num_elements()});
+  auto out = kernel.add_buffer({"out", DType::f32, p.batch * p.m * p.n, loop::Space::global, true});
+  auto row = [&](Index batch, Expr m) {
+    return batch.empty() ? m : batch[0] * pool.integer(p.m) + m;
+  };
+  spec.a = [&](Index batch, Index m, Index k) {
+    const Expr at = (row(batch, m[0]) * pool.integer(2) + k[0]) * pool.integer(p.k) + k[1];
+    return pool.load(x, at, DType::bf16);
+  };
+  spec.epilogue = [&](Index batch, Index m, Expr n, Expr sum) {
+    return ResultElement{out, row(batch, m[0]) * pool.integer(p.n) + n, sum};
+  };
+  build_contraction(kernel, spec, layout, packed, target);
+
+  loop::Pool& own = *packer.pool;
+  auto w = packer.add_buffer({"w", DType::bf16, p.batch * 2 * p.k * p.n});
+  auto packed_out =
+      packer.add_buffer({"packed", DType::i32, layout.num_elements(), loop::Space::global, true});
+  const ColumnElement column = [&](Index batch, Index k, Expr n) {
+    Expr at = batch.empty() ? own.integer(0) : batch[0] * own.integer(2 * p.k * p.n);
+    at = at + (turned ? n * own.integer(2 * p.k) + k[0] * own.integer(p.k) + k[1]
+                      : (k[0] * own.integer(p.k) + k[1]) * own.integer(p.n) + n);
+    return own.load(w, at, DType::bf16);
+  };
+
+  const auto halves = [](int64_t count, int seed) {
+    std::vector<uint16_t> result;
+    for (float value : numbers(count, seed)) result.push_back(f32_to_bf16(value));
+    return result;
+  };
+  std::vector<uint16_t> xs = halves(p.batch * p.m * 2 * p.k, 1),
+                        ws = halves(p.batch * 2 * p.k * p.n, 2);
+  std::vector<int32_t> packs(size_t(layout.num_elements()), 0x7fc07fc0);  // NaN
+  Floats outs(size_t(p.batch * p.m * p.n), NAN);
+  if (turned) {
+    build_pair_packing(packer, spec, layout, packed_out, column, target);
+    run_in_memory(packer, {memory_of(ws), memory_of(packs)});
+  } else {
+    for (const PanelRange& range : panel_ranges(spec, layout))
+      run_in_memory(schedule(pack_nest(packer, spec, layout, range, packed_out, column), target),
+                    {memory_of(ws), memory_of(packs)});
+  }
+  run_in_memory(kernel, {memory_of(xs), memory_of(packs), memory_of(outs)});
+  for (int64_t b = 0; b < p.batch; ++b) {
+    for (int64_t m = 0; m < p.m; ++m) {
+      for (int64_t n = 0; n < p.n; ++n) {
+        double sum = 0;
+        for (int64_t k = 0; k < 2 * p.k; ++k) {
+          const int64_t at = turned ? n * 2 * p.k + k : k * p.n + n;
+          sum += double(bf16_to_f32(xs[size_t((b * p.m + m) * 2 * p.k + k)])) *
+                 bf16_to_f32(ws[size_t(b * 2 * p.k * p.n + at)]);
+        }
+        ASSERT_NEAR(outs[size_t((b * p.m + m) * p.n + n)], sum, 1e-4 + 2e-5 * std::fabs(sum))
+            << b << ", " << m << ", " << n;
+      }
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, PairedProduct,
+    ::testing::Combine(::testing::Values(Product{1, 1, 1, 2}, Product{1, 15, 32, 8},
+                                         Product{1, 29, 10, 7}, Product{1, 5, 100, 3},
+                                         Product{3, 17, 33, 41}, Product{2, 4, 64, 32}),
+                       ::testing::Bool()));
 
 // 14 rows that are 4096 bytes apart would share the 8 ways of one cache set.
 TEST(PackedLayout, TakesFewRowsThatShareACacheSet) {
@@ -131,15 +219,17 @@ TEST(Convolution, AgreesWithPlainSums) {
   auto w = packer.add_buffer({"w", DType::f32, o * c * 9});
   auto packed_out =
       packer.add_buffer({"packed", DType::f32, layout.num_elements(), loop::Space::global, true});
-  LoopNest nest = pack_nest(packer, spec, layout, packed_out, [&](Index, Index k, Expr n) {
+  const ColumnElement column = [&](Index, Index k, Expr n) {
     loop::Pool& own = *packer.pool;
     return own.load(w,
                     ((n * own.integer(c) + k[2]) * own.integer(3) + k[0]) * own.integer(3) + k[1],
                     DType::f32);
-  });
+  };
   Floats xs = numbers((size + 2) * (size + 2) * c, 1), ws = numbers(o * c * 9, 2),
          packs(size_t(layout.num_elements()), NAN), outs(size_t(size * size * o), NAN);
-  run_kernel(schedule(std::move(nest), target), {&ws, &packs});
+  for (const PanelRange& range : panel_ranges(spec, layout))
+    run_kernel(schedule(pack_nest(packer, spec, layout, range, packed_out, column), target),
+               {&ws, &packs});
   run_kernel(kernel, {&xs, &packs, &outs});
   for (int64_t h = 0; h < size; ++h) {
     for (int64_t v = 0; v < size; ++v) {

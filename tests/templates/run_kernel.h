@@ -1,7 +1,8 @@
-// Runs a scheduled kernel of f32 buffers in the loop evaluator.
+// Runs a scheduled kernel in the loop evaluator.
 #pragma once
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
 #include "ir/loop/node.h"
@@ -11,18 +12,24 @@ namespace lathe {
 
 using Floats = std::vector<float>;
 
-// Verifies and runs within `steps`; `buffers` in the order of the kernel's global buffers.
-inline void run_kernel(const loop::Kernel& kernel, std::vector<Floats*> buffers,
-                       loop::StepBudget steps = {}) {
+template <class T>
+loop::Memory memory_of(std::vector<T>& buffer) {
+  return {reinterpret_cast<std::byte*>(buffer.data()), buffer.size() * sizeof(T)};
+}
+
+// Verifies and runs within `steps`; `memory` in the order of the kernel's global buffers.
+inline void run_in_memory(const loop::Kernel& kernel, std::vector<loop::Memory> memory,
+                          loop::StepBudget steps = {}) {
   Status verified = loop::verify(kernel, true);
   ASSERT_TRUE(verified.ok()) << verified.error().message << "\n" << loop::print(kernel);
-  std::vector<loop::Memory> memory;
-  for (Floats* buffer : buffers) {
-    memory.push_back(
-        {reinterpret_cast<std::byte*>(buffer->data()), buffer->size() * sizeof(float)});
-  }
   Status ran = loop::evaluate(kernel, memory, steps);
   ASSERT_TRUE(ran.ok()) << ran.error().message << "\n" << loop::print(kernel);
+}
+inline void run_kernel(const loop::Kernel& kernel, std::vector<Floats*> buffers,
+                       loop::StepBudget steps = {}) {
+  std::vector<loop::Memory> memory;
+  for (Floats* buffer : buffers) memory.push_back(memory_of(*buffer));
+  run_in_memory(kernel, std::move(memory), steps);
 }
 
 // Small numbers that differ from their neighbours, exact in f32.
