@@ -292,6 +292,11 @@ Value* KernelEmitter::pair_dot(Value* a, Value* b, Value* c) {
   if (lanes == 16) id = llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512;
   if (options_.isa != Isa::avx512_bf16 || id == llvm::Intrinsic::not_intrinsic)
     return fail(fmt::format("{} has no dot of pairs of {} lanes", isa_name(options_.isa), lanes));
+  // Models of older processors do not know the instruction, and loads are then moved so far ahead
+  // of it that sums are spilled.
+  llvm::Function* function = builder_.GetInsertBlock()->getParent();
+  function->addFnAttr("target-features", "+avx512bf16");
+  function->addFnAttr("tune-cpu", "sapphirerapids");
   auto* pairs = llvm::FixedVectorType::get(builder_.getBFloatTy(), 2 * lanes);
   return builder_.CreateIntrinsic(
       id, {}, {c, builder_.CreateBitCast(b, pairs), builder_.CreateBitCast(a, pairs)});

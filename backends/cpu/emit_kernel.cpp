@@ -96,7 +96,6 @@ void KernelEmitter::set_attributes(llvm::Function* function) const {
   function->addFnAttr(llvm::Attribute::NoUnwind);
   function->addFnAttr("target-cpu", wide ? "x86-64-v4" : "x86-64-v3");
   function->addFnAttr("tune-cpu", wide ? "skylake-avx512" : "haswell");
-  if (options_.isa == Isa::avx512_bf16) function->addFnAttr("target-features", "+avx512bf16");
   function->addFnAttr("prefer-vector-width", wide ? "512" : "256");
   function->addFnAttr("min-legal-vector-width", wide ? "512" : "256");
 }
