@@ -33,7 +33,7 @@ class Tile {
 
   void emit(Block& block) {
     for (loop::RegArray array : {acc_, b_, a_}) block.push_back({loop::DeclareRegs{array}});
-    const int64_t extent = looped(0), step = step_of(0);
+    const auto [extent, step] = steps_of(0);
     const int64_t inner = std::accumulate(spec_.k_extents.begin() + 1, spec_.k_extents.end(),
                                           int64_t{1}, std::multiplies<>());
     const int64_t steps = kLongestBlock / std::max<int64_t>(inner, 1) / step;
@@ -44,7 +44,7 @@ class Tile {
     } else {
       emit_blocks(block, extent, in_block);
     }
-    if (spec_.k_vars.size() == 1) emit_last(block, {});
+    if (spec_.k_vars.size() == 1) emit_rest(block, {});
     if (spec_.roll_epilogue) {
       emit_rolled_epilogue(block);
     } else {
@@ -88,19 +88,20 @@ class Tile {
     });
   }
 
-  // Steps of a reduction loop.
-  int64_t looped(size_t level) const {
-    const bool is_shorter = spec_.has_last_apart && level + 1 == spec_.k_vars.size();
-    return spec_.k_extents[level] - (is_shorter ? 1 : 0);
-  }
-
   Expr end(int64_t extent) const { return spec_.k_end ? spec_.k_end : pool_.integer(extent); }
 
-  int64_t step_of(size_t level) const {
+  // A reduction loop.
+  struct Steps {
+    int64_t extent, step;
+  };
+  Steps steps_of(size_t level) const {
+    const int64_t extent = spec_.k_extents[level];
     // Both ends are multiples of it.
-    if (spec_.k_end && level == 0) return std::gcd(spec_.k_extents[0], int64_t{4});
-    const bool is_innermost = level + 1 == spec_.k_vars.size();
-    return is_innermost ? reduction_unroll(looped(level)) : 1;
+    if (spec_.k_end && level == 0) return {extent, std::gcd(extent, int64_t{4})};
+    if (level + 1 < spec_.k_vars.size()) return {extent, 1};
+    const int64_t alike = extent - (spec_.has_last_apart ? 1 : 0);
+    const int64_t step = spec_.shares_elements ? 1 : reduction_unroll(alike);
+    return {alike - alike % step, step};
   }
 
   Expr sum(Expr i, Expr j) { return pool_.reg(acc_, {i, j}, spec_.dtype, spec_.lanes); }
@@ -117,12 +118,13 @@ class Tile {
 
   void emit_reduction(Block& block, size_t level, std::vector<Expr> k, Expr lo, Expr hi) {
     const Var var = spec_.k_vars[level];
-    const int64_t step = step_of(level);
+    const int64_t step = steps_of(level).step;
     Block inside;
     if (level + 1 < spec_.k_vars.size()) {
       k.push_back(pool_.var(var));
-      emit_reduction(inside, level + 1, k, pool_.integer(0), pool_.integer(looped(level + 1)));
-      if (level + 2 == spec_.k_vars.size()) emit_last(inside, std::move(k));
+      emit_reduction(inside, level + 1, k, pool_.integer(0),
+                     pool_.integer(steps_of(level + 1).extent));
+      if (level + 2 == spec_.k_vars.size()) emit_rest(inside, k);
     } else {
       k.push_back(pool_.var(var));
       if (spec_.prefetch) spec_.prefetch(inside, k);
@@ -134,10 +136,13 @@ class Tile {
     block.push_back({For{var, lo, hi, step, LoopKind::serial, std::move(inside)}});
   }
 
-  void emit_last(Block& block, std::vector<Expr> k) {
-    if (!spec_.has_last_apart) return;
-    k.push_back(pool_.integer(spec_.k_extents.back() - 1));
-    emit_step(block, k);
+  // The steps behind the innermost loop.
+  void emit_rest(Block& block, std::vector<Expr> k) {
+    k.emplace_back();
+    for (int64_t at = steps_of(spec_.k_vars.size() - 1).extent; at < spec_.k_extents.back(); ++at) {
+      k.back() = pool_.integer(at);
+      emit_step(block, k);
+    }
   }
 
   void emit_step(Block& block, const std::vector<Expr>& k) {
@@ -189,7 +194,7 @@ int64_t reduction_unroll(int64_t extent) {
   for (int64_t step : {4, 3, 5, 7, 2}) {
     if (extent % step == 0) return step;
   }
-  return 1;
+  return extent > 4 ? 4 : 1;
 }
 
 void emit_register_tile(loop::Kernel& kernel, const RegisterTileSpec& spec, Block& block) {

@@ -21,8 +21,11 @@ struct RegisterTileSpec {
   loop::Expr k_end = {};
   // Elements are pairs of bf16 in i32, and reduction indices count pairs.
   bool is_paired = false;
-  // The last step of the innermost reduction loop stands apart: its index is a constant.
+  // The last step of the innermost reduction stands apart: its index is a constant.
   bool has_last_apart = false;
+  // Steps share elements of rows, which would stay in registers of their own from copy to copy of
+  // the loop's body: there is one.
+  bool shares_elements = false;
   // The scalar of row `i` and the vector `j`, both at reduction indices k.
   std::function<loop::Expr(loop::Expr i, std::span<const loop::Expr> k)> a;
   std::function<loop::Expr(loop::Expr j, std::span<const loop::Expr> k)> b;
@@ -38,7 +41,8 @@ struct RegisterTileSpec {
 // Appends the tile's statements to `block`.
 void emit_register_tile(loop::Kernel& kernel, const RegisterTileSpec& spec, loop::Block& block);
 
-// Steps of the innermost reduction loop that one iteration takes: a divisor of the extent, near 4.
+// Steps of the innermost reduction loop that one iteration takes: near 4. What is left of an extent
+// that has no such divisor is done behind the loop.
 int64_t reduction_unroll(int64_t extent);
 
 }  // namespace lathe

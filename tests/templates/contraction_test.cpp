@@ -91,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::Values(Product{1, 1, 1, 1}, Product{1, 15, 32, 8},
                                          Product{1, 29, 10, 7}, Product{1, 5, 100, 12},
                                          Product{3, 17, 33, 20}, Product{1, 40, 64, 16},
-                                         Product{1, 2, 17, 100003}),
+                                         Product{1, 2, 17, 100003}, Product{1, 9, 20, 13}),
                        ::testing::Values("avx512", "avx2")));
 
 // Of bf16, two elements a step; columns lie side by side, or their elements do.
@@ -176,7 +176,8 @@ INSTANTIATE_TEST_SUITE_P(
     Shapes, PairedProduct,
     ::testing::Combine(::testing::Values(Product{1, 1, 1, 2}, Product{1, 15, 32, 8},
                                          Product{1, 29, 10, 7}, Product{1, 5, 100, 3},
-                                         Product{3, 17, 33, 41}, Product{2, 4, 64, 32}),
+                                         Product{3, 17, 33, 41}, Product{2, 4, 64, 32},
+                                         Product{2, 6, 20, 27}),
                        ::testing::Bool()));
 
 // 14 rows that are 4096 bytes apart would share the 8 ways of one cache set.
