@@ -216,6 +216,7 @@ class Contraction {
     }
     tile.k_extents = steps_;
     tile.is_paired = spec_.is_paired;
+    tile.shares_elements = spec_.rows_overlap;
     tile.has_last_apart = spec_.is_paired && spec_.k.back() % 2 != 0;
     tile.a = [&](Expr i, std::span<const Expr> k) {
       const std::vector<Expr> m = row_index(first_row, i);
@@ -258,17 +259,18 @@ class Contraction {
     emit_register_tile(kernel_, tile, block);
   }
 
-  // Two elements of A as they lie; what is behind the last one is not read.
+  // Two elements of A as they lie, or the last one and a zero.
   Expr pair(std::span<const Expr> m, std::span<const Expr> k) {
     std::vector<Expr> first(k.begin(), k.end());
     first.back() = first.back() * pool_.integer(2);
     const Expr element = spec_.a(batch_, m, first);
-    const auto& load = std::get<loop::Load>(element->kind);
-    Expr exists;
     if (const loop::IntConst* at = loop::as_int(first.back());
-        at != nullptr && at->value + 1 == spec_.k.back())
-      exists = loop::lt(pool_.ramp(pool_.integer(0), 1, 2), loop::splat(pool_.integer(1), 2));
-    return loop::bitcast(pool_.load(load.buffer, load.index, DType::bf16, 2, exists), DType::i32);
+        at != nullptr && at->value + 1 == spec_.k.back()) {
+      const Expr word = loop::cast(loop::bitcast(element, DType::i16), DType::i32);
+      return loop::binary(loop::BinaryOp::bit_and, word, pool_.integer(0xffff, DType::i32));
+    }
+    const auto& load = std::get<loop::Load>(element->kind);
+    return loop::bitcast(pool_.load(load.buffer, load.index, DType::bf16, 2), DType::i32);
   }
 
   // Row-major position of a step in the reduction.

@@ -38,6 +38,7 @@ struct ContractionSpec {
   std::vector<int64_t> k;                 // reduction dims, outermost first, never empty
   int64_t row_bytes = 0;                  // from a row of A to the next of the last m dim
   DType dtype = DType::f32;               // of the sum
+  bool rows_overlap = false;              // the next row begins within the innermost k of this one
   bool is_paired = false;                 // what b and a give are bf16; there are 2 or more
   std::optional<RegisterTile> tile = {};  // the one to use; none: the best of the target's
   // An element of A; of pairs the load of one, whose index moves by one with the last k.

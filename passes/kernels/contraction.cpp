@@ -174,15 +174,19 @@ class ContractionLowering {
       KernelContext placed = context();
       const RowSteps own = row_steps(placed, product).value_or(RowSteps{});
       product.spec.row_bytes = own.row * dtype_bytes(product.rows.type().dtype);
+      product.spec.rows_overlap =
+          0 < own.row && 0 < own.element && own.row < own.element * product.spec.k.back();
       product.spec.is_paired = may_pair(product.spec) && own.is_bf16 && own.element == 1;
     }
     return Ok{};
   }
 
+  // For a single row it takes longer to pack columns than to multiply them.
   bool may_pair(const ContractionSpec& spec) const {
     const auto is_bf16 = [](Value value) { return value.type().dtype == DType::bf16; };
+    const bool is_row = std::all_of(spec.m.begin(), spec.m.end(), [](int64_t m) { return m == 1; });
     return lowering_.target().has_pair_dot && spec.k.back() > 1 && is_bf16(root_.operands[0]) &&
-           is_bf16(root_.operands[1]);
+           is_bf16(root_.operands[1]) && (!is_row || lowering_.is_constant(columns_));
   }
 
   // Whether the pairs of a left matrix lie apart. More than a vector of columns pay for a copy.
