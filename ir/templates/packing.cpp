@@ -17,39 +17,48 @@ using loop::For;
 using loop::LoopKind;
 using loop::Var;
 
-// Both elements of a step as the halves of a word; zero for one that the sum does not have.
+// Two numbers as the halves of a word.
+Expr word_of(Expr low, Expr high) {
+  const auto bits = [](Expr number) {
+    return loop::bitcast(loop::cast(loop::cast(number, DType::bf16), DType::f32), DType::i32);
+  };
+  const Expr upper = bits(high), lower = bits(low);
+  const Expr moved = loop::binary(BinaryOp::shift_right, lower, loop::constant_like(lower, 16));
+  return loop::binary(BinaryOp::bit_or, upper,
+                      loop::binary(BinaryOp::bit_and, moved, loop::constant_like(moved, 0xffff)));
+}
+
+// Both elements of a step; zero for one that the sum does not have.
 template <class F>
 Expr pair(const ContractionSpec& spec, std::vector<Expr> step, F&& element) {
   loop::Pool& pool = *step.back()->pool;
-  const auto bits_at = [&](Expr at) {
+  const auto element_at = [&](Expr at) {
     step.back() = at;
-    const Expr rounded = loop::cast(element(step), DType::bf16);
-    return loop::bitcast(loop::cast(rounded, DType::f32), DType::i32);
+    return element(step);
   };
-  const auto word = [&](int64_t value) { return pool.integer(value, DType::i32); };
   const Expr first = step.back() * pool.integer(2), second = first + pool.integer(1);
-  const Expr low = loop::binary(BinaryOp::shift_right, bits_at(first), word(16));
-  Expr high;
-  if (const int64_t extent = spec.k.back(); extent % 2 == 0) {
-    high = bits_at(second);
-  } else {
-    high = loop::select(loop::lt(second, pool.integer(extent)),
-                        bits_at(loop::min(second, pool.integer(extent - 1))), word(0));
-  }
-  return loop::binary(BinaryOp::bit_or, high, loop::binary(BinaryOp::bit_and, low, word(0xffff)));
+  const Expr low = element_at(first);
+  const int64_t extent = spec.k.back();
+  if (extent % 2 == 0) return word_of(low, element_at(second));
+  const Expr high = element_at(loop::min(second, pool.integer(extent - 1)));
+  return word_of(low, loop::select(loop::lt(second, pool.integer(extent)), high,
+                                   loop::constant_like(high, 0)));
 }
 
-// Columns become lanes by turning squares of words, each the pair of a column and a step.
+// Whole vectors of words, each the pair of a column and a step. Where a column's elements are
+// neighbours, squares of words are turned until lanes are columns.
 class PairPacking {
  public:
   PairPacking(loop::Kernel& kernel, const ContractionSpec& spec, const PackedLayout& layout,
-              loop::BufferRef packed, const ColumnElement& b, const Target& target)
+              loop::BufferRef packed, const ColumnElement& b, Neighbours neighbours,
+              const Target& target)
       : kernel_(kernel),
         pool_(*kernel.pool),
         spec_(spec),
         layout_(layout),
         packed_(packed),
         b_(b),
+        neighbours_(neighbours),
         lanes_(target.lanes(dtype_bytes(DType::i32))),
         steps_(steps_of(spec).back()) {}
 
@@ -74,16 +83,10 @@ class PairPacking {
     first_step_ = pool_.var(task) * pool_.integer(steps_);
 
     Block body;
-    for (int vector = 0; vector < layout_.tile.vectors; ++vector) {
-      const int64_t squares = steps_ / lanes_, left = steps_ % lanes_;
-      if (squares > 0) {
-        const Var square = loop_var("square", squares);
-        Block inside;
-        emit_square(inside, vector, pool_.var(square) * pool_.integer(lanes_), lanes_);
-        body.push_back({For{square, pool_.integer(0), pool_.integer(squares), 1, LoopKind::serial,
-                            std::move(inside)}});
-      }
-      if (left > 0) emit_square(body, vector, pool_.integer(squares * lanes_), left);
+    if (neighbours_ == Neighbours::elements) {
+      for (int vector = 0; vector < layout_.tile.vectors; ++vector) emit_squares(body, vector);
+    } else {
+      emit_steps(body);
     }
     kernel_.grain = std::max<int64_t>(1, kTaskWords / (steps_ * layout_.panel_width));
     kernel_.body.push_back({For{task, pool_.integer(0), pool_.integer(tasks), 1, LoopKind::parallel,
@@ -97,6 +100,46 @@ class PairPacking {
     return kernel_.add_var({name, loop::VarKind::loop, DType::i64, 1, 0, extent - 1});
   }
 
+  Block loop(const char* name, int64_t extent, const std::function<void(Block&, Expr)>& fill) {
+    Block block;
+    if (extent == 0) return block;
+    const Var var = loop_var(name, extent);
+    Block inside;
+    fill(inside, pool_.var(var));
+    block.push_back({For{var, pool_.integer(0), pool_.integer(extent), 1, LoopKind::serial,
+                         std::move(inside)}});
+    return block;
+  }
+
+  void emit_steps(Block& block) {
+    const int64_t whole = spec_.k.back() / 2;
+    block = loop("step", whole, [&](Block& inside, Expr step) { emit_step(inside, step, true); });
+    if (whole < steps_) emit_step(block, pool_.integer(whole), false);
+  }
+
+  void emit_step(Block& block, Expr step, bool is_whole) {
+    for (int vector = 0; vector < layout_.tile.vectors; ++vector) {
+      const Expr n = column_ + pool_.integer(vector * lanes_);
+      Expr exists;
+      if (!is_exact())
+        exists = loop::lt(pool_.ramp(n, 1, lanes_), loop::splat(pool_.integer(spec_.n), lanes_));
+      const auto row = [&](int64_t offset) {
+        return load(step * pool_.integer(2) + pool_.integer(offset), n, lanes_, exists);
+      };
+      const Expr low = row(0), high = is_whole ? row(1) : loop::constant_like(low, 0);
+      store(block, vector, step, word_of(low, high));
+    }
+  }
+
+  void emit_squares(Block& block, int64_t vector) {
+    const int64_t squares = steps_ / lanes_, left = steps_ % lanes_;
+    Block whole = loop("square", squares, [&](Block& inside, Expr square) {
+      emit_square(inside, vector, square * pool_.integer(lanes_), lanes_);
+    });
+    for (loop::Stmt& stmt : whole) block.push_back(std::move(stmt));
+    if (left > 0) emit_square(block, vector, pool_.integer(squares * lanes_), left);
+  }
+
   // Where there are no more columns, the last one goes again.
   void emit_square(Block& block, int64_t vector, Expr first, int64_t steps) {
     const Expr element = first * pool_.integer(2);
@@ -104,24 +147,32 @@ class PairPacking {
     if (steps < lanes_ || spec_.k.back() % 2 != 0)
       exists = loop::lt(pool_.ramp(element, 1, 2 * lanes_),
                         loop::splat(pool_.integer(spec_.k.back()), 2 * lanes_));
-    std::vector<Expr> k = k_;
-    k.push_back(element);
     std::vector<Expr> columns;
     for (int64_t i = 0; i < lanes_; ++i) {
       const Expr n = column_ + pool_.integer(vector * lanes_ + i);
-      const bool is_exact = layout_.panels * layout_.panel_width == spec_.n;
-      const Expr value = b_(batch_, k, is_exact ? n : loop::min(n, pool_.integer(spec_.n - 1)));
-      const auto& load = std::get<loop::Load>(value->kind);
-      columns.push_back(loop::bitcast(
-          pool_.load(load.buffer, load.index, DType::bf16, 2 * lanes_, exists), DType::i32));
+      const Expr there = is_exact() ? n : loop::min(n, pool_.integer(spec_.n - 1));
+      columns.push_back(loop::bitcast(load(element, there, 2 * lanes_, exists), DType::i32));
     }
     const std::vector<Expr> turned = turn_square(kernel_, block, std::move(columns));
-    for (int64_t step = 0; step < steps; ++step) {
-      const Expr at =
-          (first_step_ + first + pool_.integer(step)) * pool_.integer(layout_.panel_width) +
-          pool_.integer(vector * lanes_);
-      block.push_back({loop::Store{packed_, at, turned[static_cast<size_t>(step)], {}, false}});
-    }
+    for (int64_t step = 0; step < steps; ++step)
+      store(block, vector, first + pool_.integer(step), turned[static_cast<size_t>(step)]);
+  }
+
+  bool is_exact() const { return layout_.panels * layout_.panel_width == spec_.n; }
+
+  // Neighbours from the element of B on.
+  Expr load(Expr element, Expr n, int lanes, Expr mask) {
+    std::vector<Expr> k = k_;
+    k.push_back(element);
+    const Expr value = b_(batch_, k, n);
+    const auto& first = std::get<loop::Load>(value->kind);
+    return pool_.load(first.buffer, first.index, DType::bf16, lanes, mask);
+  }
+
+  void store(Block& block, int64_t vector, Expr step, Expr words) {
+    const Expr at =
+        (first_step_ + step) * pool_.integer(layout_.panel_width) + pool_.integer(vector * lanes_);
+    block.push_back({loop::Store{packed_, at, words, {}, false}});
   }
 
   loop::Kernel& kernel_;
@@ -130,6 +181,7 @@ class PairPacking {
   const PackedLayout& layout_;
   loop::BufferRef packed_;
   const ColumnElement& b_;
+  Neighbours neighbours_;
   int lanes_;
   int64_t steps_;  // of the innermost reduction
   std::vector<Expr> batch_, k_;
@@ -183,8 +235,8 @@ LoopNest pack_nest(loop::Kernel& kernel, const ContractionSpec& spec, const Pack
 
 void build_pair_packing(loop::Kernel& kernel, const ContractionSpec& spec,
                         const PackedLayout& layout, loop::BufferRef packed, const ColumnElement& b,
-                        const Target& target) {
-  PairPacking(kernel, spec, layout, packed, b, target).build();
+                        Neighbours neighbours, const Target& target) {
+  PairPacking(kernel, spec, layout, packed, b, neighbours, target).build();
 }
 
 }  // namespace lathe

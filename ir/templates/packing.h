@@ -1,6 +1,7 @@
 // The packed B of a contraction: [batch][panel][k][panel width], so that a panel is read in order.
 // Columns that a last panel has beyond n hold anything.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
@@ -27,10 +28,12 @@ using ColumnElement = std::function<loop::Expr(std::span<const loop::Expr> batch
 LoopNest pack_nest(loop::Kernel& kernel, const ContractionSpec& spec, const PackedLayout& layout,
                    const PanelRange& range, loop::BufferRef packed, const ColumnElement& b);
 
-// Appends to `kernel` the body that fills all of packed B with pairs that lie side by side: b gives
-// the load of an element, whose index moves by one with the last k.
+// Along what a B of pairs lies side by side: the last k, or n.
+enum class Neighbours : uint8_t { elements, columns };
+
+// Appends to `kernel` the body that fills all of such a packed B; b gives the load of an element.
 void build_pair_packing(loop::Kernel& kernel, const ContractionSpec& spec,
                         const PackedLayout& layout, loop::BufferRef packed, const ColumnElement& b,
-                        const Target& target);
+                        Neighbours neighbours, const Target& target);
 
 }  // namespace lathe

@@ -56,14 +56,19 @@ std::optional<RowSteps> row_steps(KernelContext& kernel, const ContractionOperan
   return RowSteps{step(m.back()), step(k.back()), bool(narrow(element))};
 }
 
-// Whether the elements of a column lie side by side along the innermost reduction.
-bool is_column_contiguous(KernelContext& kernel, const ContractionOperands& operands) {
+// Along what elements of the columns lie side by side, when they are plain loads of bf16.
+std::optional<Neighbours> column_neighbours(KernelContext& kernel,
+                                            const ContractionOperands& operands) {
   const ContractionSpec& spec = operands.spec;
   const std::vector<Expr> batch = kernel.variables(spec.batch), k = kernel.variables(spec.k);
-  const Expr element = operands.column(kernel, batch, k, kernel.variable(spec.n));
+  const Expr n = kernel.variable(spec.n), element = operands.column(kernel, batch, k, n);
   const std::optional<loop::Linear> form = load_index(element);
-  return form && narrow(element) &&
-         form->coefficient(std::get<loop::VarRead>(k.back()->kind).var) == 1;
+  if (!form || !narrow(element)) return std::nullopt;
+  const auto are_along = [&](Expr var) {
+    return form->coefficient(std::get<loop::VarRead>(var->kind).var) == 1;
+  };
+  if (are_along(k.back())) return Neighbours::elements;
+  return are_along(n) ? std::optional(Neighbours::columns) : std::nullopt;
 }
 
 Result<BufferId> pack(Lowering& lowering, const ContractionOperands& operands,
@@ -74,12 +79,13 @@ Result<BufferId> pack(Lowering& lowering, const ContractionOperands& operands,
       lowering.add_temporary(node.name + "_packed", type, layout.num_elements(), phase);
   const LaunchInfo info{"pack", node.loc, 0};
   KernelContext whole(lowering, phase, "pack");
-  if (operands.spec.is_paired && is_column_contiguous(whole, operands)) {
+  const std::optional<Neighbours> neighbours = column_neighbours(whole, operands);
+  if (operands.spec.is_paired && neighbours) {
     const loop::BufferRef packed = whole.use(out, true);
     build_pair_packing(
         whole.kernel(), operands.spec, layout, packed,
         [&](Index batch, Index k, Expr n) { return narrow(operands.column(whole, batch, k, n)); },
-        lowering.target());
+        *neighbours, lowering.target());
     if (whole.error()) return *whole.error();
     LATHE_DO(lowering.emit_kernel(whole.kernel(), whole.buffers(), info, phase));
     return out;

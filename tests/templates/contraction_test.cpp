@@ -94,13 +94,16 @@ INSTANTIATE_TEST_SUITE_P(
                                          Product{1, 2, 17, 100003}, Product{1, 9, 20, 13}),
                        ::testing::Values("avx512", "avx2")));
 
-// Of bf16, two elements a step; columns lie side by side, or their elements do.
-class PairedProduct : public ::testing::TestWithParam<std::tuple<Product, bool>> {};
+// How a test packs pairs: by a loop nest, or by whole vectors of what lies side by side.
+enum class Packing { nest, columns, elements };
+
+// Of bf16, two elements a step.
+class PairedProduct : public ::testing::TestWithParam<std::tuple<Product, Packing>> {};
 
 TEST_P(PairedProduct, AgreesWithPlainSums) {
-  const auto& [size, is_turned] = GetParam();
+  const auto& [size, packing] = GetParam();
   const Product p = size;
-  const bool turned = is_turned;
+  const bool turned = packing == Packing::elements;
   const Target& target = *find_target("avx512_bf16");
   loop::Kernel kernel, packer;
   kernel.pool = std::make_shared<loop::Pool>();
@@ -148,8 +151,9 @@ TEST_P(PairedProduct, AgreesWithPlainSums) {
                         ws = halves(p.batch * 2 * p.k * p.n, 2);
   std::vector<int32_t> packs(size_t(layout.num_elements()), 0x7fc07fc0);  // NaN
   Floats outs(size_t(p.batch * p.m * p.n), NAN);
-  if (turned) {
-    build_pair_packing(packer, spec, layout, packed_out, column, target);
+  if (packing != Packing::nest) {
+    build_pair_packing(packer, spec, layout, packed_out, column,
+                       turned ? Neighbours::elements : Neighbours::columns, target);
     run_in_memory(packer, {memory_of(ws), memory_of(packs)});
   } else {
     for (const PanelRange& range : panel_ranges(spec, layout))
@@ -178,7 +182,7 @@ INSTANTIATE_TEST_SUITE_P(
                                          Product{1, 29, 10, 7}, Product{1, 5, 100, 3},
                                          Product{3, 17, 33, 41}, Product{2, 4, 64, 32},
                                          Product{2, 6, 20, 27}),
-                       ::testing::Bool()));
+                       ::testing::Values(Packing::nest, Packing::columns, Packing::elements)));
 
 // 14 rows that are 4096 bytes apart would share the 8 ways of one cache set.
 TEST(PackedLayout, TakesFewRowsThatShareACacheSet) {
