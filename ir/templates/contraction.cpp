@@ -24,6 +24,7 @@ using loop::Var;
 constexpr int64_t kMinTasks = 16;           // enough for a few threads to share evenly
 constexpr int64_t kTaskFlops = 2'000'000;   // about 10 us of one core
 constexpr int64_t kRolledEpilogueOps = 10;  // beyond a bias, a residual and a clamp
+constexpr int64_t kNarrowest = 32;          // vectors of which one saved is worth more code
 constexpr double kThrashing = 1.3;          // slowdown when rows of A evict each other
 
 int64_t product(std::span<const int64_t> dims) {
@@ -122,13 +123,17 @@ class Contraction {
     }
     first_column_ = let(body, "column", column_panel * pool_.integer(layout_.panel_width),
                         (layout_.panels - 1) * layout_.panel_width);
-    Var unit = kernel_.add_var({"unit", loop::VarKind::loop, DType::i64, 1, 0, units - 1});
     first_unit_ = chunk * pool_.integer(units_per_chunk_);
-    unit_ = pool_.var(unit);
-    Block inside;
-    emit_unit(inside);
-    Expr hi = loop::min(first_unit_ + pool_.integer(units_per_chunk_), pool_.integer(units));
-    body.push_back({For{unit, first_unit_, hi, 1, LoopKind::serial, std::move(inside)}});
+    const bool is_exact = layout_.panels * layout_.panel_width == spec_.n;
+    if (layout_.panels == 1 || layout_.last_vectors == layout_.tile.vectors) {
+      emit_units(body, layout_.last_vectors, !is_exact);
+    } else {
+      Block whole, last;
+      emit_units(whole, layout_.tile.vectors, false);
+      emit_units(last, layout_.last_vectors, !is_exact);
+      const Expr is_whole = loop::lt(column_panel, pool_.integer(layout_.panels - 1));
+      body.push_back({loop::If{is_whole, std::move(whole), std::move(last)}});
+    }
     kernel_.grain =
         std::max<int64_t>(1, kTaskFlops / std::max<int64_t>(1, flops_per_unit * units_per_chunk_));
     kernel_.body.push_back({For{task, pool_.integer(0), pool_.integer(tasks), 1, LoopKind::parallel,
@@ -155,6 +160,19 @@ class Contraction {
       position = loop::floor_div(position, pool_.integer(dims[i]));
     }
     return index;
+  }
+
+  // Of the task's panel so many vectors.
+  void emit_units(Block& block, int vectors, bool is_masked) {
+    vectors_ = vectors;
+    is_masked_ = is_masked;
+    const int64_t units = rows_.units();
+    const Var unit = kernel_.add_var({"unit", loop::VarKind::loop, DType::i64, 1, 0, units - 1});
+    unit_ = pool_.var(unit);
+    Block inside;
+    emit_unit(inside);
+    const Expr hi = loop::min(first_unit_ + pool_.integer(units_per_chunk_), pool_.integer(units));
+    block.push_back({For{unit, first_unit_, hi, 1, LoopKind::serial, std::move(inside)}});
   }
 
   void emit_unit(Block& block) {
@@ -207,7 +225,7 @@ class Contraction {
   void emit_tile(Block& block, int64_t height, Expr first_row, Expr ordinal) {
     RegisterTileSpec tile;
     tile.rows = height;
-    tile.vectors = layout_.tile.vectors;
+    tile.vectors = vectors_;
     tile.lanes = lanes_;
     tile.dtype = spec_.dtype;
     for (int64_t steps : steps_) {
@@ -241,7 +259,7 @@ class Contraction {
     tile.epilogue = [&](Block& inside, Expr i, Expr j, Expr sum) {
       Expr at = first_column_ + j * pool_.integer(lanes_);
       loop::VectorAxis axis{column, lanes_, {}};
-      if (layout_.panels * layout_.panel_width != spec_.n) {
+      if (is_masked_) {
         axis.mask = loop::lt(pool_.ramp(pool_.var(column), 1, lanes_),
                              loop::splat(pool_.integer(spec_.n), lanes_));
       }
@@ -304,6 +322,8 @@ class Contraction {
   int lanes_;
   RowTiling rows_;
   int64_t units_per_chunk_ = 1;
+  int vectors_ = 1;  // of the panel at hand
+  bool is_masked_ = false;
   Expr panel_, first_column_, unit_, first_unit_, group_;
   std::vector<Expr> batch_, outer_;
 };
@@ -325,16 +345,23 @@ PackedLayout packed_layout(const ContractionSpec& spec, const Target& target) {
       spec.tile ? std::vector<RegisterTile>{*spec.tile} : target.gemm_tiles;
   for (const RegisterTile& tile : tiles) {
     const int64_t width = static_cast<int64_t>(tile.vectors) * lanes;
-    const int64_t panels = (spec.n + width - 1) / width;
+    const int64_t panels = ceil_div(spec.n, width), vectors = ceil_div(spec.n, lanes);
+    const int64_t left = vectors - (panels - 1) * tile.vectors;
+    const bool is_narrower = panels == 1 || (tile.vectors - left) * kNarrowest > vectors;
+    const int last_vectors = is_narrower ? static_cast<int>(left) : tile.vectors;
     const RowTiling rows = tile_rows(spec.m, tile.rows);
     const bool is_thrashing = rows.height > cached_rows;
+    const auto panel_cycles = [&](int count) {
+      return static_cast<double>(rows.tall_tiles) * step_cycles(rows.height + 1, count) +
+             static_cast<double>(rows.short_tiles) * step_cycles(rows.height, count);
+    };
     const double cycles =
-        (is_thrashing ? kThrashing : 1.0) * static_cast<double>(panels * rows.units()) *
-        (static_cast<double>(rows.tall_tiles) * step_cycles(rows.height + 1, tile.vectors) +
-         static_cast<double>(rows.short_tiles) * step_cycles(rows.height, tile.vectors));
+        (is_thrashing ? kThrashing : 1.0) * static_cast<double>(rows.units()) *
+        (static_cast<double>(panels - 1) * panel_cycles(tile.vectors) + panel_cycles(last_vectors));
     if (best.panels == 0 || cycles < best_cycles * 0.98) {
       best.tile = tile;
       best.panels = panels;
+      best.last_vectors = last_vectors;
       best.panel_width = width;
       best_cycles = cycles;
     }

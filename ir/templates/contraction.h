@@ -54,6 +54,7 @@ struct ContractionSpec {
 struct PackedLayout {
   RegisterTile tile;  // what was chosen: at most `rows` rows, `vectors` vectors
   int64_t panels = 0;
+  int last_vectors = 0;  // of the last panel that are computed
   int64_t panel_width = 0;
   int64_t depth = 0;  // steps of the reduction
   int64_t batches = 1;
