@@ -4,7 +4,9 @@
 // that assigns or stores them becomes a choice between two, by whether any lane is large.
 #include "ir/loop/expand_math.h"
 
+#include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "ir/loop/pool.h"
 #include "ir/loop/rewrite.h"
@@ -61,6 +63,21 @@ Expr expanded(Expr e, bool has_fma) {
   return e;
 }
 
+// What erf has become, and of what: whoever adds one to it needs less of it.
+using Erfs = std::unordered_map<const ExprNode*, Expr>;
+
+// 1 + erf, given its operands as they have become; null for anything else.
+Expr one_plus_erf(Expr e, const Erfs& erfs) {
+  const auto* sum = std::get_if<Binary>(&e->kind);
+  if (!sum || sum->op != BinaryOp::add) return {};
+  for (const auto& [erf, one] : {std::pair(sum->a, sum->b), std::pair(sum->b, sum->a)}) {
+    const auto found = erfs.find(erf.node());
+    if (found != erfs.end() && one == constant_like(one, 1))
+      return vector_math::one_plus_erf(found->second);
+  }
+  return {};
+}
+
 // What vector_math::is_large gave, by node; not where it is known.
 using Guards = std::unordered_set<const ExprNode*>;
 
@@ -112,9 +129,15 @@ void choose_statements(Block& block, const Guards& guards) {
 
 void expand_math(Kernel& kernel, bool has_fma) {
   Guards guards;
+  Erfs erfs;
   rewrite(kernel, [&](Expr e) {
     note_guard(e, has_fma, guards);
-    return expanded(e, has_fma);
+    if (const Expr sum = one_plus_erf(e, erfs)) return sum;
+    const Expr result = expanded(e, has_fma);
+    const auto* function = std::get_if<Unary>(&e->kind);
+    if (function && function->op == UnaryOp::erf && e->dtype == DType::f32)
+      erfs.emplace(result.node(), function->x);
+    return result;
   });
   if (!guards.empty()) choose_statements(kernel.body, guards);
 }

@@ -6,6 +6,7 @@
 
 #include <limits>
 #include <numbers>
+#include <vector>
 
 namespace lathe::loop::vector_math {
 namespace {
@@ -90,6 +91,17 @@ constexpr double kErfLargeF64[] = {
     3.39000486987988e-08,   -3.2954352259076087e-09, 2.2483917424834717e-10,
     -9.608134972324006e-12, 1.9345076727756766e-13};
 
+// -log2(1 - erf(x)) / x on [0, 8.46], so that 1 - erf(x) is near to 2^-24 (where it is small, to
+// some percent).
+constexpr double kErfcF32[] = {
+    1.6279116868972778,   0.9183628559112549,    0.14877891540527344,     -0.029001014307141304,
+    0.001736848265863955, 0.0008354471065104008, -0.00022364973847288638, 1.5934072507661767e-05};
+constexpr double kErfcEnd = 8.459691;  // there it is 127 / x
+
+// (2^x - 1) / x on [-1/2, 1/2]: 2^-23.
+constexpr double kExp2F32[] = {0.6931469775988572, 0.2402224208517333, 0.05550733743691416,
+                               0.00967151264890342, 0.0013264727065120316};
+
 // log(1 + f) as f minus the second.
 Expr log1p_correction(Expr f, Expr tail) {
   const Format& format = format_of(f);
@@ -108,6 +120,15 @@ Expr log_reduced(const LogReduction& reduced, Expr low) {
   Expr tail = e * format.ln2_low;
   if (low) tail = tail + low;
   return fma(e, constant_like(e, format.ln2_high), reduced.f - log1p_correction(reduced.f, tail));
+}
+
+// A long polynomial as two of half the length, which do not wait for each other. At least two
+// coefficients.
+Expr polynomial_by_halves(Expr x, std::span<const double> coefficients) {
+  std::vector<double> halves[2];  // of even and of odd powers
+  for (size_t i = 0; i < coefficients.size(); ++i) halves[i % 2].push_back(coefficients[i]);
+  const Expr square = x * x;
+  return fma(polynomial(square, halves[1]), x, polynomial(square, halves[0]));
 }
 
 // What log does outside (0, inf).
@@ -225,6 +246,22 @@ Expr erf(Expr x) {
   Expr large = 1 - fma(rest, expm1_reduced(reduced.r), rest);
   Expr bound = constant_like(x, format.is_f32 ? 0.92 : 0.98);
   return copy_sign(select(lt(a, bound), small, large), x);
+}
+
+// One function of |x|, where erf is two: what is near zero need not be known beside the one.
+Expr one_plus_erf(Expr x) {
+  const Format& format = format_of(x);
+  if (!format.is_f32) return vector_math::erf(x) + 1;
+  Expr a = min(abs(x), constant_like(x, kErfcEnd));
+  Expr rises = a * polynomial_by_halves(a, kErfcF32);
+  Expr rounded = rises + format.round_magic;
+  Expr r = rounded - format.round_magic - rises;
+  // 2^-n; of 127 the bits are those of zero.
+  Expr shifted =
+      binary(BinaryOp::shift_left, bits_of(rounded), int_constant(x, format, format.mantissa_bits));
+  Expr scale = float_of(int_constant(x, format, format.one_bits) - shifted);
+  Expr rest = scale * fma(r, polynomial_by_halves(r, kExp2F32), constant_like(x, 1));
+  return select(lt(x, constant_like(x, 0)), rest, 2 - rest);
 }
 
 // --- log ---

@@ -16,6 +16,7 @@ Expr log10(Expr x);
 Expr log1p(Expr x);
 Expr tanh(Expr x);
 Expr erf(Expr x);
+Expr one_plus_erf(Expr x);  // to 2^-23, as the sum rounds it
 // `has_fma`: fma is one rounding. Where it is two, what would cancel is computed in parts.
 Expr sin(Expr x, bool has_fma);
 Expr cos(Expr x, bool has_fma);
