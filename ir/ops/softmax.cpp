@@ -78,7 +78,9 @@ Expr lower_softmax(ElementContext& context, const Node& node, int, std::span<con
   const Expr total = context.reduce(
       ReduceOp::sum, extents, [&](std::span<const Expr> at) { return exp(element(at) - largest); });
   const Expr x = cast(context.operand(node, 0, index), compute_of(node)) - largest;
-  return cast(is_log(node) ? x - log(total) : exp(x) / total, node.types.front().dtype);
+  // One division for the row: no element waits for one of its own.
+  const Expr result = is_log(node) ? x - log(total) : exp(x) * (1 / total);
+  return cast(result, node.types.front().dtype);
 }
 
 std::vector<Value> softmax_gradient(Builder& b, const Node& node,
