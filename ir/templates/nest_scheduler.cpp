@@ -127,10 +127,18 @@ void NestScheduler::emit_serial_loops(Block& body) {
     inside.push_back(var);
     row_vars_.push_back(var);
   }
+  if (may_keep_rows())
+    for (const RowValue& value : row_values(nest_.values, inner_, inner_extent_))
+      reductions.keep(value, inner_, row_buffer(value.first->dtype));
   const Exprs values = reductions.hoist_invariant(nest_.values, inside, body);
   Block rows;
   emit_rows(rows, values);
   for (Stmt& stmt : wrap(serial_, std::move(rows))) body.push_back(std::move(stmt));
+}
+
+// An element for each of a row.
+loop::BufferRef NestScheduler::row_buffer(DType dtype) {
+  return nest_.kernel.add_buffer({"row", dtype, inner_extent_, loop::Space::scratch, true});
 }
 
 // Declares the parallel variable and recovers the outer loop variables from it. Rows may be cut

@@ -57,6 +57,8 @@ class NestScheduler {
   virtual int choose_lanes(bool vectorize_inner) = 0;
   // Gives a loop around the vector loop a place inside it: tile_, tile_lo_ and tile_hi_.
   virtual void tile_transposed() {}
+  // Whether what a row computes twice may lie in memory of its own.
+  virtual bool may_keep_rows() const { return false; }
   // Elements of the innermost loop in one task, when `rows` of them may be cut.
   virtual int64_t choose_block(int64_t rows) = 0;
   // Of a thread, where threads share vectors; otherwise 0.
@@ -91,6 +93,7 @@ class NestScheduler {
   void split_serial(bool vectorize_inner);
   void split_shared();
   void emit_serial_loops(Block& body);
+  loop::BufferRef row_buffer(DType dtype);
   void decode_outer(Block& body);
   Expr let(Block& body, const std::string& name, Expr value, int64_t max);
   size_t most_pieces() const;

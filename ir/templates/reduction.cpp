@@ -174,7 +174,7 @@ Expr ReductionEmitter::emit(Expr e, Block& block) {
     result = is_vectorizable && !gathers ? emit_position_vectorized(reduce, block)
                                          : emit_position(reduce, block, nullptr);
   } else {
-    result = is_vectorizable ? emit_vectorized(reduce, e->dtype, block)
+    result = is_vectorizable ? emit_vectorized(reduce, e->dtype, kept_of(e, reduce), block)
                              : emit_serial(reduce, e->dtype, block);
   }
   Var name = kernel_.add_var({"total", loop::VarKind::let, e->dtype, 1, INT64_MIN, INT64_MAX});
@@ -182,6 +182,40 @@ Expr ReductionEmitter::emit(Expr e, Block& block) {
   Expr read = kernel_.pool->var(name, e->dtype);
   done_.emplace(e.node(), read);
   return read;
+}
+
+void ReductionEmitter::keep(const RowValue& value, Var inner, loop::BufferRef buffer) {
+  kept_[value.reduce.node()].push_back({value.first, value.again, inner, buffer});
+}
+
+// What the reduction leaves behind, as its body now computes it; who computes it again reads that.
+std::vector<ReductionEmitter::KeptValue> ReductionEmitter::kept_of(Expr e, const Reduce& reduce) {
+  const auto found = kept_.find(e.node());
+  if (found == kept_.end() || reduce.vars != as_reduce(e)->vars) return {};
+  std::vector<KeptValue> kept = found->second;
+  for (KeptValue& value : kept) {
+    value.first = loop::bind(value.first, done_);
+    done_.emplace(
+        value.again.node(),
+        kernel_.pool->load(value.buffer, kernel_.pool->var(value.inner), value.again->dtype));
+  }
+  return kept;
+}
+
+Expr ReductionEmitter::body_at(const Reduce& reduce, const std::vector<KeptValue>& kept, Expr at,
+                               const loop::VectorAxis& axis, Block& block) {
+  const auto moved = [&](Expr e) { return loop::substitute(e, reduce.vars.back(), at); };
+  loop::Bindings bound;
+  for (const KeptValue& value : kept) {
+    const Expr first = moved(value.first);
+    const Var name = kernel_.add_var(
+        {"kept", loop::VarKind::let, first->dtype, axis.lanes, INT64_MIN, INT64_MAX});
+    const Expr read = kernel_.pool->var(name, first->dtype, axis.lanes);
+    block.push_back({Let{name, loop::vectorize(first, axis)}});
+    block.push_back({loop::Store{value.buffer, at, read, axis.mask, false}});
+    bound.emplace(first.node(), read);
+  }
+  return loop::vectorize(moved(reduce.body), axis, bound);
 }
 
 // Makes the variable that is best as lanes the last.
@@ -199,7 +233,8 @@ Block ReductionEmitter::add_up(const Reduce& reduce, size_t count, const Accumul
   return accumulate(kernel_, accumulator, std::move(loops), body_chain, body);
 }
 
-Expr ReductionEmitter::emit_vectorized(const Reduce& reduce, DType dtype, Block& block) {
+Expr ReductionEmitter::emit_vectorized(const Reduce& reduce, DType dtype,
+                                       const std::vector<KeptValue>& kept, Block& block) {
   loop::Pool& pool = *kernel_.pool;
   const Var var = reduce.vars.back();
   const int64_t extent = loop::as_int(reduce.extents.back())->value;
@@ -211,10 +246,10 @@ Expr ReductionEmitter::emit_vectorized(const Reduce& reduce, DType dtype, Block&
 
   const auto emit_unrolled = [&](const Accumulator& into) -> Block {
     Var u = kernel_.add_var({"u", loop::VarKind::loop, DType::i64, 1, 0, count - 1});
-    Expr moved = pool.var(var) + pool.var(u) * pool.integer(lanes_);
-    // The lane variable is the loop's plus u vectors: substitute, then vectorise along the loop's.
-    Expr body = loop::vectorize(loop::substitute(reduce.body, var, moved), {var, lanes_, {}});
+    // The lane variable is the loop's plus u vectors.
+    const Expr moved = pool.var(var) + pool.var(u) * pool.integer(lanes_);
     Block step;
+    const Expr body = body_at(reduce, kept, moved, {var, lanes_, {}}, step);
     step.push_back(combine_into(kernel_, into, pool.var(u), body));
     Block unroll;
     unroll.push_back({For{u, zero, pool.integer(count), 1, LoopKind::unroll, std::move(step)}});
@@ -222,8 +257,8 @@ Expr ReductionEmitter::emit_vectorized(const Reduce& reduce, DType dtype, Block&
   };
   const auto emit_whole = [&](const Accumulator& into) -> Block {
     Block step;
-    step.push_back(
-        combine_into(kernel_, into, zero, loop::vectorize(reduce.body, {var, lanes_, {}})));
+    const Expr body = body_at(reduce, kept, pool.var(var), {var, lanes_, {}}, step);
+    step.push_back(combine_into(kernel_, into, zero, body));
     return step;
   };
   const auto emit_row = [&](const Accumulator& into) -> Block {
@@ -242,8 +277,7 @@ Expr ReductionEmitter::emit_vectorized(const Reduce& reduce, DType dtype, Block&
       row.push_back({Let{tail, pool.integer(whole)}});
       Expr mask =
           loop::lt(pool.ramp(zero, 1, lanes_), loop::splat(pool.integer(extent - whole), lanes_));
-      Expr body =
-          loop::vectorize(loop::substitute(reduce.body, var, pool.var(tail)), {tail, lanes_, mask});
+      const Expr body = body_at(reduce, kept, pool.var(tail), {tail, lanes_, mask}, row);
       row.push_back(combine_into(kernel_, into, zero, body, mask));
     }
     return row;

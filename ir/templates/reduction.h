@@ -9,6 +9,7 @@
 #include "ir/loop/pool.h"
 #include "ir/loop/vectorize.h"
 #include "ir/templates/accumulate.h"
+#include "ir/templates/row_values.h"
 
 namespace lathe {
 
@@ -28,6 +29,10 @@ class ReductionEmitter {
   // expressions that were lowered before.
   loop::Expr lower(loop::Expr e, loop::Block& block);
 
+  // When the value's reduction is lowered along its own variable, it leaves each element in
+  // `buffer`, where `again` then reads it, along `inner`.
+  void keep(const RowValue& value, loop::Var inner, loop::BufferRef buffer);
+
   // Lowers only those reductions that move with none of `vars`.
   std::vector<loop::Expr> hoist_invariant(std::vector<loop::Expr> exprs,
                                           const std::vector<loop::Var>& vars, loop::Block& block);
@@ -38,8 +43,19 @@ class ReductionEmitter {
                              loop::Block& block);
 
  private:
+  struct KeptValue {
+    loop::Expr first, again;
+    loop::Var inner;
+    loop::BufferRef buffer;
+  };
+
   loop::Expr emit(loop::Expr reduce, loop::Block& block);
-  loop::Expr emit_vectorized(const loop::Reduce& reduce, DType dtype, loop::Block& block);
+  loop::Expr emit_vectorized(const loop::Reduce& reduce, DType dtype,
+                             const std::vector<KeptValue>& kept, loop::Block& block);
+  std::vector<KeptValue> kept_of(loop::Expr e, const loop::Reduce& reduce);
+  // The body over lanes of `axis`, its last variable being `at`; what is kept is stored.
+  loop::Expr body_at(const loop::Reduce& reduce, const std::vector<KeptValue>& kept, loop::Expr at,
+                     const loop::VectorAxis& axis, loop::Block& block);
   loop::Expr emit_serial(const loop::Reduce& reduce, DType dtype, loop::Block& block);
   loop::Expr emit_position(const loop::Reduce& reduce, loop::Block& block,
                            const loop::VectorAxis* axis);
@@ -58,6 +74,7 @@ class ReductionEmitter {
   int lanes_;
   int64_t lanes_of_thread_;
   loop::Bindings done_;
+  std::unordered_map<const loop::ExprNode*, std::vector<KeptValue>> kept_;  // by reduction
 };
 
 }  // namespace lathe

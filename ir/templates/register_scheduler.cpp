@@ -127,6 +127,11 @@ class RegisterScheduler final : public NestScheduler {
     return found;
   }
 
+  // Beyond the second cache reading it back takes as long as a function.
+  bool may_keep_rows() const override {
+    return inner_extent_ > lanes_ && inner_extent_ * 4 <= target_.l2_bytes / 4;
+  }
+
   // Blocks of about the work of a task; the last is no shorter than it must be.
   int64_t choose_block(int64_t /*rows*/) override {
     const int64_t least = contains_reduction(nest_.values) ? 1 : kMinBlockVectors;
