@@ -25,6 +25,7 @@ using Index = std::span<const Expr>;
 
 constexpr int64_t kBlock = 64;         // neighbours of a row that a task writes
 constexpr int64_t kTaskWrites = 4000;  // about 10 us
+constexpr int64_t kUnroll = 8;
 
 struct Writes {
   std::vector<int64_t> serial;  // extents of what runs in order
@@ -153,7 +154,8 @@ class ScatterLowering {
       const Expr first = free.back() * pool.integer(kBlock);
       emit_row(step, writes, serial, free, first, columns, out);
     } else {
-      emit_write(step, writes, serial, free, out, {});
+      emit_several(step, writes, vars.back(), serial, free, out);
+      vars.pop_back();
     }
     for (size_t i = vars.size(); i-- > 0;) {
       Block outer;
@@ -165,6 +167,28 @@ class ScatterLowering {
     kernel_.kernel().grain = std::max<int64_t>(1, kTaskWrites / std::max<int64_t>(1, per_task));
     kernel_.kernel().body.push_back(
         {For{task, pool.integer(0), pool.integer(count), 1, LoopKind::parallel, std::move(body)}});
+  }
+
+  // All of the last serial loop, several in a step: a loop of single ones takes twice the time.
+  void emit_several(Block& block, const Writes& writes, Var var, std::vector<Expr> serial,
+                    Index free, BufferId out) {
+    loop::Pool& pool = kernel_.pool();
+    const int64_t extent = writes.serial.back(), whole = extent / kUnroll * kUnroll;
+    const auto loop = [&](int64_t from, int64_t to, int64_t step, Block inside) {
+      if (from < to)
+        block.push_back({For{var, pool.integer(from), pool.integer(to), step, LoopKind::serial,
+                             std::move(inside)}});
+    };
+    const Var u = add_var("u", kUnroll);
+    Block one, several;
+    serial.back() = pool.var(var) + pool.var(u);
+    emit_write(one, writes, serial, free, out, {});
+    several.push_back({For{u, pool.integer(0), pool.integer(kUnroll), 1, LoopKind::unroll, one}});
+    loop(0, whole, kUnroll, std::move(several));
+    Block rest;
+    serial.back() = pool.var(var);
+    emit_write(rest, writes, serial, free, out, {});
+    loop(whole, extent, 1, std::move(rest));
   }
 
   void emit_row(Block& block, const Writes& writes, const std::vector<Expr>& serial,
@@ -195,7 +219,7 @@ class ScatterLowering {
     const TensorType type = lowering_.buffer(out).type;
     const loop::BufferRef buffer = kernel_.use(out, true);
     const std::vector<Expr> place = writes.place(serial, free);
-    Expr is_inside = pool.boolean(true);
+    Expr beyond;  // negative when a position is outside of its dim
     std::vector<Expr> index = place;
     for (size_t d = 0; d < place.size(); ++d) {
       if (std::holds_alternative<loop::VarRead>(place[d]->kind)) continue;
@@ -203,9 +227,9 @@ class ScatterLowering {
           kernel_.kernel().add_var({"at", loop::VarKind::let, DType::i64, 1, INT64_MIN, INT64_MAX});
       block.push_back({loop::Let{at, place[d]}});
       index[d] = pool.var(at);
-      is_inside = loop::logical_and(is_inside,
-                                    loop::logical_and(loop::le(pool.integer(0), index[d]),
-                                                      loop::lt(index[d], pool.integer(shape_[d]))));
+      const Expr own =
+          loop::binary(loop::BinaryOp::bit_or, index[d], pool.integer(shape_[d] - 1) - index[d]);
+      beyond = beyond ? loop::binary(loop::BinaryOp::bit_or, beyond, own) : own;
     }
     const DType compute = compute_dtype(type.dtype);
     Expr value = loop::cast(loop::cast(writes.value(serial, free), type.dtype), compute);
@@ -216,10 +240,10 @@ class ScatterLowering {
     if (axis.lanes > 1) value = loop::vectorize(value, axis);
     Block store;
     store.push_back({loop::Store{buffer, address, value, axis.mask, false}});
-    if (loop::as_int(is_inside))
+    if (!beyond)
       block.push_back(std::move(store.front()));
     else
-      block.push_back({loop::If{is_inside, std::move(store), {}}});
+      block.push_back({loop::If{loop::le(pool.integer(0), beyond), std::move(store), {}}});
   }
 
   Lowering& lowering_;
