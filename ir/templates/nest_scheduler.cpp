@@ -57,9 +57,9 @@ loop::Kernel NestScheduler::run() {
   } else {
     ReductionEmitter reductions(nest_.kernel, lanes_, lanes_of_thread());
     Exprs values;
-    for (Expr value : nest_.values) values.push_back(reductions.lower(value, body));
+    for (Expr value : rows_[0].values) values.push_back(reductions.lower(value, body));
     for (size_t i = 0; i < values.size(); ++i)
-      body.push_back({loop::Store{nest_.outs[i], nest_.index, values[i], {}, false}});
+      body.push_back({loop::Store{nest_.outs[i], rows_[0].index, values[i], {}, false}});
   }
   finish(std::move(body));
   return std::move(nest_.kernel);
@@ -120,20 +120,33 @@ Block NestScheduler::wrap(const Loops& loops, Block inside) {
   return inside;
 }
 
+// The reductions of all rows of a task come before the results of any: while one waits for its last
+// operation others go on.
 void NestScheduler::emit_serial_loops(Block& body) {
   ReductionEmitter reductions(nest_.kernel, lanes_, lanes_of_thread());
   std::vector<Var> inside = {inner_};
-  for (const auto& [var, extent] : serial_) {
-    inside.push_back(var);
-    row_vars_.push_back(var);
+  for (const auto& [var, extent] : serial_) inside.push_back(var);
+  Exprs values;
+  for (const Row& row : rows_) {
+    if (may_keep_rows())
+      for (const RowValue& value : row_values(row.values, inner_, inner_extent_))
+        reductions.keep(value, inner_, row_buffer(value.first->dtype));
+    values.insert(values.end(), row.values.begin(), row.values.end());
   }
-  if (may_keep_rows())
-    for (const RowValue& value : row_values(nest_.values, inner_, inner_extent_))
-      reductions.keep(value, inner_, row_buffer(value.first->dtype));
-  const Exprs values = reductions.hoist_invariant(nest_.values, inside, body);
-  Block rows;
-  emit_rows(rows, values);
-  for (Stmt& stmt : wrap(serial_, std::move(rows))) body.push_back(std::move(stmt));
+  values = reductions.hoist_invariant(std::move(values), inside, body);
+  auto next = values.begin();
+  for (Row& row : rows_) {
+    std::copy_n(next, row.values.size(), row.values.begin());
+    next += static_cast<ptrdiff_t>(row.values.size());
+    for (const auto& [var, extent] : serial_) row.vars.push_back(var);
+    Block results;
+    emit_rows(results, row, row.values);
+    results = wrap(serial_, std::move(results));
+    if (row.exists)
+      body.push_back({loop::If{row.exists, std::move(results), {}}});
+    else
+      for (Stmt& stmt : results) body.push_back(std::move(stmt));
+  }
 }
 
 // An element for each of a row.
@@ -143,32 +156,51 @@ loop::BufferRef NestScheduler::row_buffer(DType dtype) {
 
 // Declares the parallel variable and recovers the outer loop variables from it. Rows may be cut
 // into blocks, so that few long ones still make enough tasks, but for those of which every block
-// would compute a reduction anew.
+// would compute a reduction anew. Of short ones a task may have several, the last ones of which are
+// the last row again where there are no more.
 void NestScheduler::decode_outer(Block& body) {
   int64_t rows = 1;
   for (int64_t extent : nest_.extents) rows *= extent;
   const bool may_cut = !is_split_ && (!shared_.empty() || has_own_reductions(nest_.values, inner_));
   block_extent_ = inner_extent_ > 0 && may_cut ? choose_block(rows) : inner_extent_;
   blocks_ = block_extent_ > 0 ? (inner_extent_ + block_extent_ - 1) / block_extent_ : 1;
-  task_ = nest_.kernel.add_var({"task", loop::VarKind::loop, DType::i64, 1, 0, rows * blocks_ - 1});
-  tasks_ = rows * blocks_;
-  Expr task = pool().var(task_), rest = task;
+  const bool may_join = inner_extent_ > 0 && !is_split_ && serial_.empty() && shared_.empty();
+  const int64_t at_once = may_join && blocks_ == 1 ? choose_rows(rows) : 1;
+  tasks_ = (rows + at_once - 1) / at_once * blocks_;
+  task_ = nest_.kernel.add_var({"task", loop::VarKind::loop, DType::i64, 1, 0, tasks_ - 1});
+  const Expr task = pool().var(task_);
+  Expr first = task * pool().integer(at_once);
   if (blocks_ > 1) {
     block_ = loop::mod(task, pool().integer(blocks_));
-    rest = let(body, "row", loop::floor_div(task, pool().integer(blocks_)), rows - 1);
+    first = let(body, "row", loop::floor_div(task, pool().integer(blocks_)), rows - 1);
   }
+  for (int64_t i = 0; i < at_once; ++i) {
+    Expr at = first + pool().integer(i), exists;
+    if (i > 0 && rows % at_once != 0) {
+      exists = loop::lt(at, pool().integer(rows));
+      at = loop::min(at, pool().integer(rows - 1));
+    }
+    rows_.push_back(decode_row(body, at_once > 1 ? let(body, "row", at, rows - 1) : at));
+    rows_.back().exists = exists;
+  }
+}
+
+// What the nest is at this position of all those outside the innermost loop.
+NestScheduler::Row NestScheduler::decode_row(Block& body, Expr position) {
+  Row row{nest_.values, nest_.index, {}, {}};
   for (size_t i = nest_.vars.size(); i-- > 0;) {
-    Expr value = i == 0 ? rest : loop::mod(rest, pool().integer(nest_.extents[i]));
+    Expr value = i == 0 ? position : loop::mod(position, pool().integer(nest_.extents[i]));
     Expr named = let(body, nest_.kernel.vars[nest_.vars[i].id].name, value, nest_.extents[i] - 1);
-    nest_.values = substitute(nest_.values, nest_.vars[i], named);
-    nest_.index = loop::substitute(nest_.index, nest_.vars[i], named);
+    row.values = substitute(row.values, nest_.vars[i], named);
+    row.index = loop::substitute(row.index, nest_.vars[i], named);
     if (tile_lo_) {
       tile_lo_ = loop::substitute(tile_lo_, nest_.vars[i], named);
       tile_hi_ = loop::substitute(tile_hi_, nest_.vars[i], named);
     }
-    if (auto* read = std::get_if<loop::VarRead>(&named->kind)) row_vars_.push_back(read->var);
-    if (i > 0) rest = loop::floor_div(rest, pool().integer(nest_.extents[i]));
+    if (auto* read = std::get_if<loop::VarRead>(&named->kind)) row.vars.push_back(read->var);
+    if (i > 0) position = loop::floor_div(position, pool().integer(nest_.extents[i]));
   }
+  return row;
 }
 
 Expr NestScheduler::let(Block& body, const std::string& name, Expr value, int64_t max) {
@@ -184,28 +216,28 @@ size_t NestScheduler::most_pieces() const {
 }
 
 // The vectorised innermost loop, under the conditions that the loops around it decide.
-void NestScheduler::emit_rows(Block& body, const Exprs& values) {
+void NestScheduler::emit_rows(Block& body, const Row& row, const Exprs& values) {
   const size_t room = std::max(most_pieces(), num_pieces_) - num_pieces_;
-  for (Var var : row_vars_) {
+  for (Var var : row.vars) {
     if (!style_.has_pieces) break;
     const std::vector<int64_t> starts = piece_starts(values, var, nest_.kernel, room);
     if (starts.empty()) continue;
     num_pieces_ += starts.size();
     const loop::VarInfo& info = nest_.kernel.vars[var.id];
-    return emit_branches(body, values, var, starts, info.min, info.max);
+    return emit_branches(body, row, values, var, starts, info.min, info.max);
   }
-  emit_row(body, values);
+  emit_row(body, row.index, values);
 }
 
 // One branch for each piece of var's range [min, max].
-void NestScheduler::emit_branches(Block& body, const Exprs& values, Var var,
+void NestScheduler::emit_branches(Block& body, const Row& row, const Exprs& values, Var var,
                                   std::span<const int64_t> starts, int64_t min, int64_t max) {
-  if (starts.empty()) return emit_rows(body, simplify_within(values, var, min, max));
+  if (starts.empty()) return emit_rows(body, row, simplify_within(values, var, min, max));
   const size_t middle = starts.size() / 2;
   const int64_t start = starts[middle];
   loop::If branch{loop::lt(pool().var(var), pool().integer(start)), {}, {}};
-  emit_branches(branch.then_body, values, var, starts.first(middle), min, start - 1);
-  emit_branches(branch.else_body, values, var, starts.subspan(middle + 1), start, max);
+  emit_branches(branch.then_body, row, values, var, starts.first(middle), min, start - 1);
+  emit_branches(branch.else_body, row, values, var, starts.subspan(middle + 1), start, max);
   body.push_back({std::move(branch)});
 }
 
@@ -221,51 +253,55 @@ Exprs NestScheduler::simplify_within(Exprs values, Var var, int64_t min, int64_t
 }
 
 // Whole vectors, then the masked rest; of every piece, where there are some.
-void NestScheduler::emit_row(Block& body, const Exprs& values) {
+void NestScheduler::emit_row(Block& body, Expr index, const Exprs& values) {
   if (is_split_) {
     std::vector<int64_t> ends = piece_starts(values, inner_, nest_.kernel, most_pieces());
     ends.push_back(inner_extent_);
     int64_t start = 0;
     for (int64_t end : ends) {
-      emit_vectors(body, simplify_within(values, inner_, start, end - 1), start, end);
+      emit_vectors(body, index, simplify_within(values, inner_, start, end - 1), start, end);
       start = end;
     }
     return;
   }
-  if (blocks_ == 1) return emit_vectors(body, values, 0, inner_extent_);
+  if (blocks_ == 1) return emit_vectors(body, index, values, 0, inner_extent_);
   // Blocks hold whole vectors, so only the last block has a rest.
   Expr lo = let(body, "lo", block_ * pool().integer(block_extent_), (blocks_ - 1) * block_extent_);
   const int64_t whole = inner_extent_ / lanes_ * lanes_;
   Expr hi = lo + pool().integer(block_extent_);
   const bool is_even = inner_extent_ == blocks_ * block_extent_;  // all blocks are equal
   if (style_.clamps_equal_blocks || !is_even) hi = loop::min(hi, pool().integer(whole));
-  emit_vector_loop(body, values, lo, hi);
+  emit_vector_loop(body, index, values, lo, hi);
   if (whole == inner_extent_) return;
   Block tail;
-  emit_tail(tail, values, whole, inner_extent_ - whole);
+  emit_tail(tail, index, values, whole, inner_extent_ - whole);
   body.push_back({loop::If{loop::eq(block_, pool().integer(blocks_ - 1)), std::move(tail), {}}});
 }
 
-void NestScheduler::emit_vectors(Block& body, const Exprs& values, int64_t start, int64_t end) {
+void NestScheduler::emit_vectors(Block& body, Expr index, const Exprs& values, int64_t start,
+                                 int64_t end) {
   const int64_t whole = start + (end - start) / lanes_ * lanes_;
-  if (whole > start) emit_vector_loop(body, values, pool().integer(start), pool().integer(whole));
-  if (whole < end) emit_tail(body, values, whole, end - whole);
+  if (whole > start)
+    emit_vector_loop(body, index, values, pool().integer(start), pool().integer(whole));
+  if (whole < end) emit_tail(body, index, values, whole, end - whole);
 }
 
-void NestScheduler::emit_vector_loop(Block& body, const Exprs& values, Expr lo, Expr hi) {
+void NestScheduler::emit_vector_loop(Block& body, Expr index, const Exprs& values, Expr lo,
+                                     Expr hi) {
   Block inside;
-  emit_stores(inside, values, nest_.index, {inner_, lanes_, {}, style_.moves_lanes}, lanes_);
+  emit_stores(inside, values, index, {inner_, lanes_, {}, style_.moves_lanes}, lanes_);
   body.push_back({For{inner_, lo, hi, lanes_, LoopKind::serial, std::move(inside)}});
 }
 
-void NestScheduler::emit_tail(Block& body, const Exprs& values, int64_t start, int64_t count) {
+void NestScheduler::emit_tail(Block& body, Expr index, const Exprs& values, int64_t start,
+                              int64_t count) {
   Var lane0 = nest_.kernel.add_var({nest_.kernel.vars[inner_.id].name + "_tail", loop::VarKind::let,
                                     DType::i64, 1, 0, inner_extent_ - 1});
   body.push_back({Let{lane0, pool().integer(start)}});
   Expr at = pool().var(lane0);
   Expr mask = loop::lt(pool().ramp(pool().integer(0), 1, lanes_),
                        loop::splat(pool().integer(count), lanes_));
-  emit_stores(body, substitute(values, inner_, at), loop::substitute(nest_.index, inner_, at),
+  emit_stores(body, substitute(values, inner_, at), loop::substitute(index, inner_, at),
               {lane0, lanes_, mask}, count);
 }
 
@@ -289,7 +325,8 @@ void NestScheduler::emit_stores(Block& body, const Exprs& values, Expr index,
 }
 
 void NestScheduler::finish(Block body) {
-  const int64_t extent = std::clamp<int64_t>(block_extent_, 1, kMostOperations);
+  const int64_t extent =
+      std::clamp<int64_t>(block_extent_ * static_cast<int64_t>(rows_.size()), 1, kMostOperations);
   const int64_t per_task = std::max<int64_t>(1, count_operations(nest_.values) * extent / lanes_);
   nest_.kernel.grain = std::max<int64_t>(1, kTaskOperations / per_task);
   nest_.kernel.body.clear();

@@ -61,6 +61,8 @@ class NestScheduler {
   virtual bool may_keep_rows() const { return false; }
   // Elements of the innermost loop in one task, when `rows` of them may be cut.
   virtual int64_t choose_block(int64_t rows) = 0;
+  // Rows that one task computes side by side, of so many.
+  virtual int64_t choose_rows(int64_t /*rows*/) { return 1; }
   // Of a thread, where threads share vectors; otherwise 0.
   virtual int64_t lanes_of_thread() const { return 0; }
   // Stores of a vector of which `count` lanes exist, where they are no plain ones: false otherwise.
@@ -90,30 +92,39 @@ class NestScheduler {
   int64_t inner_extent_ = 0;
 
  private:
+  // What the nest is for one position of the loops outside the innermost one.
+  struct Row {
+    Exprs values;
+    Expr index;
+    std::vector<Var> vars;  // what the loops around it have become
+    Expr exists;            // null: it does
+  };
+
   void split_serial(bool vectorize_inner);
   void split_shared();
   void emit_serial_loops(Block& body);
   loop::BufferRef row_buffer(DType dtype);
   void decode_outer(Block& body);
+  Row decode_row(Block& body, Expr position);
   Expr let(Block& body, const std::string& name, Expr value, int64_t max);
   size_t most_pieces() const;
-  void emit_rows(Block& body, const Exprs& values);
-  void emit_branches(Block& body, const Exprs& values, Var var, std::span<const int64_t> starts,
-                     int64_t min, int64_t max);
+  void emit_rows(Block& body, const Row& row, const Exprs& values);
+  void emit_branches(Block& body, const Row& row, const Exprs& values, Var var,
+                     std::span<const int64_t> starts, int64_t min, int64_t max);
   Exprs simplify_within(Exprs values, Var var, int64_t min, int64_t max);
-  void emit_row(Block& body, const Exprs& values);
-  void emit_vectors(Block& body, const Exprs& values, int64_t start, int64_t end);
-  void emit_vector_loop(Block& body, const Exprs& values, Expr lo, Expr hi);
-  void emit_tail(Block& body, const Exprs& values, int64_t start, int64_t count);
+  void emit_row(Block& body, Expr index, const Exprs& values);
+  void emit_vectors(Block& body, Expr index, const Exprs& values, int64_t start, int64_t end);
+  void emit_vector_loop(Block& body, Expr index, const Exprs& values, Expr lo, Expr hi);
+  void emit_tail(Block& body, Expr index, const Exprs& values, int64_t start, int64_t count);
   void emit_stores(Block& body, const Exprs& values, Expr index, const loop::VectorAxis& axis,
                    int64_t count);
   void finish(Block body);
 
   Var task_;
-  Loops serial_;               // around the vector loop
-  std::vector<Var> row_vars_;  // what the loops around it have become
-  bool is_split_ = false;      // its range has pieces
-  size_t num_pieces_ = 0;      // of the loops around it
+  Loops serial_;           // around the vector loop
+  std::vector<Row> rows_;  // of a task
+  bool is_split_ = false;  // its range has pieces
+  size_t num_pieces_ = 0;  // of the loops around it
   int64_t block_extent_ = 0, blocks_ = 1, tasks_ = 1;
   Expr block_;
 };

@@ -74,6 +74,19 @@ std::vector<Expr> all_reductions(std::span<const Expr> roots) {
   return found;
 }
 
+// Those of inner ones, which come first in the list, before those that wait for them.
+void sort_by_depth(std::vector<Expr>& reductions) {
+  std::unordered_map<const loop::ExprNode*, int> depths;
+  for (Expr reduce : reductions) {
+    int depth = 0;
+    for (Expr inside : all_reductions({&as_reduce(reduce)->body, 1}))
+      depth = std::max(depth, depths[inside.node()] + 1);
+    depths[reduce.node()] = depth;
+  }
+  std::stable_sort(reductions.begin(), reductions.end(),
+                   [&](Expr a, Expr b) { return depths[a.node()] < depths[b.node()]; });
+}
+
 // What the reductions bind.
 std::set<uint32_t> bound_vars(const std::vector<Expr>& reductions) {
   std::set<uint32_t> vars;
@@ -130,9 +143,10 @@ Expr ReductionEmitter::lower(Expr e, Block& block) {
 
 std::vector<Expr> ReductionEmitter::hoist_invariant(std::vector<Expr> exprs,
                                                     const std::vector<Var>& vars, Block& block) {
-  const std::vector<Expr> reductions = all_reductions(exprs);
+  std::vector<Expr> reductions = all_reductions(exprs);
   std::set<uint32_t> inner = bound_vars(reductions);
   for (Var var : vars) inner.insert(var.id);
+  sort_by_depth(reductions);
   for (Expr reduce : reductions)
     if (!moves_with(reduce, inner)) emit(reduce, block);
   for (Expr& e : exprs) e = loop::bind(e, done_);

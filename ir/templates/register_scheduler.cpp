@@ -18,8 +18,11 @@ using loop::LoopKind;
 using loop::Stmt;
 using loop::Var;
 
-constexpr int64_t kMinBlockVectors = 64;        // vectors of the innermost loop in one task
-constexpr int64_t kColumnVectors = 4;           // of columns that are summed side by side
+constexpr int64_t kMinBlockVectors = 64;  // vectors of the innermost loop in one task
+constexpr int64_t kColumnVectors = 4;     // of columns that are summed side by side
+constexpr int64_t kShortRow = 16;         // vectors
+constexpr int64_t kRowsAtOnce = 4;
+constexpr int64_t kManyRows = 64;               // tasks that are enough for threads
 constexpr int64_t kTile = 16;                   // elements of a line of memory
 constexpr int64_t kMostSquareOperations = 512;  // of code for a square that is turned in registers
 
@@ -142,6 +145,13 @@ class RegisterScheduler final : public NestScheduler {
     const int64_t most = vectors * lanes_, blocks = (inner_extent_ + most - 1) / most;
     const int64_t even = (inner_extent_ + blocks - 1) / blocks;
     return (even + lanes_ - 1) / lanes_ * lanes_;
+  }
+
+  // A short row with sums mostly waits for them, one after the other.
+  int64_t choose_rows(int64_t rows) override {
+    if (inner_extent_ > kShortRow * lanes_ || !contains_reduction(nest_.values)) return 1;
+    if (rows < kRowsAtOnce * kManyRows) return 1;
+    return rows % kRowsAtOnce != 0 && rows % (kRowsAtOnce - 1) == 0 ? kRowsAtOnce - 1 : kRowsAtOnce;
   }
 
   // The last square may have fewer steps than the others.
