@@ -2,6 +2,7 @@
 #include "ir/templates/scan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "ir/loop/linear.h"
@@ -18,35 +19,39 @@ using loop::Var;
 
 constexpr int64_t kTaskSteps = 5000;  // about 10 us of dependent operations
 constexpr int64_t kMostVectors = 4;   // chains side by side
+constexpr int64_t kFewestTasks = 8;   // before lines are put side by side
 
 class Scan {
  public:
   Scan(loop::Kernel& kernel, const ScanSpec& spec, const Target& target)
-      : kernel_(kernel), pool_(*kernel.pool), spec_(spec) {
-    if (!spec.has_lanes) return;
-    const int64_t columns = spec.lines.back();
-    lanes_ = target.lanes(4);
-    for (int64_t vectors = 1; vectors < kMostVectors && columns >= 2 * lanes_; vectors *= 2)
-      lanes_ *= 2;
-    blocks_ = (columns + lanes_ - 1) / lanes_;
+      : kernel_(kernel), pool_(*kernel.pool), spec_(spec), extents_(spec.lines) {
+    int64_t vectors = 1;
+    if (spec.has_lanes) {
+      const int64_t columns = spec.lines.back();
+      lanes_ = target.lanes(4);
+      for (; vectors < kMostVectors && columns >= 2 * lanes_; vectors *= 2) lanes_ *= 2;
+      extents_.back() = (columns + lanes_ - 1) / lanes_;
+    }
+    for (int64_t extent : extents_) count_ *= extent;
+    for (; vectors < kMostVectors && count_ >= 2 * together_ * kFewestTasks; vectors *= 2)
+      together_ *= 2;
   }
 
+  // A task takes `together_` chains side by side. Behind the last chain it takes that one again,
+  // which stores the same: nothing of a step is stored before all of it is read.
   void build() {
-    std::vector<int64_t> tasks = spec_.lines;
-    if (spec_.has_lanes) tasks.back() = blocks_;
-    int64_t count = 1;
-    for (int64_t extent : tasks) count *= extent;
-    const Var task = add_var("task", count);
+    const int64_t tasks = (count_ + together_ - 1) / together_;
+    const Var task = add_var("task", tasks);
     Block body;
-    std::vector<Expr> line(tasks.size());
-    Expr rest = pool_.var(task);
-    for (size_t i = tasks.size(); i-- > 0;) {
-      line[i] = let(body, i == 0 ? rest : loop::mod(rest, pool_.integer(tasks[i])), tasks[i]);
-      rest = loop::floor_div(rest, pool_.integer(tasks[i]));
+    std::vector<Line> lines;
+    for (int64_t i = 0; i < together_; ++i) {
+      Expr chain = pool_.var(task) * pool_.integer(together_) + pool_.integer(i);
+      if (count_ % together_ != 0) chain = loop::min(chain, pool_.integer(count_ - 1));
+      lines.push_back(place_line(body, let(body, chain, count_)));
     }
-    emit_line(body, std::move(line));
+    emit_lines(body, lines);
     kernel_.grain = std::max<int64_t>(1, kTaskSteps / std::max<int64_t>(1, spec_.length));
-    kernel_.body.push_back({For{task, pool_.integer(0), pool_.integer(count), 1, LoopKind::parallel,
+    kernel_.body.push_back({For{task, pool_.integer(0), pool_.integer(tasks), 1, LoopKind::parallel,
                                 std::move(body)}});
   }
 
@@ -63,49 +68,77 @@ class Scan {
     return pool_.var(var);
   }
 
-  void emit_line(Block& block, std::vector<Expr> line) {
-    const int lanes = static_cast<int>(lanes_);
-    Expr first, mask;
-    Var column;
-    if (spec_.has_lanes) {
-      first = line.back() * pool_.integer(lanes_);
-      column =
-          kernel_.add_var({"column", loop::VarKind::let, DType::i64, 1, 0, spec_.lines.back() - 1});
-      line.back() = pool_.var(column);
-      if (spec_.lines.back() % lanes_ != 0)
-        mask = loop::lt(pool_.ramp(pool_.var(column), 1, lanes),
-                        loop::splat(pool_.integer(spec_.lines.back()), lanes));
+  // One line's place: its index, with the column that its lanes begin at.
+  struct Line {
+    std::vector<Expr> index;
+    Var column = {};
+    Expr first = {}, mask = {};
+  };
+
+  Line place_line(Block& block, Expr chain) {
+    Line line{std::vector<Expr>(extents_.size())};
+    for (size_t i = extents_.size(); i-- > 0;) {
+      const Expr extent = pool_.integer(extents_[i]);
+      line.index[i] = let(block, i == 0 ? chain : loop::mod(chain, extent), extents_[i]);
+      chain = loop::floor_div(chain, extent);
     }
-    const auto vector = [&](Expr e, const loop::Bindings& bound) {
-      if (!spec_.has_lanes) return loop::bind(e, bound);
-      return loop::substitute(loop::vectorize(e, {column, lanes, mask}, bound), column, first);
-    };
-    const auto place = [&](Expr e) {
-      return spec_.has_lanes && e ? loop::substitute(e, column, first) : e;
-    };
-    const loop::RegArray total = kernel_.add_regs({"total", spec_.dtype, lanes, {}});
+    if (!spec_.has_lanes) return line;
+    const int lanes = static_cast<int>(lanes_);
+    line.first = line.index.back() * pool_.integer(lanes_);
+    line.column =
+        kernel_.add_var({"column", loop::VarKind::let, DType::i64, 1, 0, spec_.lines.back() - 1});
+    line.index.back() = pool_.var(line.column);
+    if (spec_.lines.back() % lanes_ != 0)
+      line.mask = loop::lt(pool_.ramp(pool_.var(line.column), 1, lanes),
+                           loop::splat(pool_.integer(spec_.lines.back()), lanes));
+    return line;
+  }
+
+  void emit_lines(Block& block, const std::vector<Line>& lines) {
+    const int lanes = static_cast<int>(lanes_);
+    const loop::RegArray total = kernel_.add_regs({"total", spec_.dtype, lanes, {together_}});
     block.push_back({loop::DeclareRegs{total}});
     const Expr start = pool_.number(loop::identity(spec_.op, spec_.dtype), spec_.dtype);
-    block.push_back({loop::SetReg{total, {}, loop::splat(start, lanes)}});
+    for (int64_t i = 0; i < together_; ++i)
+      block.push_back({loop::SetReg{total, {pool_.integer(i)}, loop::splat(start, lanes)}});
     const Var at = add_var("t", spec_.length);
-    Block step;
-    const Expr sum = pool_.reg(total, {}, spec_.dtype, lanes);
-    const Expr value = vector(loop::cast(spec_.input(line, pool_.var(at)), spec_.dtype), {});
-    step.push_back({loop::SetReg{total, {}, loop::combine(spec_.op, sum, value)}});
+    Block step, stores;
+    for (int64_t i = 0; i < together_; ++i)
+      emit_step(step, stores, lines[static_cast<size_t>(i)], pool_.var(at), total, i);
+    std::move(stores.begin(), stores.end(), std::back_inserter(step));
+    block.push_back({For{at, pool_.integer(0), pool_.integer(spec_.length), 1, LoopKind::serial,
+                         std::move(step)}});
+  }
+
+  void emit_step(Block& step, Block& stores, const Line& line, Expr at, loop::RegArray total,
+                 int64_t i) {
+    const int lanes = static_cast<int>(lanes_);
+    const auto vector = [&](Expr e, const loop::Bindings& bound) {
+      if (!spec_.has_lanes) return loop::bind(e, bound);
+      return loop::substitute(loop::vectorize(e, {line.column, lanes, line.mask}, bound),
+                              line.column, line.first);
+    };
+    const auto place = [&](Expr e) {
+      return spec_.has_lanes && e ? loop::substitute(e, line.column, line.first) : e;
+    };
+    const Expr sum = pool_.reg(total, {pool_.integer(i)}, spec_.dtype, lanes);
+    const Expr value = vector(loop::cast(spec_.input(line.index, at), spec_.dtype), {});
+    step.push_back({loop::SetReg{total, {pool_.integer(i)}, loop::combine(spec_.op, sum, value)}});
     const Var read =
         kernel_.add_var({"sum", loop::VarKind::let, spec_.dtype, 1, INT64_MIN, INT64_MAX});
     const Expr scalar = pool_.var(read, spec_.dtype);
-    const ResultElement result = spec_.result(line, pool_.var(at), scalar);
-    step.push_back({loop::Store{result.buffer, place(result.index),
-                                vector(result.value, {{scalar.node(), sum}}), place(mask), false}});
-    block.push_back({For{at, pool_.integer(0), pool_.integer(spec_.length), 1, LoopKind::serial,
-                         std::move(step)}});
+    const ResultElement result = spec_.result(line.index, at, scalar);
+    stores.push_back(
+        {loop::Store{result.buffer, place(result.index),
+                     vector(result.value, {{scalar.node(), sum}}), place(line.mask), false}});
   }
 
   loop::Kernel& kernel_;
   loop::Pool& pool_;
   const ScanSpec& spec_;
-  int64_t lanes_ = 1, blocks_ = 1;
+  std::vector<int64_t> extents_;  // of the chains: lines, or blocks of their lanes
+  int64_t count_ = 1;             // of chains
+  int64_t lanes_ = 1, together_ = 1;
 };
 
 }  // namespace
