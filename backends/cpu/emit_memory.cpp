@@ -6,11 +6,13 @@
 #include <fmt/format.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
 #include <numeric>
 
 #include "backends/cpu/kernel_emitter.h"
+#include "ir/loop/lane_rise.h"
 
 namespace lathe::cpu {
 
@@ -123,7 +125,7 @@ Placed KernelEmitter::emit_load(Expr e) {
     if (index.lanes.empty() && e->lanes > 1)
       return contiguous_load(e->dtype, e->lanes, at, mask.value);
     if (e->lanes == 1) return contiguous_load(e->dtype, 1, at, mask.value);
-    return scattered_load(e->dtype, index, at, mask.value);
+    return scattered_load(load.buffer, e->dtype, index, at, mask.value);
   });
   return {at_level(level, [&] { return from_memory(e->dtype, bits); }), level};
 }
@@ -176,8 +178,61 @@ Value* KernelEmitter::lane_pointers(llvm::Type* element, const Index& index, Val
   return builder_.CreateGEP(element, base, total);
 }
 
-Value* KernelEmitter::scattered_load(DType dtype, const Index& index, const Address& at,
-                                     Value* mask) {
+// Lanes that surely lie within a vector or two are read as those and put in order: a gather takes a
+// read for every lane. Null where that is not known, or the machine has no such permutation.
+Value* KernelEmitter::near_load(loop::BufferRef buffer, DType dtype, const Index& index,
+                                Value* mask) {
+  const int64_t size = kernel_.buffers[buffer.id].size;
+  const auto lanes = static_cast<int64_t>(index.lanes.size());
+  const bool is_one_vector = index.vectors.size() == 1 && index.vectors.front().second == 1 &&
+                             loop::lane_stride(index.lanes) == 0;
+  const bool has_permutation =
+      lanes == 8 ? options_.isa >= Isa::avx2 : lanes == 16 && options_.isa >= Isa::avx512;
+  if (!is_one_vector || !has_permutation || dtype_bytes(dtype) > 4) return nullptr;
+  const Expr vector = index.vectors.front().first;
+  const std::optional<double> rise = loop::lane_rise(vector, ranges_);
+  if (!rise || *rise >= static_cast<double>(2 * lanes)) return nullptr;
+  const int64_t windows = *rise < static_cast<double>(lanes) ? 1 : 2;
+  if (size < windows * lanes) return nullptr;
+
+  // Disabled lanes may lie anywhere, and all windows lie in the buffer.
+  Value* offsets = value(vector);
+  Value* base = sum(index).value;
+  Value* first = builder_.CreateAdd(base, builder_.CreateExtractElement(offsets, uint64_t{0}));
+  Value* last = builder_.getInt64(static_cast<uint64_t>(size - windows * lanes));
+  first = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, first, last);
+  first = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, first, builder_.getInt64(0));
+  auto* words = llvm::FixedVectorType::get(builder_.getInt32Ty(), static_cast<unsigned>(lanes));
+  Value* behind = builder_.CreateTrunc(builder_.CreateSub(base, first), builder_.getInt32Ty());
+  Value* positions =
+      builder_.CreateAdd(builder_.CreateTrunc(offsets, words),
+                         builder_.CreateVectorSplat(static_cast<unsigned>(lanes), behind));
+  llvm::Type* stored = memory_type(dtype, static_cast<int>(lanes));
+  llvm::Type* bits = llvm::VectorType::getInteger(llvm::cast<llvm::VectorType>(stored));
+  const auto window = [&](int64_t i) {
+    const Address at = {{builder_.CreateGEP(memory_type(dtype, 1), buffers_[buffer.id], first), 0},
+                        i * lanes,
+                        memory_type(dtype, 1),
+                        static_cast<uint64_t>(dtype_bytes(dtype))};
+    Value* loaded = contiguous_load(dtype, static_cast<int>(lanes), at, nullptr);
+    loaded = builder_.CreateZExt(builder_.CreateBitCast(loaded, bits), words);
+    return builder_.CreateIntrinsic(
+        lanes == 8 ? llvm::Intrinsic::x86_avx2_permd : llvm::Intrinsic::x86_avx512_permvar_si_512,
+        {}, {loaded, positions});
+  };
+  Value* result = window(0);
+  if (windows == 2) {
+    Value* second = builder_.CreateICmpSGE(
+        positions, llvm::ConstantInt::get(words, static_cast<uint64_t>(lanes)));
+    result = builder_.CreateSelect(second, window(1), result);
+  }
+  result = builder_.CreateBitCast(builder_.CreateTrunc(result, bits), stored);
+  if (!mask) return result;
+  return builder_.CreateSelect(mask, result, llvm::Constant::getNullValue(stored));
+}
+
+Value* KernelEmitter::scattered_load(loop::BufferRef buffer, DType dtype, const Index& index,
+                                     const Address& at, Value* mask) {
   int lanes = static_cast<int>(index.lanes.size());
   std::optional<int64_t> stride;
   if (index.vectors.empty()) stride = loop::lane_stride(index.lanes);
@@ -188,6 +243,7 @@ Value* KernelEmitter::scattered_load(DType dtype, const Index& index, const Addr
   if (stride == 0 && !mask)
     return builder_.CreateVectorSplat(static_cast<unsigned>(lanes),
                                       contiguous_load(dtype, 1, at, nullptr));
+  if (Value* loaded = near_load(buffer, dtype, index, mask)) return loaded;
   Value* pointers = lane_pointers(element, index, displaced(at));
   bool has_gather = options_.isa >= Isa::avx512 && dtype_bytes(dtype) >= 4;
   if (mask || has_gather)

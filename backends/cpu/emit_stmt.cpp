@@ -173,6 +173,7 @@ void KernelEmitter::emit_stmt(const Let& let) {
   var.divisor = 1;
   var.linear.reset();
   if (let.value->dtype == DType::i64 && let.value->lanes == 1) var.linear = resolve(let.value);
+  if (!is_float(let.value->dtype)) ranges_.set(let.var, ranges_.of(let.value));
   values_.touch(values_.slot(let.var), placed.level);
 }
 

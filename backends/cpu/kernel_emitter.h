@@ -115,8 +115,10 @@ class KernelEmitter : private placement::Statements<KernelEmitter> {
   Placed step_pointer(Placed pointer, llvm::Type* element, const Term& term);
   Placed emit_load(Expr e);
   llvm::Value* contiguous_load(DType dtype, int lanes, const Address& at, llvm::Value* mask);
-  llvm::Value* scattered_load(DType dtype, const Index& index, const Address& at,
-                              llvm::Value* mask);
+  llvm::Value* scattered_load(loop::BufferRef buffer, DType dtype, const Index& index,
+                              const Address& at, llvm::Value* mask);
+  llvm::Value* near_load(loop::BufferRef buffer, DType dtype, const Index& index,
+                         llvm::Value* mask);
   llvm::Value* lane_pointers(llvm::Type* element, const Index& index, llvm::Value* base);
   void emit_stmt(const loop::Store& store);
   void contiguous_store(const loop::Store& store, const Address& at, llvm::Value* bits,

@@ -167,6 +167,7 @@ Interval Ranges::compute(Expr e) {
     bool is_known =
         read->var.id < kernel_.vars.size() && kernel_.vars[read->var.id].kind != VarKind::let;
     if (is_known) range = {kernel_.vars[read->var.id].min, kernel_.vars[read->var.id].max};
+    if (const auto let = lets_.find(read->var.id); let != lets_.end()) range = let->second;
   } else if (const auto* binary = std::get_if<Binary>(&e->kind)) {
     range = compute_binary(*binary, e->dtype);
   } else if (const auto* unary = std::get_if<Unary>(&e->kind)) {

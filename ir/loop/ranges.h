@@ -15,6 +15,9 @@ class Ranges {
   Interval of(Expr e);
   Interval of(const Linear& form);
 
+  // Of a let, before anything that reads it is asked for: without this it may be anything.
+  void set(Var let, Interval range) { lets_.insert_or_assign(let.id, range); }
+
  private:
   void fill(Expr root);
   Interval tight(Expr e);
@@ -24,6 +27,7 @@ class Ranges {
   const Kernel& kernel_;
   std::unordered_map<const ExprNode*, Interval> by_node_;
   std::unordered_map<const ExprNode*, Interval> by_form_;
+  std::unordered_map<uint32_t, Interval> lets_;
 };
 
 // Adds factor * from to `to`.

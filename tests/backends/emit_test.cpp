@@ -160,6 +160,37 @@ TEST_P(EmitTest, DotsOfPairsAreOneInstructionWhereThereIsOne) {
   EXPECT_EQ(first_difference(DType::f32, expected[2], memory[2]), -1);
 }
 
+// Steps that need one vector, two and a gather; a buffer of their size; masked lanes outside of it.
+TEST_P(EmitTest, LanesNearEachOtherAreReadWithoutAGather) {
+  const int lanes = GetParam() == cpu::Isa::avx2 ? 8 : 16;
+  struct {
+    double step;
+    int64_t size;
+    bool is_near;
+  } const cases[] = {{0.5, 97, true}, {0.9, 16, true}, {1.7, 64, true}, {3.0, 97, false}};
+  for (const auto& test : cases) {
+    for (const char* dtype : {"f32", "bf16", "i32", "u8"}) {
+      SCOPED_TRACE(fmt::format("{} x {} of {}", test.step, test.size, dtype));
+      LocTable locs;
+      auto kernel =
+          loop::parse_kernel(fmt::format(R"(kernel @near(%x: {0}[{1}], %y: {0}[160] out) {{
+  parallel %i in 0..160 step {2} {{
+    def %at = i64(f32(ramp(%i, 1, {2})) * {3:.1f})
+    store %y[%i] = load {0}x{2} %x[%at + -3] mask(2 < %at && %at < {4})
+  }}
+}}
+)",
+                                         dtype, test.size, lanes, test.step, test.size + 3),
+                             locs);
+      ASSERT_TRUE(kernel.ok()) << describe(kernel.error());
+      auto text = cpu::generate_code({{&*kernel, {GetParam(), true}}}, cpu::CodeForm::assembly);
+      ASSERT_TRUE(text.ok()) << describe(text.error());
+      EXPECT_EQ(count(*text, "vpermd") + count(*text, "vpermps") > 0, test.is_near) << *text;
+      compare(*kernel, {GetParam(), true}, 5);
+    }
+  }
+}
+
 TEST_P(EmitTest, TextFormsShowTheKernel) {
   loop::Kernel kernel = make_map(8, [](loop::Expr x) { return x + x; });
   auto ir = cpu::generate_code({{&kernel, {GetParam(), true}}, {&kernel, {GetParam(), true}}},
