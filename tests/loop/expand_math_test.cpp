@@ -220,6 +220,18 @@ void check_edges() {
   }
 }
 
+// 1 + erf(x) is a function of its own in f32, which keeps its digits where erf is near -1.
+TEST(ExpandMath, OnePlusErfAtItsEdges) {
+  const Build f = [](Expr x, Expr) { return erf(x) + 1.0; };
+  EXPECT_EQ(one<float>(f, static_cast<float>(kInf)), 2.0f);
+  EXPECT_EQ(one<float>(f, -static_cast<float>(kInf)), 0.0f);
+  EXPECT_TRUE(std::isnan(one<float>(f, NAN)));
+  EXPECT_EQ(one<float>(f, 0.0f), 1.0f);
+  EXPECT_EQ(one<float>(f, -0.0f), 1.0f);
+  for (float x : {1e-45f, -1e-30f, 1e30f, -1e30f, -4.0f, 4.0f, -0.5f, 0.5f, -0.99f, 1.01f})
+    EXPECT_NEAR(one<float>(f, x), 1 + std::erf(x), 0x1p-22) << x;
+}
+
 TEST(ExpandMath, EdgesInSinglePrecision) { check_edges<float>(); }
 TEST(ExpandMath, EdgesInDoublePrecision) { check_edges<double>(); }
 

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "ir/loop/text.h"
 #include "tests/templates/run_kernel.h"
 
 namespace lathe {
@@ -192,21 +193,23 @@ TEST(LoopNest, SumsColumnsOfLongRows) {
   }
 }
 
-class Softmax : public ::testing::TestWithParam<int64_t> {};
+// Of so few rows that each is a task, and of so many short ones that a task takes several: also
+// when some are left.
+class Softmax : public ::testing::TestWithParam<std::tuple<int64_t, int64_t>> {};
 
 TEST_P(Softmax, ComputesRowStatisticsOnce) {
-  const int64_t n = GetParam();
-  NestBuilder b({3, n});
-  loop::BufferRef x = b.input(3 * n);
+  const auto [rows, n] = GetParam();
+  NestBuilder b({rows, n});
+  loop::BufferRef x = b.input(rows * n);
   auto at = [&](Expr column) { return b.load(x, b.at[0] * b.constant(n) + column); };
   loop::Var r = b.var(n), s = b.var(n);
   Expr largest = loop::reduce(loop::ReduceOp::max, {r}, {b.constant(n)}, at(b.pool().var(r)));
   Expr sum = loop::reduce(loop::ReduceOp::sum, {s}, {b.constant(n)},
                           loop::exp(at(b.pool().var(s)) - largest));
   b.nest.values = {loop::exp(at(b.at[1]) - largest) / sum};
-  Floats in = numbers(3 * n, 3), out(in.size());
+  Floats in = numbers(rows * n, 3), out(in.size());
   run_kernel(schedule(b.nest, avx512()), {&out, &in});
-  for (int64_t i = 0; i < 3; ++i) {
+  for (int64_t i = 0; i < rows; ++i) {
     double largest_value = -INFINITY, total = 0;
     for (int64_t j = 0; j < n; ++j)
       largest_value = std::max(largest_value, double(in[size_t(i * n + j)]));
@@ -217,7 +220,24 @@ TEST_P(Softmax, ComputesRowStatisticsOnce) {
     }
   }
 }
-INSTANTIATE_TEST_SUITE_P(Sizes, Softmax, ::testing::Values(1, 10, 16, 33, 128, 200));
+INSTANTIATE_TEST_SUITE_P(Sizes, Softmax,
+                         ::testing::Combine(::testing::Values(1, 3, 97, 98, 99, 100),
+                                            ::testing::Values(1, 10, 16, 33, 128, 200)));
+
+// The exponentials are kept for the division behind the sum, and no row is read as another's.
+TEST(LoopNest, ComputesTheFunctionsOfARowOnce) {
+  const int64_t n = 200;
+  NestBuilder b({3, n});
+  loop::BufferRef x = b.input(3 * n);
+  loop::Var s = b.var(n);
+  auto at = [&](Expr column) { return loop::exp(b.load(x, b.at[0] * b.constant(n) + column)); };
+  Expr sum = loop::reduce(loop::ReduceOp::sum, {s}, {b.constant(n)}, at(b.pool().var(s)));
+  b.nest.values = {at(b.at[1]) / sum};
+  const std::string text = loop::print(schedule(b.nest, avx512()));
+  int count = 0;
+  for (size_t i = text.find("exp("); i != std::string::npos; i = text.find("exp(", i + 1)) ++count;
+  EXPECT_EQ(count, 2) << text;  // whole vectors and the last one
+}
 
 // Softmax over rows: a lane for each column, whose statistics all of its rows share.
 class ColumnSoftmax : public ::testing::TestWithParam<std::tuple<int64_t, int64_t, const char*>> {};
