@@ -4,6 +4,7 @@
 // displacement; the terms are added to the buffer's pointer one by one, outermost scope first, and
 // every prefix is shared: unrolled accesses of one loop body differ by displacements only.
 #include <fmt/format.h>
+#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
@@ -183,52 +184,65 @@ Value* KernelEmitter::lane_pointers(llvm::Type* element, const Index& index, Val
 Value* KernelEmitter::near_load(loop::BufferRef buffer, DType dtype, const Index& index,
                                 Value* mask) {
   const int64_t size = kernel_.buffers[buffer.id].size;
-  const auto lanes = static_cast<int64_t>(index.lanes.size());
+  const int lanes = static_cast<int>(index.lanes.size());
   const bool is_one_vector = index.vectors.size() == 1 && index.vectors.front().second == 1 &&
                              loop::lane_stride(index.lanes) == 0;
-  const bool has_permutation =
-      lanes == 8 ? options_.isa >= Isa::avx2 : lanes == 16 && options_.isa >= Isa::avx512;
-  if (!is_one_vector || !has_permutation || dtype_bytes(dtype) > 4) return nullptr;
+  const int width = lanes == 8 || options_.isa == Isa::avx2 ? 8 : 16;  // of a permutation
+  if (!is_one_vector || lanes % width != 0 || dtype_bytes(dtype) > 4) return nullptr;
   const Expr vector = index.vectors.front().first;
-  const std::optional<double> rise = loop::lane_rise(vector, ranges_);
-  if (!rise || *rise >= static_cast<double>(2 * lanes)) return nullptr;
-  const int64_t windows = *rise < static_cast<double>(lanes) ? 1 : 2;
-  if (size < windows * lanes) return nullptr;
+  const std::optional<double> rise = loop::lane_rise(vector, width, ranges_);
+  if (!rise || *rise >= 2 * width) return nullptr;
+  const int windows = *rise < width ? 1 : 2;
+  if (size < windows * width) return nullptr;
 
-  // Disabled lanes may lie anywhere, and all windows lie in the buffer.
   Value* offsets = value(vector);
   Value* base = sum(index).value;
+  std::vector<Value*> parts;
+  for (int first = 0; first < lanes; first += width) {
+    std::vector<int> own(static_cast<size_t>(width));
+    std::iota(own.begin(), own.end(), first);
+    Value* part = lanes == width ? offsets : builder_.CreateShuffleVector(offsets, own);
+    parts.push_back(read_windows(buffer, dtype, base, part, windows));
+  }
+  Value* result = llvm::concatenateVectors(builder_, parts);
+  if (!mask) return result;
+  return builder_.CreateSelect(mask, result, llvm::Constant::getNullValue(result->getType()));
+}
+
+// Elements base + offsets, which do not fall and lie within so many vectors from the first. Lanes
+// that are not enabled may lie anywhere, so the vectors are moved into the buffer.
+Value* KernelEmitter::read_windows(loop::BufferRef buffer, DType dtype, Value* base, Value* offsets,
+                                   int windows) {
+  auto* words = llvm::cast<llvm::FixedVectorType>(llvm::VectorType::get(
+      builder_.getInt32Ty(), llvm::cast<llvm::VectorType>(offsets->getType())));
+  const unsigned width = words->getNumElements();
+  const int64_t last = kernel_.buffers[buffer.id].size - windows * static_cast<int64_t>(width);
   Value* first = builder_.CreateAdd(base, builder_.CreateExtractElement(offsets, uint64_t{0}));
-  Value* last = builder_.getInt64(static_cast<uint64_t>(size - windows * lanes));
-  first = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, first, last);
+  first = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, first,
+                                         builder_.getInt64(static_cast<uint64_t>(last)));
   first = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, first, builder_.getInt64(0));
-  auto* words = llvm::FixedVectorType::get(builder_.getInt32Ty(), static_cast<unsigned>(lanes));
   Value* behind = builder_.CreateTrunc(builder_.CreateSub(base, first), builder_.getInt32Ty());
-  Value* positions =
-      builder_.CreateAdd(builder_.CreateTrunc(offsets, words),
-                         builder_.CreateVectorSplat(static_cast<unsigned>(lanes), behind));
-  llvm::Type* stored = memory_type(dtype, static_cast<int>(lanes));
+  Value* positions = builder_.CreateAdd(builder_.CreateTrunc(offsets, words),
+                                        builder_.CreateVectorSplat(width, behind));
+  llvm::Type* element = memory_type(dtype, 1);
+  llvm::Type* stored = memory_type(dtype, static_cast<int>(width));
   llvm::Type* bits = llvm::VectorType::getInteger(llvm::cast<llvm::VectorType>(stored));
+  Value* pointer = builder_.CreateGEP(element, buffers_[buffer.id], first);
   const auto window = [&](int64_t i) {
-    const Address at = {{builder_.CreateGEP(memory_type(dtype, 1), buffers_[buffer.id], first), 0},
-                        i * lanes,
-                        memory_type(dtype, 1),
-                        static_cast<uint64_t>(dtype_bytes(dtype))};
-    Value* loaded = contiguous_load(dtype, static_cast<int>(lanes), at, nullptr);
+    const Address at = {
+        {pointer, 0}, i * width, element, static_cast<uint64_t>(dtype_bytes(dtype))};
+    Value* loaded = contiguous_load(dtype, static_cast<int>(width), at, nullptr);
     loaded = builder_.CreateZExt(builder_.CreateBitCast(loaded, bits), words);
     return builder_.CreateIntrinsic(
-        lanes == 8 ? llvm::Intrinsic::x86_avx2_permd : llvm::Intrinsic::x86_avx512_permvar_si_512,
+        width == 8 ? llvm::Intrinsic::x86_avx2_permd : llvm::Intrinsic::x86_avx512_permvar_si_512,
         {}, {loaded, positions});
   };
   Value* result = window(0);
   if (windows == 2) {
-    Value* second = builder_.CreateICmpSGE(
-        positions, llvm::ConstantInt::get(words, static_cast<uint64_t>(lanes)));
-    result = builder_.CreateSelect(second, window(1), result);
+    Value* is_second = builder_.CreateICmpSGE(positions, llvm::ConstantInt::get(words, width));
+    result = builder_.CreateSelect(is_second, window(1), result);
   }
-  result = builder_.CreateBitCast(builder_.CreateTrunc(result, bits), stored);
-  if (!mask) return result;
-  return builder_.CreateSelect(mask, result, llvm::Constant::getNullValue(stored));
+  return builder_.CreateBitCast(builder_.CreateTrunc(result, bits), stored);
 }
 
 Value* KernelEmitter::scattered_load(loop::BufferRef buffer, DType dtype, const Index& index,

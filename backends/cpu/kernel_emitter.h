@@ -119,6 +119,8 @@ class KernelEmitter : private placement::Statements<KernelEmitter> {
                               const Address& at, llvm::Value* mask);
   llvm::Value* near_load(loop::BufferRef buffer, DType dtype, const Index& index,
                          llvm::Value* mask);
+  llvm::Value* read_windows(loop::BufferRef buffer, DType dtype, llvm::Value* base,
+                            llvm::Value* offsets, int windows);
   llvm::Value* lane_pointers(llvm::Type* element, const Index& index, llvm::Value* base);
   void emit_stmt(const loop::Store& store);
   void contiguous_store(const loop::Store& store, const Address& at, llvm::Value* bits,

@@ -96,7 +96,7 @@ std::optional<Rise> step(Expr e, Rise x) {
 
 }  // namespace
 
-std::optional<double> lane_rise(Expr e, Ranges& ranges) {
+std::optional<double> lane_rise(Expr e, int lanes, Ranges& ranges) {
   std::vector<Expr> steps;
   const Ramp* ramp = nullptr;
   while (!(ramp = std::get_if<Ramp>(&e->kind))) {
@@ -108,7 +108,7 @@ std::optional<double> lane_rise(Expr e, Ranges& ranges) {
   if (ramp->stride < 0) return std::nullopt;
   const Interval range = ranges.of(e);
   Rise rise = {static_cast<double>(range.min), static_cast<double>(range.max),
-               static_cast<double>(ramp->stride) * (e->lanes - 1)};
+               static_cast<double>(ramp->stride) * (lanes - 1)};
   for (auto it = steps.rbegin(); it != steps.rend(); ++it) {
     const std::optional<Rise> next = step(*it, rise);
     if (!next) return std::nullopt;

@@ -7,9 +7,9 @@
 
 namespace lathe::loop {
 
-// A bound of the last lane minus the first one, when the lanes do not fall: of sums, products,
-// quotients and casts of a ramp with constants, floats as they round. Nullopt where this does not
-// follow.
-std::optional<double> lane_rise(Expr e, Ranges& ranges);
+// A bound of the last minus the first one of any `lanes` neighbouring lanes, when lanes do not
+// fall: of sums, products, quotients and casts of a ramp with constants, floats as they round.
+// Nullopt where this does not follow.
+std::optional<double> lane_rise(Expr e, int lanes, Ranges& ranges);
 
 }  // namespace lathe::loop

@@ -162,15 +162,19 @@ TEST_P(EmitTest, DotsOfPairsAreOneInstructionWhereThereIsOne) {
 
 // Steps that need one vector, two and a gather; a buffer of their size; masked lanes outside of it.
 TEST_P(EmitTest, LanesNearEachOtherAreReadWithoutAGather) {
-  const int lanes = GetParam() == cpu::Isa::avx2 ? 8 : 16;
   struct {
+    int lanes;
     double step;
     int64_t size;
     bool is_near;
-  } const cases[] = {{0.5, 97, true}, {0.9, 16, true}, {1.7, 64, true}, {3.0, 97, false}};
+  } const cases[] = {{16, 0.5, 97, true},
+                     {8, 0.9, 16, true},
+                     {16, 1.7, 64, true},
+                     {32, 1.7, 70, true},
+                     {16, 3.0, 97, false}};
   for (const auto& test : cases) {
     for (const char* dtype : {"f32", "bf16", "i32", "u8"}) {
-      SCOPED_TRACE(fmt::format("{} x {} of {}", test.step, test.size, dtype));
+      SCOPED_TRACE(fmt::format("{} by {} in {} of {}", test.lanes, test.step, test.size, dtype));
       LocTable locs;
       auto kernel =
           loop::parse_kernel(fmt::format(R"(kernel @near(%x: {0}[{1}], %y: {0}[160] out) {{
@@ -180,7 +184,7 @@ TEST_P(EmitTest, LanesNearEachOtherAreReadWithoutAGather) {
   }}
 }}
 )",
-                                         dtype, test.size, lanes, test.step, test.size + 3),
+                                         dtype, test.size, test.lanes, test.step, test.size + 3),
                              locs);
       ASSERT_TRUE(kernel.ok()) << describe(kernel.error());
       auto text = cpu::generate_code({{&*kernel, {GetParam(), true}}}, cpu::CodeForm::assembly);

@@ -17,9 +17,9 @@ class LaneRise : public ::testing::Test {
   }
   Pool& pool() { return *kernel.pool; }
   Expr whole(int64_t value) { return splat(pool().integer(value), 8); }
-  std::optional<double> rise(Expr e) {
+  std::optional<double> rise(Expr e, int lanes = 8) {
     Ranges ranges(kernel);
-    return lane_rise(e, ranges);
+    return lane_rise(e, lanes, ranges);
   }
 
   Kernel kernel;
@@ -29,6 +29,7 @@ class LaneRise : public ::testing::Test {
 TEST_F(LaneRise, OfARampIsItsLength) {
   EXPECT_EQ(rise(ramp), 7);
   EXPECT_EQ(rise(pool().ramp(i, 3, 8)), 21);
+  EXPECT_EQ(rise(pool().ramp(i, 3, 8), 4), 9);
 }
 
 TEST_F(LaneRise, OfAResampledIndexFollowsItsStep) {
