@@ -90,11 +90,8 @@ class Parser {
     std::vector<std::pair<Token, int64_t>> locs;  // by guard; the number is -1 where it has none
     while (lexer_.peek().is("guard")) {
       const Loc loc = lexer_.loc(lexer_.take());
-      LATHE_TRY(Guard guard, parse_guard(lexer_));
+      LATHE_TRY(Guard guard, parse_known_guard(lexer_));
       guard.loc = loc;
-      if (lexer_.accept("because")) {
-        LATHE_TRY(guard.cause, lexer_.string());
-      }
       const Token token = lexer_.peek();
       int64_t number = -1;
       if (token.kind == TokenKind::function) {

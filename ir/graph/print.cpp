@@ -5,7 +5,7 @@
 //   size     = "dim" NAME [ "in" "[" bound "," bound "]" ] [ "hint" INT ]
 //   bound    = INT | "inf" | "-" "inf"
 //   guard    = "guard" size expression ( "==" | "!=" | "<" | "<=" | ">" | ">=" ) size expression
-//              [ "because" STRING ] [ at ]
+//              [ "because" STRING ] [ "by" NAME ] [ at ]
 //   func     = "func" "@" NAME "(" params ")" [ "->" types ] "{" code "}"
 //   params   = [ VALUE ":" type [ at ] { "," VALUE ":" type [ at ] } ]
 //   code     = { stmt } "return" [ VALUE { "," VALUE } ] { "mutates" ( STRING | VALUE ) "=" VALUE }
@@ -282,9 +282,7 @@ std::string print(const Module& module, const PrintOptions& options) {
   std::optional<LocNumbers> locs;
   if (options.locations) locs.emplace(module);
   for (const Guard& guard : module.guards)
-    text += fmt::format("guard {}{}{}\n", to_string(guard),
-                        guard.cause.empty() ? "" : " because " + quote(guard.cause),
-                        locs ? locs->at(guard.loc) : "");
+    text += fmt::format("guard {}{}\n", spell_known(guard), locs ? locs->at(guard.loc) : "");
   const Printer printer(locs ? &*locs : nullptr);
   for (const auto& graph : module.graphs)
     text += (text.empty() ? "" : "\n") + printer.function(*graph);

@@ -1,4 +1,5 @@
-// The inside of Dim: how a symbolic size is kept. Only ir/type/dim*.cpp includes this.
+// The inside of Dim: how a symbolic size is kept. Only ir/type/dim*.cpp and
+// ir/type/size_facts.cpp include this.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -64,6 +64,25 @@ Result<Guard> parse_guard(Lexer& lexer) {
   return guard;
 }
 
+std::string spell_known(const Guard& guard) {
+  std::string text = to_string(guard);
+  if (!guard.cause.empty()) text += " because " + quote(guard.cause);
+  if (!guard.pass.empty()) text += " by " + guard.pass;
+  return text;
+}
+
+Result<Guard> parse_known_guard(Lexer& lexer) {
+  LATHE_TRY(Guard guard, parse_guard(lexer));
+  if (lexer.accept("because")) {
+    LATHE_TRY(guard.cause, lexer.string());
+  }
+  if (lexer.accept("by")) {
+    LATHE_TRY(const Token pass, lexer.expect(TokenKind::name, "the name of a pass"));
+    guard.pass = std::string(pass.text);
+  }
+  return guard;
+}
+
 std::optional<bool> decide(const Guard& guard, const std::map<std::string, DimRange>& ranges) {
   if (guard.left.is_const() && guard.right.is_const()) {  // whose difference may overflow
     const int64_t left = guard.left.value(), right = guard.right.value();

@@ -22,12 +22,18 @@ struct Guard {
   Relation relation = Relation::eq;
   Dim right;
   std::string cause = {};  // who needs it: the exporter's own words, or an op
-  Loc loc = {};
+  Loc loc = {};            // the user's line
+  std::string pass = {};   // that found it; of none when the file has it
 };
 
 // "s0 % 8 == 0", which parse_guard reads back; without the cause.
 std::string to_string(const Guard& guard);
 Result<Guard> parse_guard(Lexer& lexer);
+
+// The same with what is known of it: `s0 % 8 == 0 because "a branch" by collect_guards`, which
+// parse_known_guard reads back. The location is not among it.
+std::string spell_known(const Guard& guard);
+Result<Guard> parse_known_guard(Lexer& lexer);
 
 // Whether it holds for every value in these ranges (true), for none (false), or that is not known.
 std::optional<bool> decide(const Guard& guard, const std::map<std::string, DimRange>& ranges);
