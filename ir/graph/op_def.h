@@ -114,6 +114,9 @@ struct Slot {
 
 // Result types from operands and attributes; the Diag says which operand or attribute is wrong.
 using InferFn = Result<std::vector<TensorType>>(const Node&);
+// What infer takes for granted of sizes that are symbols, and refuses of numbers: comparisons, each
+// with its cause. Asked of nodes that infer accepts.
+using DemandsFn = std::vector<Guard>(const Node&);
 // The meaning: obvious, slow, dense. Operands are flattened as in the node; null ones are empty
 // tensors.
 using ReferenceFn = Result<std::vector<Tensor>>(const Node&,
@@ -165,6 +168,7 @@ struct OpDef {
   int num_results = 1;  // -1: as many as infer returns
   Traits traits;
   Slot<InferFn> infer;
+  DemandsFn* demands = nullptr;  // omitted: infer takes nothing for granted
   Slot<ReferenceFn> reference;
   Slot<DecomposeFn> decompose;
   Slot<LowerFn> lower;

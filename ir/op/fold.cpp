@@ -1,5 +1,6 @@
 // Lowering and rows of reductions (see fold.h).
 #include "ir/op/fold.h"
+#include "ir/op/demands.h"
 
 #include <fmt/format.h>
 
@@ -69,6 +70,14 @@ Status check_reduces_some(const Node& node) {
   return Ok{};
 }
 
+std::vector<Guard> demand_reduces_some(const Node& node) {
+  Demands demands(node);
+  for (int d : known_dims(node))
+    demands.at_most(1, node.operands[0].type().shape[static_cast<size_t>(d)],
+                    "needs elements to reduce");
+  return demands.take();
+}
+
 Result<std::vector<TensorType>> infer_float_reduction(const Node& node) {
   const DType dtype = node.dtype_attr("dtype", node.operands[0].type().dtype);
   if (!is_float(dtype)) {
@@ -104,6 +113,7 @@ OpDef reduction_row(Reduction row) {
       .attrs = std::move(row.attrs),
       .traits = {.op_class = row.op_class},
       .infer = row.infer,
+      .demands = row.demands,
       .reference = row.reference,
       .decompose = row.decompose,
       .lower = row.lower,

@@ -67,6 +67,7 @@ Term unreduce(const Node& node, Term x);
 
 // An error when a reduced dim is empty, for reductions of nothing that have no value.
 Status check_reduces_some(const Node& node);
+std::vector<Guard> demand_reduces_some(const Node& node);
 // Inference of reductions that only floats have, in attribute `dtype` where there is one.
 Result<std::vector<TensorType>> infer_float_reduction(const Node& node);
 
@@ -79,6 +80,7 @@ struct Reduction {
       {.name = "keepdim", .kind = AttrKind::boolean, .default_value = false}};
   OpClass op_class = OpClass::reduction;
   InferFn* infer;
+  DemandsFn* demands = nullptr;
   Slot<ReferenceFn> reference;
   Slot<DecomposeFn> decompose = Absent{"a core op"};
   Slot<LowerFn> lower;

@@ -36,6 +36,11 @@ Status check_source(const Node& node, const TensorType& source, size_t dim, cons
                           node.op->name, to_string(result), dim, to_string(source))};
 }
 
+void demand_source(Demands& demands, const TensorType& source, size_t dim, const Shape& result) {
+  const Dim some = Dim::min(TensorType{source.dtype, result}.num_elements(), 1);
+  demands.at_most(some, source.shape[dim], "takes elements from a dim that has some");
+}
+
 Result<int64_t> position(const Node& node, const Tensor& positions, int64_t at, int64_t extent) {
   const int64_t value = positions.integers[static_cast<size_t>(at)];
   const int64_t from_start = value < 0 ? value + extent : value;

@@ -8,6 +8,7 @@
 
 #include "ir/graph/node.h"
 #include "ir/graph/tensor.h"
+#include "ir/op/demands.h"
 #include "ir/op/element.h"
 #include "ir/support/result.h"
 
@@ -17,8 +18,9 @@ namespace lathe {
 Status check_positions(const Node& node, const TensorType& type);
 
 // No position is inside a dim of size 0: positions there, and so a result with elements, are an
-// error, as in PyTorch. Sizes that are symbols are left to the run.
+// error, as in PyTorch; of sizes that are symbols it is demanded.
 Status check_source(const Node& node, const TensorType& source, size_t dim, const Shape& result);
+void demand_source(Demands& demands, const TensorType& source, size_t dim, const Shape& result);
 
 // Element `at` of `positions`, in [0, extent); negative ones count from the end.
 Result<int64_t> position(const Node& node, const Tensor& positions, int64_t at, int64_t extent);

@@ -13,6 +13,7 @@ OpDef view_row(View row) {
       .attrs = std::move(row.attrs),
       .traits = {.op_class = OpClass::view, .view = row.kind, .is_layout_agnostic = false},
       .infer = row.infer,
+      .demands = row.demands,
       .reference = row.reference,
       .decompose = Absent{"a core op"},
       .lower = row.lower,

@@ -58,6 +58,7 @@ struct View {
   ViewKind kind = ViewKind::select;
   std::vector<AttrSpec> attrs;
   InferFn* infer;
+  DemandsFn* demands = nullptr;
   Slot<ReferenceFn> reference;
   Slot<LowerFn> lower;
   Slot<DerivativeFn> derivative;

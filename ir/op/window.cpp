@@ -99,6 +99,18 @@ Status check_window_count(const Node& node, const Dim& count, size_t spatial_dim
                           node.op->name, count.value(), spatial_dim)};
 }
 
+void demand_window_counts(Demands& demands, const Node& node, size_t first) {
+  const Shape& counts = node.types.front().shape;
+  for (size_t d = first; d < counts.size(); ++d)
+    demands.at_most(1, counts[d], "needs a window that fits into the padded input");
+}
+
+std::vector<Guard> pool_demands(const Node& node) {
+  Demands demands(node);
+  demand_window_counts(demands, node, first_spatial(node));
+  return demands.take();
+}
+
 GuardedIndex guard(ElementContext& context, std::vector<loop::Expr> index,
                    const std::vector<int64_t>& extents, const std::vector<Window>& windows,
                    size_t first_spatial, bool ceil_mode) {

@@ -107,6 +107,7 @@ OpDef adaptive_avg_pool(size_t spatial) {
       .attrs = {{.name = "output_size", .kind = AttrKind::dims}},
       .traits = {.op_class = OpClass::reduction},
       .infer = infer_adaptive,
+      .demands = pool_demands,
       .reference = adaptive_reference,
       .decompose = Absent{"a core op"},
       .lower = lower_adaptive,

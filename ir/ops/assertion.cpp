@@ -4,6 +4,7 @@
 
 #include "ir/graph/op_def.h"
 #include "ir/graph/tensor.h"
+#include "ir/op/demands.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -11,7 +12,6 @@ namespace {
 
 constexpr Absent kNoResult{"has no result"};
 
-// Shapes that are only symbolically equal are left to the guards.
 Result<std::vector<TensorType>> check_metadata(const Node& node) {
   const TensorType& type = node.operands[0].type();
   if (node.dtype_attr("dtype", type.dtype) != type.dtype) {
@@ -32,6 +32,13 @@ Result<std::vector<TensorType>> check_metadata(const Node& node) {
   return std::vector<TensorType>{};
 }
 
+std::vector<Guard> metadata_demands(const Node& node) {
+  Demands demands(node);
+  if (!node.is_none("size"))
+    demands.equal(node.operands[0].type().shape, node.dims_attr("size"), "is in the model");
+  return demands.take();
+}
+
 }  // namespace
 
 std::vector<OpDef> define_assertion() {
@@ -45,6 +52,7 @@ std::vector<OpDef> define_assertion() {
       .num_results = 0,
       .traits = {.op_class = OpClass::opaque, .has_effects = true},
       .infer = check_metadata,
+      .demands = metadata_demands,
       .reference = [](const Node&, std::span<const Tensor* const>) -> Result<std::vector<Tensor>> {
         return std::vector<Tensor>{};
       },

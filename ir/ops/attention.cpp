@@ -6,6 +6,7 @@
 
 #include "ir/op/arithmetic.h"
 #include "ir/op/contract.h"
+#include "ir/op/demands.h"
 #include "ir/op/dense.h"
 #include "ir/op/element.h"
 #include "ir/op/import_call.h"
@@ -68,6 +69,25 @@ Result<std::vector<TensorType>> infer_attention(const Node& node) {
   }
   shape.back() = from_end(v, 1);
   return std::vector<TensorType>{{node.operands[0].type().dtype, std::move(shape)}};
+}
+
+std::vector<Guard> attention_demands(const Node& node) {
+  const Shape &q = shape_of(node, 0), &k = shape_of(node, 1), &v = shape_of(node, 2);
+  Demands demands(node);
+  demands.equal(from_end(q, 1), from_end(k, 1), "needs queries as wide as its keys");
+  demands.equal(from_end(k, 2), from_end(v, 2), "needs as many values as keys");
+  const auto batch = [&](const Shape& shape, size_t inner) {
+    return Shape(shape.begin(), shape.end() - static_cast<ptrdiff_t>(inner));
+  };
+  demands.equal(batch(k, 2), batch(v, 2), "needs equal batches");
+  const size_t inner = node.bool_attr("enable_gqa") ? 3 : 2;
+  demands.equal(batch(q, inner), batch(k, inner), "needs equal batches");
+  if (!has_mask(node)) return demands.take();
+  Shape scores = batch(q, 1);
+  scores.push_back(from_end(k, 2));
+  const auto joined = broadcast(scores, shape_of(node, 3));
+  if (joined) demands.equal(*joined, scores, "needs a mask that broadcasts to its scores");
+  return demands.take();
 }
 
 // Products of nothing are zero, whatever scales them.
@@ -223,6 +243,7 @@ std::vector<OpDef> define_attention() {
                 {.name = "enable_gqa", .kind = AttrKind::boolean, .default_value = false}},
       .traits = {.op_class = OpClass::contraction, .is_layout_agnostic = false},
       .infer = infer_attention,
+      .demands = attention_demands,
       .reference = attention_reference,
       .decompose = decompose_attention,
       .lower = Absent{"lowered through its template"},

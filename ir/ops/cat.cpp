@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "ir/op/demands.h"
 #include "ir/op/dense.h"
 #include "ir/op/element.h"
 #include "ir/op/import_call.h"
@@ -52,6 +53,18 @@ Types infer_cat(const Node& node) {
     }
   }
   return std::vector<TensorType>{{promote_operands(operand_types(node)), std::move(shape)}};
+}
+
+std::vector<Guard> cat_demands(const Node& node) {
+  Demands demands(node);
+  const Shape* first = nullptr;
+  for (Value part : node.operands) {
+    if (is_skipped(part.type())) continue;
+    const Shape& shape = part.type().shape;
+    if (first == nullptr) first = &shape;
+    demands.equal_but(cat_dim(node), *first, shape, "needs equal sizes beside its dim");
+  }
+  return demands.take();
 }
 
 Result<std::vector<Tensor>> cat_reference(const Node& node,
@@ -124,6 +137,7 @@ OpDef cat() {
       .attrs = {{.name = "dim", .kind = AttrKind::integer, .default_value = int64_t{0}}},
       .traits = {.op_class = OpClass::view, .view = ViewKind::join},
       .infer = infer_cat,
+      .demands = cat_demands,
       .reference = cat_reference,
       .decompose = Absent{"a core op"},
       .lower = lower_cat,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/op/demands.h"
 #include "ir/op/import_call.h"
 #include "ir/op/reduction.h"
 #include "ir/op/term.h"
@@ -87,13 +88,20 @@ std::vector<Value> reshape_gradient(Builder& b, const Node& node,
   return {reshape(gradient_of(b, gradients), self_type(node).shape)};
 }
 
-// The named dims that have extent 1; all such dims when none is named.
-std::vector<bool> squeezed(const Node& node) {
+// The dims that `dim` names; all when it is None.
+std::vector<bool> named_dims(const Node& node) {
   const Shape& shape = self_type(node).shape;
   std::vector<bool> result(shape.size(), node.is_none("dim"));
   for (size_t i = 0; i < node.ints_attr("dim").size() && !shape.empty(); ++i) {
     result[static_cast<size_t>(known_dims_at(node, "dim", i))] = true;
   }
+  return result;
+}
+
+// Those of them that have extent 1.
+std::vector<bool> squeezed(const Node& node) {
+  const Shape& shape = self_type(node).shape;
+  std::vector<bool> result = named_dims(node);
   for (size_t d = 0; d < shape.size(); ++d) result[d] = result[d] && shape[d] == Dim(1);
   return result;
 }
@@ -106,6 +114,15 @@ Types infer_squeeze(const Node& node) {
     if (!is_squeezed[d]) shape.push_back(self_type(node).shape[d]);
   }
   return typed(node, std::move(shape));
+}
+
+std::vector<Guard> squeeze_demands(const Node& node) {
+  const Shape& shape = self_type(node).shape;
+  const std::vector<bool> is_named = named_dims(node);
+  Demands demands(node);
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (is_named[d] && shape[d] != Dim(1)) demands.other(shape[d], 1, "keeps a dim that is not 1");
+  return demands.take();
 }
 
 constexpr auto kSqueeze = [](const Node& node, auto index, auto number) {
@@ -123,6 +140,7 @@ OpDef squeeze_row() {
        .kind = ViewKind::rename,
        .attrs = {{.name = "dim", .kind = AttrKind::ints, .is_optional = true}},
        .infer = infer_squeeze,
+       .demands = squeeze_demands,
        .reference = view_reference<kSqueeze>,
        .lower = view_lower<kSqueeze>,
        .derivative = reshape_gradient,

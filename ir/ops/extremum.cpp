@@ -69,6 +69,7 @@ std::vector<OpDef> define_extremum() {
          .summary = std::move(summary),
          .infer =
              [](const Node& node) { return infer_extremum(node, node.operands[0].type().dtype); },
+         .demands = demand_reduces_some,
          .reference = reference,
          .lower = lower,
          .derivative = extremum_gradient,
@@ -87,6 +88,7 @@ std::vector<OpDef> define_extremum() {
          .attrs = {{.name = "dim", .kind = AttrKind::integer, .is_optional = true},
                    {.name = "keepdim", .kind = AttrKind::boolean, .default_value = false}},
          .infer = [](const Node& node) { return infer_extremum(node, DType::i64); },
+         .demands = demand_reduces_some,
          .reference = reference,
          .lower = lower,
          .derivative = Absent{"the result is not a float"},

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "ir/op/demands.h"
 #include "ir/op/dense.h"
 #include "ir/op/element.h"
 #include "ir/op/position.h"
@@ -50,6 +51,12 @@ Types infer_replaced(const Node& node) {
   return std::vector<TensorType>{{self.dtype, std::move(shape)}};
 }
 
+std::vector<Guard> replaced_demands(const Node& node) {
+  Demands demands(node);
+  demand_source(demands, self_type(node), replaced_dim(node), node.types.front().shape);
+  return demands.take();
+}
+
 Tensors replaced_reference(const Node& node, std::span<const Tensor* const> operands) {
   const Tensor &self = *operands[0], &positions = *operands[1];
   Tensor result = result_tensor(node);
@@ -83,6 +90,7 @@ OpDef embedding() {
       .attrs = {},
       .traits = {.op_class = OpClass::gather},
       .infer = infer_replaced,
+      .demands = replaced_demands,
       .reference = replaced_reference,
       .decompose = Absent{"a core op"},
       .lower = lower_replaced,
@@ -105,6 +113,7 @@ OpDef index_select() {
       .attrs = {{.name = "dim", .kind = AttrKind::integer}},
       .traits = {.op_class = OpClass::gather},
       .infer = infer_replaced,
+      .demands = replaced_demands,
       .reference = replaced_reference,
       .decompose = Absent{"a core op"},
       .lower = lower_replaced,
@@ -135,6 +144,20 @@ Types infer_gather(const Node& node) {
   }
   if (self.rank() > 0) LATHE_DO(check_source(node, self, static_cast<size_t>(dim), index.shape));
   return std::vector<TensorType>{{self.dtype, index.shape}};
+}
+
+std::vector<Guard> gather_demands(const Node& node) {
+  const TensorType& self = self_type(node);
+  const Shape& index = node.operands[1].type().shape;
+  if (self.rank() == 0) return {};
+  const int dim = known_dim(node, self.rank());
+  Demands demands(node);
+  for (int d = 0; d < self.rank(); ++d)
+    if (d != dim)
+      demands.at_most(index[static_cast<size_t>(d)], self.shape[static_cast<size_t>(d)],
+                      "needs no more positions than elements beside its dim");
+  demand_source(demands, self, static_cast<size_t>(dim), index);
+  return demands.take();
 }
 
 Tensors gather_reference(const Node& node, std::span<const Tensor* const> operands) {
@@ -176,6 +199,7 @@ OpDef gather() {
       .attrs = {{.name = "dim", .kind = AttrKind::integer}},
       .traits = {.op_class = OpClass::gather},
       .infer = infer_gather,
+      .demands = gather_demands,
       .reference = gather_reference,
       .decompose = Absent{"a core op"},
       .lower = lower_gather,

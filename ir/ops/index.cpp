@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/op/demands.h"
 #include "ir/op/dense.h"
 #include "ir/op/element.h"
 #include "ir/op/position.h"
@@ -71,6 +72,14 @@ Types infer_index(const Node& node) {
                how.positions.end());
   for (size_t d : how.dims) LATHE_DO(check_source(node, self_type(node), d, shape));
   return std::vector<TensorType>{{self_type(node).dtype, std::move(shape)}};
+}
+
+std::vector<Guard> index_demands(const Node& node) {
+  const auto how = indexing(node);
+  Demands demands(node);
+  for (size_t d : how.ok() ? how->dims : std::vector<size_t>{})
+    demand_source(demands, self_type(node), d, node.types.front().shape);
+  return demands.take();
 }
 
 Tensors index_reference(const Node& node, std::span<const Tensor* const> operands) {
@@ -149,6 +158,7 @@ OpDef index() {
       .attrs = {},
       .traits = {.op_class = OpClass::gather},
       .infer = infer_index,
+      .demands = index_demands,
       .reference = index_reference,
       .decompose = Absent{"a core op"},
       .lower = lower_index,

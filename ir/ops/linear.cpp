@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "ir/op/contract.h"
+#include "ir/op/demands.h"
 #include "ir/op/dense.h"
 #include "ir/op/element.h"
 #include "ir/op/promotion.h"
@@ -40,6 +41,13 @@ Result<std::vector<TensorType>> infer_linear(const Node& node) {
     }
   }
   return std::vector<TensorType>{{promote_operands(operand_types(node)), std::move(shape)}};
+}
+
+std::vector<Guard> linear_demands(const Node& node) {
+  const Shape &input = node.operands[0].type().shape, &weight = node.operands[1].type().shape;
+  Demands demands(node);
+  demands.equal(input.back(), weight[1], "needs as many features as its weight has");
+  return demands.take();
 }
 
 template <class T>
@@ -87,6 +95,7 @@ OpDef linear() {
       .attrs = {},
       .traits = {.op_class = OpClass::contraction, .is_layout_agnostic = false},
       .infer = infer_linear,
+      .demands = linear_demands,
       .reference = typed_reference<transposed_product<double>, transposed_product<uint64_t>>,
       .decompose = decompose_linear,
       .lower = kThroughMatmul,
@@ -121,6 +130,14 @@ Result<std::vector<TensorType>> infer_added(const Node& node) {
                             to_string(node.operands[0].type().shape), to_string(shape))};
   }
   return std::vector<TensorType>{{promote_operands(operand_types(node)), std::move(shape)}};
+}
+
+std::vector<Guard> added_demands(const Node& node) {
+  const Shape &a = node.operands[1].type().shape, &b = node.operands[2].type().shape;
+  Demands demands(node);
+  demands.equal(a.back(), b[b.size() - 2], "needs equal inner dims");
+  if (a.size() == 3) demands.equal(a[0], b[0], "needs equal batches");
+  return demands.take();
 }
 
 template <class T>
@@ -185,6 +202,7 @@ OpDef added(std::string name, const std::string& first, const std::string& secon
                 {.name = "alpha", .kind = AttrKind::number, .default_value = 1.0}},
       .traits = {.op_class = OpClass::contraction, .is_layout_agnostic = false},
       .infer = infer_added,
+      .demands = added_demands,
       .reference = typed_reference<added_product<double>, added_product<uint64_t>>,
       .decompose = decompose_added,
       .lower = kThroughMatmul,

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "ir/op/contract.h"
+#include "ir/op/demands.h"
 #include "ir/op/dense.h"
 #include "ir/op/element.h"
 #include "ir/op/import_call.h"
@@ -40,6 +41,13 @@ Result<std::vector<TensorType>> infer_matmul(const Node& node) {
   shape->push_back(a[a.size() - 2]);
   shape->push_back(b[b.size() - 1]);
   return std::vector<TensorType>{{promote_operands(operand_types(node)), std::move(*shape)}};
+}
+
+std::vector<Guard> matmul_demands(const Node& node) {
+  const Shape &a = node.operands[0].type().shape, &b = node.operands[1].type().shape;
+  Demands demands(node);
+  demands.equal(a[a.size() - 1], b[b.size() - 2], "needs equal inner dims");
+  return demands.take();
 }
 
 template <class T>
@@ -141,6 +149,7 @@ std::vector<OpDef> define_matmul() {
                  .is_layout_agnostic = false,
                  .takes_epilogue = true},
       .infer = infer_matmul,
+      .demands = matmul_demands,
       .reference = typed_reference<multiply<double>, multiply<uint64_t>>,
       .decompose = Absent{"a core op"},
       .lower = lower_matmul,

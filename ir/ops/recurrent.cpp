@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "ir/op/demands.h"
 #include "ir/op/dense.h"
 #include "ir/op/import_call.h"
 #include "ir/op/recurrent.h"
@@ -33,6 +34,18 @@ Sizes sizes(const Node& node) {
           node.bool_attr("has_biases") ? 4 : 2};
 }
 
+Shape state_shape(const Sizes& s) { return {s.layers * s.directions, s.batch, s.hidden}; }
+
+// Of the i-th weight.
+Shape weight_shape(const Node& node, const Sizes& s, size_t i) {
+  const auto per_cell = static_cast<size_t>(s.per_cell);
+  const bool is_first = i < static_cast<size_t>(s.directions) * per_cell;
+  const Dim width = is_first ? node.operands[0].type().shape[2] : Dim(s.hidden * s.directions);
+  const int64_t gates = s.cell.gates * s.hidden;
+  if (i % per_cell > 1) return {gates};
+  return {gates, i % per_cell == 0 ? width : Dim(s.hidden)};
+}
+
 Result<std::vector<TensorType>> infer_recurrent(const Node& node) {
   const TensorType& input = node.operands[0].type();
   const auto refuse = [&](std::string_view what) {
@@ -61,22 +74,27 @@ Result<std::vector<TensorType>> infer_recurrent(const Node& node) {
     return refuse("got another number of weights than its layers need (no projections)");
   Shape output = input.shape;
   output[2] = s.hidden * s.directions;
-  const TensorType state{input.dtype, {s.layers * s.directions, s.batch, s.hidden}};
+  const TensorType state{input.dtype, state_shape(s)};
   for (size_t i = 0; i < node.operand_list(1).size(); ++i)
     LATHE_DO(check("a state", i, node.operand_list(1)[i], state.shape));
   const std::span<const Value> weights = node.operand_list(2);
-  for (size_t i = 0; i < weights.size(); ++i) {
-    const size_t kind = i % static_cast<size_t>(s.per_cell);
-    const Dim width = i < static_cast<size_t>(per_layer) ? input.shape[2] : output[2];
-    const int64_t gates = cell.gates * s.hidden;
-    const Shape expected = kind == 0   ? Shape{gates, width}
-                           : kind == 1 ? Shape{gates, s.hidden}
-                                       : Shape{gates};
-    LATHE_DO(check("a weight", i, weights[i], expected));
-  }
+  for (size_t i = 0; i < weights.size(); ++i)
+    LATHE_DO(check("a weight", i, weights[i], weight_shape(node, s, i)));
   std::vector<TensorType> results(1 + static_cast<size_t>(cell.states), state);
   results[0] = {input.dtype, std::move(output)};
   return results;
+}
+
+std::vector<Guard> recurrent_demands(const Node& node) {
+  const Sizes s = sizes(node);
+  Demands demands(node);
+  demands.at_most(1, s.steps, "needs at least one step");
+  for (Value state : node.operand_list(1))
+    demands.equal(state.type().shape, state_shape(s), "needs states as wide as its batch");
+  for (size_t i = 0; i < node.operand_list(2).size(); ++i)
+    demands.equal(node.operand_list(2)[i].type().shape, weight_shape(node, s, i),
+                  "needs weights as wide as its input");
+  return demands.take();
 }
 
 Result<std::vector<Tensor>> recurrent_reference(const Node& node,
@@ -262,6 +280,7 @@ OpDef recurrent_row(std::string summary, std::string doc) {
       .num_results = static_cast<int>(1 + cell.states),
       .traits = {.op_class = OpClass::contraction, .is_layout_agnostic = false},
       .infer = infer_recurrent,
+      .demands = recurrent_demands,
       .reference = recurrent_reference,
       .decompose = decompose_recurrent,
       .lower = Absent{"decomposes into its layers"},

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "ir/op/demands.h"
 #include "ir/op/dense.h"
 #include "ir/op/recurrent.h"
 #include "ir/op/term.h"
@@ -53,6 +54,19 @@ Result<std::vector<TensorType>> infer_recurrent_layer(const Node& node) {
   result[time] = gates.shape[time] + Dim(cell->states - 1);
   result[2] = hidden;
   return std::vector<TensorType>{{gates.dtype, std::move(result)}};
+}
+
+std::vector<Guard> recurrent_layer_demands(const Node& node) {
+  const Shape &gates = node.operands[0].type().shape, &h = node.operands[1].type().shape;
+  const Dim of_gates = Dim(cell_of(node)->gates) * h[1];
+  constexpr std::string_view kWhy = "needs operands of one batch and hidden size";
+  Demands demands(node);
+  demands.equal(gates[2], of_gates, kWhy);
+  demands.equal(h[0], gates[1 - time_dim(node)], kWhy);
+  demands.equal(node.operands[2].type().shape, {h[1], of_gates}, kWhy);
+  if (node.operands[3]) demands.equal(node.operands[3].type().shape, h, kWhy);
+  if (node.operands[4]) demands.equal(node.operands[4].type().shape, {of_gates}, kWhy);
+  return demands.take();
 }
 
 Result<std::vector<Tensor>> recurrent_layer_reference(const Node& node,
@@ -181,6 +195,7 @@ std::vector<OpDef> define_recurrent_layer() {
                 {.name = "batch_first", .kind = AttrKind::boolean, .default_value = false}},
       .traits = {.op_class = OpClass::contraction, .is_layout_agnostic = false},
       .infer = infer_recurrent_layer,
+      .demands = recurrent_layer_demands,
       .reference = recurrent_layer_reference,
       .decompose = decompose_recurrent_layer,
       .lower = Absent{"lowered through its template"},

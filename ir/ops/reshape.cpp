@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "ir/op/demands.h"
 #include "ir/op/dense.h"
 #include "ir/op/element.h"
 #include "ir/op/import_call.h"
@@ -108,6 +109,13 @@ Types infer_reshape(const Node& node) {
   return std::vector<TensorType>{{self_type(node).dtype, std::move(shape)}};
 }
 
+std::vector<Guard> reshape_demands(const Node& node) {
+  Demands demands(node);
+  demands.equal(node.types.front().num_elements(), self_type(node).num_elements(),
+                "keeps the number of elements");
+  return demands.take();
+}
+
 Result<std::vector<Tensor>> reshape_reference(const Node& node,
                                               std::span<const Tensor* const> operands) {
   Tensor result = *operands[0];
@@ -141,6 +149,7 @@ std::vector<OpDef> define_reshape() {
        .attrs = {{.name = "shape", .kind = AttrKind::dims}},
        .traits = {.op_class = OpClass::view, .view = ViewKind::rename, .is_layout_agnostic = false},
        .infer = infer_reshape,
+       .demands = reshape_demands,
        .reference = reshape_reference,
        .decompose = Absent{"a core op"},
        .lower = lower_reshape,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ir/op/arithmetic.h"
+#include "ir/op/demands.h"
 #include "ir/op/dense.h"
 #include "ir/op/element.h"
 #include "ir/op/promotion.h"
@@ -152,6 +153,15 @@ Types infer_diff(const Node& node) {
   return std::vector<TensorType>{{promote_operands(operand_types(node)), std::move(shape)}};
 }
 
+std::vector<Guard> diff_demands(const Node& node) {
+  const Shape& self = self_type(node).shape;
+  const int dim = known_dim(node, self_type(node).rank());
+  Demands demands(node);
+  for (Value part : node.operands)
+    if (part) demands.equal_but(dim, self, part.type().shape, "needs equal sizes beside its dim");
+  return demands.take();
+}
+
 std::vector<Value> decompose_diff(Builder& b, const Node& node) {
   const int64_t dim = node.int_attr("dim");
   std::vector<Value> parts;
@@ -217,6 +227,7 @@ OpDef diff() {
                 {.name = "dim", .kind = AttrKind::integer, .default_value = int64_t{-1}}},
       .traits = {.op_class = OpClass::reduction},
       .infer = infer_diff,
+      .demands = diff_demands,
       .reference = typed_reference<diff_rows<double>, diff_rows<int64_t>>,
       .decompose = decompose_diff,
       .lower = Absent{"decomposes into slices"},

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "ir/op/demands.h"
 #include "ir/op/dense.h"
 #include "ir/op/element.h"
 #include "ir/op/position.h"
@@ -45,6 +46,18 @@ Types infer_scatter(const Node& node) {
                             to_string(self.shape), to_string(src.shape), to_string(index))};
   }
   return same_as_self(node);
+}
+
+std::vector<Guard> scatter_demands(const Node& node) {
+  const Shape &self = self_type(node).shape, &index = node.operands[1].type().shape,
+              &src = node.operands[2].type().shape;
+  Demands demands(node);
+  for (size_t d = 0; d < self.size(); ++d) {
+    if (d != static_cast<size_t>(dim_of(node)))
+      demands.at_most(index[d], self[d], "needs no more positions than elements beside its dim");
+    if (!src.empty()) demands.at_most(index[d], src[d], "needs no more positions than src has");
+  }
+  return demands.take();
 }
 
 Tensors scatter_reference(const Node& node, std::span<const Tensor* const> operands) {
@@ -119,6 +132,7 @@ OpDef scatter() {
                 {.name = "accumulate", .kind = AttrKind::boolean, .default_value = false}},
       .traits = {.op_class = OpClass::gather},
       .infer = infer_scatter,
+      .demands = scatter_demands,
       .reference = scatter_reference,
       .decompose = Absent{"a core op"},
       .lower = lower_scatter,

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "ir/op/demands.h"
 #include "ir/op/import_call.h"
 #include "ir/op/reduction.h"
 #include "ir/op/term.h"
@@ -27,7 +28,7 @@ Result<int> checked_dim(const Node& node) {
 }
 
 // A Python index in [0, size]: negative ones count from the end. A symbolic size is taken to be
-// large enough for a negative constant, as the exporter's guards say.
+// large enough for a negative constant, and a symbolic index not to be negative.
 Dim clamp_index(const Dim& index, const Dim& size) {
   if (!index.is_const()) return Dim::min(index, size);
   if (index.value() == std::numeric_limits<int64_t>::max()) return size;
@@ -37,7 +38,7 @@ Dim clamp_index(const Dim& index, const Dim& size) {
 }
 
 struct Range {
-  Dim start, length, step;
+  Dim start, end, length, step;
 };
 
 Range slice_range(const Node& node, int dim) {
@@ -50,7 +51,7 @@ Range slice_range(const Node& node, int dim) {
   const Dim end = clamp_index(attr("end", size), size);
   const Dim step = attr("step", 1);
   const Dim length = Dim::floor_div(end - start + step - 1, step);
-  return {start, length.is_const() ? Dim(std::max(length.value(), int64_t{0})) : length, step};
+  return {start, end, length.is_const() ? Dim(std::max(length.value(), int64_t{0})) : length, step};
 }
 
 Types infer_slice(const Node& node) {
@@ -63,6 +64,18 @@ Types infer_slice(const Node& node) {
   Shape shape = self_type(node).shape;
   shape[static_cast<size_t>(dim)] = range.length;
   return std::vector<TensorType>{{self_type(node).dtype, std::move(shape)}};
+}
+
+std::vector<Guard> slice_demands(const Node& node) {
+  const Range range = slice_range(node, dim_of(node));
+  Demands demands(node);
+  for (const char* name : {"start", "end"})
+    if (const auto* given = std::get_if<Dim>(&node.attr(name)); given && !given->is_const())
+      demands.at_most(0, *given, "needs symbolic places that do not count from the end");
+  demands.at_most(1, range.step, "needs a positive step");
+  demands.at_most(0, range.start, "needs a start within the dim");
+  demands.at_most(range.start, range.end, "needs an end that is not before its start");
+  return demands.take();
 }
 
 constexpr auto kSlice = [](const Node& node, auto index, auto) {
@@ -109,6 +122,7 @@ OpDef slice() {
                 {.name = "step", .kind = AttrKind::dim, .default_value = int64_t{1}}},
       .traits = {.op_class = OpClass::view},
       .infer = infer_slice,
+      .demands = slice_demands,
       .reference = view_reference<kSlice>,
       .decompose = Absent{"a core op"},
       .lower = view_lower<kSlice>,
@@ -143,6 +157,15 @@ Types infer_select(const Node& node) {
   }
   shape.erase(shape.begin() + dim);
   return std::vector<TensorType>{{self_type(node).dtype, std::move(shape)}};
+}
+
+std::vector<Guard> select_demands(const Node& node) {
+  const Dim index = select_index(node);
+  Demands demands(node);
+  demands.at_most(0, index, "needs an index within the dim");
+  demands.at_most(index + 1, self_type(node).shape[static_cast<size_t>(dim_of(node))],
+                  "needs an index within the dim");
+  return demands.take();
 }
 
 constexpr auto kSelect = [](const Node& node, auto index, auto number) {
@@ -190,6 +213,7 @@ OpDef select_row() {
                 {.name = "index", .kind = AttrKind::dim}},
       .traits = {.op_class = OpClass::view},
       .infer = infer_select,
+      .demands = select_demands,
       .reference = view_reference<kSelect>,
       .decompose = Absent{"a core op"},
       .lower = view_lower<kSelect>,

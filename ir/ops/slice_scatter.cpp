@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "ir/op/demands.h"
 #include "ir/op/dense.h"
 #include "ir/op/element.h"
 #include "ir/op/reduction.h"
@@ -77,6 +78,16 @@ Types infer_range(const Node& node) {
   return same_as_self(node);
 }
 
+std::vector<Guard> select_scatter_demands(const Node& node) {
+  const TensorType& self = self_type(node);
+  const Dim& size = self.shape[static_cast<size_t>(known_dim(node, self.rank()))];
+  const int64_t index = node.int_attr("index");
+  Demands demands(node);
+  demands.at_most(index < 0 ? Dim(0) - index : Dim(index) + 1, size,
+                  "needs an index within the dim");
+  return demands.take();
+}
+
 Tensors range_reference(const Node& node, std::span<const Tensor* const> operands) {
   Tensor result = *operands[0];
   const auto dim = static_cast<size_t>(dim_of(node));
@@ -145,6 +156,7 @@ OpDef select_scatter() {
                 {.name = "index", .kind = AttrKind::integer}},
       .traits = {.op_class = OpClass::gather},
       .infer = infer_range,
+      .demands = select_scatter_demands,
       .reference = range_reference,
       .decompose = Absent{"a core op"},
       .lower = lower_range,

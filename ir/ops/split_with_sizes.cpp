@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "ir/op/demands.h"
 #include "ir/op/dense.h"
 #include "ir/op/element.h"
 #include "ir/op/import_call.h"
@@ -46,6 +47,15 @@ Types infer_split(const Node& node) {
                             total.str(), whole.str())};
   }
   return types;
+}
+
+std::vector<Guard> split_demands(const Node& node) {
+  const auto dim = static_cast<size_t>(dim_of(node));
+  Dim total = 0;
+  for (const TensorType& part : node.types) total = total + part.shape[dim];
+  Demands demands(node);
+  demands.equal(total, self_type(node).shape[dim], "needs sizes that add up to its dim's");
+  return demands.take();
 }
 
 // The sizes are those of the results: the attribute itself would be copied for each of many parts.
@@ -126,6 +136,7 @@ OpDef split_with_sizes() {
       .num_results = -1,
       .traits = {.op_class = OpClass::view},
       .infer = infer_split,
+      .demands = split_demands,
       .reference = split_reference,
       .decompose = Absent{"a core op"},
       .lower = lower_split,

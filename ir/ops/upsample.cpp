@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "ir/op/demands.h"
 #include "ir/op/dense.h"
 #include "ir/op/formula.h"
 #include "ir/op/import_call.h"
@@ -43,6 +44,13 @@ Result<std::vector<TensorType>> infer_upsample(const Node& node) {
                             to_string(size), to_string(shape))};
   }
   return std::vector<TensorType>{{input_type(node).dtype, {shape[0], shape[1], size[0], size[1]}}};
+}
+
+std::vector<Guard> upsample_demands(const Node& node) {
+  Demands demands(node);
+  for (const Shape* shape : {&input_type(node).shape, &node.types.front().shape})
+    for (size_t d = 2; d < 4; ++d) demands.at_most(1, (*shape)[d], "needs spatial sizes above 0");
+  return demands.take();
 }
 
 // At most twice the input's extent. Every position but the first lies behind the input from there
@@ -223,6 +231,7 @@ OpDef upsample(std::string name, std::string summary) {
                 {.name = "scale_factors", .kind = AttrKind::numbers, .is_optional = true}},
       .traits = {.op_class = OpClass::view},
       .infer = infer_upsample,
+      .demands = upsample_demands,
       .reference = view_reference<kNearest>,
       .decompose = Absent{"a core op"},
       .lower = view_lower<kNearest>,

@@ -26,6 +26,11 @@ Result<std::vector<TensorType>> infer_norm(const Node& node) {
   return infer_float_reduction(node);
 }
 
+std::vector<Guard> norm_demands(const Node& node) {
+  const double order = node.float_attr("ord", 2);
+  return order < 0 || std::isinf(order) ? demand_reduces_some(node) : std::vector<Guard>{};
+}
+
 // The p-norm; infinite and zero orders are extrema and counts.
 Result<std::vector<Tensor>> norm_reference(const Node& node,
                                            std::span<const Tensor* const> operands) {
@@ -71,6 +76,7 @@ OpDef vector_norm() {
       {.name = "vector_norm",
        .summary = "sum(|x|^ord)^(1 / ord) over dims; the largest for inf, the smallest for -inf",
        .infer = infer_norm,
+       .demands = norm_demands,
        .reference = norm_reference,
        .decompose = decompose_norm,
        .lower = Absent{"decomposes into simpler ops"},
