@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ir/graph/op_def.h"
+#include "ir/op/demands.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -30,6 +31,13 @@ Result<std::vector<int64_t>> spatial_attr(const Node& node, std::string_view nam
         fmt::format("'{}' got {} {}, expected at least {}", node.op->name, name, value, min)};
   }
   return values;
+}
+
+// The result's dims from `first` on count windows.
+void demand_counts(Demands& demands, const Node& node, size_t first) {
+  const Shape& counts = node.types.front().shape;
+  for (size_t d = first; d < counts.size(); ++d)
+    demands.at_most(1, counts[d], "needs a window that fits into the padded input");
 }
 
 }  // namespace
@@ -99,15 +107,21 @@ Status check_window_count(const Node& node, const Dim& count, size_t spatial_dim
                           node.op->name, count.value(), spatial_dim)};
 }
 
-void demand_window_counts(Demands& demands, const Node& node, size_t first) {
-  const Shape& counts = node.types.front().shape;
-  for (size_t d = first; d < counts.size(); ++d)
-    demands.at_most(1, counts[d], "needs a window that fits into the padded input");
-}
-
 std::vector<Guard> pool_demands(const Node& node) {
   Demands demands(node);
-  demand_window_counts(demands, node, first_spatial(node));
+  demand_counts(demands, node, first_spatial(node));
+  return demands.take();
+}
+
+std::vector<Guard> convolution_demands(const Node& node) {
+  const Shape &input = node.operands[0].type().shape, &weight = node.operands[1].type().shape;
+  Demands demands(node);
+  demands.equal(input[1],
+                node.bool_attr("transposed") ? weight[0] : weight[1] * node.int_attr("groups", 1),
+                "needs as many channels as its weight has");
+  for (size_t d = 2; d < input.size(); ++d)
+    demands.at_most(1, input[d], "needs spatial sizes above 0");
+  demand_counts(demands, node, 2);
   return demands.take();
 }
 

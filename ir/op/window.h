@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "ir/graph/node.h"
-#include "ir/op/demands.h"
 #include "ir/op/element.h"
 #include "ir/support/result.h"
+#include "ir/type/guard.h"
 
 namespace lathe {
 
@@ -39,12 +39,10 @@ Status check_pool_rank(const Node& node);
 // floor((size + 2 * padding - reach) / stride) + 1; with ceil_mode rounded up, but without a last
 // window that would start in the right padding.
 Dim window_count(const Window& window, const Dim& size, bool ceil_mode = false);
-// A Diag when a constant output size is not positive; what is demanded of symbolic ones, which are
-// the result's dims from `first` on.
+// A Diag when a constant output size is not positive; of symbolic ones it is demanded.
 Status check_window_count(const Node& node, const Dim& count, size_t spatial_dim);
-void demand_window_counts(Demands& demands, const Node& node, size_t first);
-// All that a pool demands.
 std::vector<Guard> pool_demands(const Node& node);
+std::vector<Guard> convolution_demands(const Node& node);
 
 // A read at `index` where dims from `first_spatial` on may lie outside: the condition that they do
 // not, and the index clamped, so that it may be read in any case. With ceil_mode the last window

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "ir/op/contract.h"
-#include "ir/op/demands.h"
 #include "ir/op/dense.h"
 #include "ir/op/import_call.h"
 #include "ir/op/promotion.h"
@@ -26,9 +25,8 @@ int64_t num_groups(const Node& node) { return node.int_attr("groups", 1); }
 
 std::vector<int64_t> kernel_of(const Node& node) {
   std::vector<int64_t> kernel;
-  for (size_t d = 2; d < weight_type(node).shape.size(); ++d) {
+  for (size_t d = 2; d < weight_type(node).shape.size(); ++d)
     kernel.push_back(weight_type(node).shape[d].value());
-  }
   return kernel;
 }
 
@@ -77,17 +75,6 @@ Result<std::vector<TensorType>> infer_convolution(const Node& node) {
     shape.push_back(count);
   }
   return std::vector<TensorType>{{promote_operands(operand_types(node)), std::move(shape)}};
-}
-
-std::vector<Guard> convolution_demands(const Node& node) {
-  const Shape &input = input_type(node).shape, &weight = weight_type(node).shape;
-  Demands demands(node);
-  demands.equal(input[1], is_transposed(node) ? weight[0] : weight[1] * num_groups(node),
-                "needs as many channels as its weight has");
-  for (size_t d = 2; d < input.size(); ++d)
-    demands.at_most(1, input[d], "needs spatial sizes above 0");
-  demand_window_counts(demands, node, 2);
-  return demands.take();
 }
 
 // The input position that tap `k` of output `o` multiplies, or -1 when there is none.

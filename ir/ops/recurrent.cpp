@@ -20,6 +20,7 @@ struct Sizes {
   const CellDef& cell;
   Dim steps, batch;
   int64_t hidden, layers, directions, per_cell;
+  Shape state() const { return {layers * directions, batch, hidden}; }
 };
 
 Sizes sizes(const Node& node) {
@@ -34,29 +35,27 @@ Sizes sizes(const Node& node) {
           node.bool_attr("has_biases") ? 4 : 2};
 }
 
-Shape state_shape(const Sizes& s) { return {s.layers * s.directions, s.batch, s.hidden}; }
-
-// Of the i-th weight.
-Shape weight_shape(const Node& node, const Sizes& s, size_t i) {
-  const auto per_cell = static_cast<size_t>(s.per_cell);
-  const bool is_first = i < static_cast<size_t>(s.directions) * per_cell;
-  const Dim width = is_first ? node.operands[0].type().shape[2] : Dim(s.hidden * s.directions);
-  const int64_t gates = s.cell.gates * s.hidden;
-  if (i % per_cell > 1) return {gates};
-  return {gates, i % per_cell == 0 ? width : Dim(s.hidden)};
+// Of states and weights.
+std::vector<WantedShape> wanted_shapes(const Node& node, const Sizes& s) {
+  std::vector<WantedShape> wanted;
+  for (Value h : node.operand_list(1))
+    wanted.push_back({fmt::format("a state {}", wanted.size()), h, s.state()});
+  for (int64_t i = 0; i < node.list_sizes[1]; ++i) {
+    const int64_t kind = i % s.per_cell;
+    const Dim width = i < s.directions * s.per_cell ? node.operands[0].type().shape[2]
+                                                    : Dim(s.hidden * s.directions);
+    Shape shape = {s.cell.gates * s.hidden};
+    if (kind < 2) shape.push_back(kind == 0 ? width : Dim(s.hidden));
+    const Value given = node.operand_list(2)[static_cast<size_t>(i)];
+    wanted.push_back({fmt::format("a weight {}", i), given, std::move(shape)});
+  }
+  return wanted;
 }
 
 Result<std::vector<TensorType>> infer_recurrent(const Node& node) {
   const TensorType& input = node.operands[0].type();
   const auto refuse = [&](std::string_view what) {
     return Diag{code::kShapeMismatch, node.loc, fmt::format("'{}' {}", node.op->name, what)};
-  };
-  const auto check = [&](std::string_view what, size_t i, Value given,
-                         const Shape& wanted) -> Status {
-    const Shape& shape = given.type().shape;
-    if (!differ(shape, wanted)) return Ok{};
-    return refuse(fmt::format("needs {} {} of shape {}, got {}", what, i, to_string(wanted),
-                              to_string(shape)));
   };
   if (input.rank() != 3) return refuse("needs an input with time and batch dims");
   if (input.shape[node.bool_attr("batch_first") ? 1 : 0] == Dim(0))
@@ -65,23 +64,16 @@ Result<std::vector<TensorType>> infer_recurrent(const Node& node) {
   if (node.list_sizes[0] != cell.states)
     return refuse(fmt::format("needs {} initial states, got {}", cell.states, node.list_sizes[0]));
   for (Value state : node.operand_list(1)) {
-    const bool is_state = state.type().rank() == 3 && state.type().shape[2].is_const();
-    if (!is_state) return refuse("needs states of rank 3 and constant size");
+    if (state.type().rank() != 3 || !state.type().shape[2].is_const())
+      return refuse("needs states of rank 3 and constant size");
   }
   const Sizes s = sizes(node);
   const int64_t per_layer = s.directions * s.per_cell, num_weights = node.list_sizes[1];
   if (s.layers < 1 || num_weights % per_layer != 0 || num_weights / per_layer != s.layers)
     return refuse("got another number of weights than its layers need (no projections)");
-  Shape output = input.shape;
-  output[2] = s.hidden * s.directions;
-  const TensorType state{input.dtype, state_shape(s)};
-  for (size_t i = 0; i < node.operand_list(1).size(); ++i)
-    LATHE_DO(check("a state", i, node.operand_list(1)[i], state.shape));
-  const std::span<const Value> weights = node.operand_list(2);
-  for (size_t i = 0; i < weights.size(); ++i)
-    LATHE_DO(check("a weight", i, weights[i], weight_shape(node, s, i)));
-  std::vector<TensorType> results(1 + static_cast<size_t>(cell.states), state);
-  results[0] = {input.dtype, std::move(output)};
+  LATHE_DO(check_shapes(node, wanted_shapes(node, s)));
+  std::vector<TensorType> results(static_cast<size_t>(1 + cell.states), {input.dtype, s.state()});
+  results[0].shape = {input.shape[0], input.shape[1], s.hidden * s.directions};
   return results;
 }
 
@@ -89,11 +81,7 @@ std::vector<Guard> recurrent_demands(const Node& node) {
   const Sizes s = sizes(node);
   Demands demands(node);
   demands.at_most(1, s.steps, "needs at least one step");
-  for (Value state : node.operand_list(1))
-    demands.equal(state.type().shape, state_shape(s), "needs states as wide as its batch");
-  for (size_t i = 0; i < node.operand_list(2).size(); ++i)
-    demands.equal(node.operand_list(2)[i].type().shape, weight_shape(node, s, i),
-                  "needs weights as wide as its input");
+  demands.equal(wanted_shapes(node, s));
   return demands.take();
 }
 

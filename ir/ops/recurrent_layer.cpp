@@ -21,6 +21,19 @@ const CellDef* cell_of(const Node& node) {
   return find_cell(std::get<std::string>(node.attr("cell")));
 }
 
+std::vector<WantedShape> wanted_shapes(const Node& node, const CellDef& cell) {
+  const Shape &gates = node.operands[0].type().shape, &h = node.operands[1].type().shape;
+  const Dim of_gates = Dim(cell.gates) * h[1];
+  std::vector<WantedShape> wanted = {
+      {"gates", node.operands[0], {gates[0], gates[1], of_gates}},
+      {"an h", node.operands[1], {gates[1 - time_dim(node)], h[1]}},
+      {"a weight", node.operands[2], {h[1], of_gates}},
+  };
+  if (node.operands[3]) wanted.push_back({"a c", node.operands[3], h});
+  if (node.operands[4]) wanted.push_back({"a bias", node.operands[4], {of_gates}});
+  return wanted;
+}
+
 Result<std::vector<TensorType>> infer_recurrent_layer(const Node& node) {
   const auto refuse = [&](const std::string& what) {
     return Diag{code::kShapeMismatch, node.loc, fmt::format("'recurrent_layer' needs {}", what)};
@@ -32,40 +45,23 @@ Result<std::vector<TensorType>> infer_recurrent_layer(const Node& node) {
     return refuse(fmt::format("a cell of {}, got '{}'", fmt::join(names, ", "),
                               std::get<std::string>(node.attr("cell")).substr(0, 60)));
   }
-  const auto check = [&](std::string_view what, Value value, const Shape& wanted) -> Status {
-    const Shape& shape = value.type().shape;
-    if (!differ(shape, wanted)) return Ok{};
-    return refuse(fmt::format("{} of shape {}, got {}", what, to_string(wanted), to_string(shape)));
-  };
   const TensorType &gates = node.operands[0].type(), &h = node.operands[1].type();
   if (gates.rank() != 3) return refuse("gates with a time, a batch and a gate dim");
   if (h.rank() != 2 || !h.shape[1].is_const())
     return refuse("an h of a batch and a hidden dim of constant size");
-  const size_t time = time_dim(node);
-  const Dim hidden = h.shape[1], of_gates = Dim(cell->gates) * hidden;
-  LATHE_DO(check("gates", node.operands[0], {gates.shape[0], gates.shape[1], of_gates}));
-  LATHE_DO(check("an h", node.operands[1], {gates.shape[1 - time], hidden}));
-  LATHE_DO(check("a weight", node.operands[2], {hidden, of_gates}));
   if (static_cast<bool>(node.operands[3]) != (cell->states == 2))
     return refuse(cell->states == 2 ? "a c" : fmt::format("no c for a {}", cell->name));
-  if (node.operands[3]) LATHE_DO(check("a c", node.operands[3], h.shape));
-  if (node.operands[4]) LATHE_DO(check("a bias", node.operands[4], {of_gates}));
+  LATHE_DO(check_shapes(node, wanted_shapes(node, *cell)));
+  const size_t time = time_dim(node);
   Shape result = gates.shape;
   result[time] = gates.shape[time] + Dim(cell->states - 1);
-  result[2] = hidden;
+  result[2] = h.shape[1];
   return std::vector<TensorType>{{gates.dtype, std::move(result)}};
 }
 
 std::vector<Guard> recurrent_layer_demands(const Node& node) {
-  const Shape &gates = node.operands[0].type().shape, &h = node.operands[1].type().shape;
-  const Dim of_gates = Dim(cell_of(node)->gates) * h[1];
-  constexpr std::string_view kWhy = "needs operands of one batch and hidden size";
   Demands demands(node);
-  demands.equal(gates[2], of_gates, kWhy);
-  demands.equal(h[0], gates[1 - time_dim(node)], kWhy);
-  demands.equal(node.operands[2].type().shape, {h[1], of_gates}, kWhy);
-  if (node.operands[3]) demands.equal(node.operands[3].type().shape, h, kWhy);
-  if (node.operands[4]) demands.equal(node.operands[4].type().shape, {of_gates}, kWhy);
+  demands.equal(wanted_shapes(node, *cell_of(node)));
   return demands.take();
 }
 
