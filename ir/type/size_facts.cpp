@@ -2,9 +2,9 @@
 //
 // A comparison is a question about the sign of the difference. It is answered by the bounds of that
 // difference, by those of what is left after an expression known not to be negative is taken off,
-// by cases of Max and Min, and with floor_div(a, n) as (a - mod(a, n)) / n. All of this is sound and
-// none of it complete: what is not decided stays a guard, which costs a comparison when sizes are
-// bound. Texts may hold guards without end, so the facts kept and the steps of a search are limited.
+// by cases of Max and Min, and with floor_div(a, n) as (a - mod(a, n)) / n. All of this is sound
+// and none of it complete: what is not decided stays a guard, which costs a comparison when sizes
+// are bound. Texts may hold guards without end: facts and the steps of a search are limited.
 #include "ir/type/size_facts.h"
 
 #include <algorithm>
@@ -266,9 +266,10 @@ void SizeFacts::assume_zero(const Dim& dim) {
   const Dim value = solution->second;
   const std::map<std::string, Dim> replaced = {{symbol, value}};
   for (auto& [known, meaning] : solved_) meaning = meaning.substitute(replaced);
-  for (Dim& known : never_negative_) known = known.substitute(replaced);
   for (Dim& known : never_zero_) known = known.substitute(replaced);
   solved_.emplace(symbol, value);
+  // Of fewer symbols, facts may narrow more.
+  for (const Dim& known : std::exchange(never_negative_, {})) assume_not_negative(known);
   const auto range = ranges_.find(symbol);
   if (range == ranges_.end()) return;
   const DimRange of_symbol = range->second;
@@ -276,7 +277,8 @@ void SizeFacts::assume_zero(const Dim& dim) {
   if (of_symbol.max) assume_not_negative(Dim(*of_symbol.max) - value);
 }
 
-void SizeFacts::assume_not_negative(const Dim& dim) {
+void SizeFacts::assume_not_negative(const Dim& given) {
+  const Dim dim = given.substitute(solved_);
   if (dim.is_too_large() || is_never_negative(dim)) return;
   const DimRange range = bounds(dim);
   if (range.max && *range.max < 0) is_impossible_ = true;

@@ -28,6 +28,9 @@ class SizeFacts {
   // Contains every value that the facts allow.
   DimRange bounds(const Dim& dim) const;
 
+  // Takes it as true, without keeping it.
+  void assume(const Guard& guard);
+
   // Demands that the guard holds: nothing where the facts say so already, else a guard more, which
   // is then a fact. The error, at the guard's place, when it cannot hold or the hints forbid it.
   Status require(Guard guard);
@@ -42,7 +45,6 @@ class SizeFacts {
   bool is_never_negative(const Dim& dim) const;
   bool is_never_zero(const Dim& dim) const;
 
-  void assume(const Guard& guard);
   void assume_zero(const Dim& dim);
   void assume_not_negative(const Dim& dim);
   bool solve_remainder(const Dim& dim);
