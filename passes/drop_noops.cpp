@@ -5,11 +5,13 @@
 // After functionalize, because before it a copy may be what keeps an in-place op from writing
 // elsewhere.
 //
-// Assertions: one that the types or a literal prove goes; one that they disprove is an error at its
-// place in the model; one that depends on data goes as well and is listed as a refusal, because a
-// program has no way to raise it.
+// Assertions: one that the types, a literal, or what is known of sizes prove goes; one that they
+// disprove is an error at its place in the model. One of symbolic sizes that is neither stays,
+// until collect_guards made a guard of it. One that depends on data goes, and is listed as a
+// refusal, because a program has no way to raise it.
 #include "fmt/format.h"
 #include "ir/support/diag_codes.h"
+#include "ir/type/size_facts.h"
 #include "passes/analysis/patterns.h"
 #include "passes/analysis/rewrite.h"
 #include "passes/pass.h"
@@ -51,33 +53,48 @@ bool is_assert(const Node& node) {
   return node.op->traits.has_effects && node.types.empty() && node.bodies.empty();
 }
 
-enum class Verdict : uint8_t { holds, fails, unknown };
+enum class Verdict : uint8_t { holds, fails, of_data, of_sizes };
+
+Verdict judge_sizes(const Shape& size, const Shape& asserted, const SizeFacts& facts) {
+  if (size.size() != asserted.size()) return Verdict::fails;
+  Verdict verdict = Verdict::holds;
+  for (size_t i = 0; i < size.size(); ++i) {
+    const std::optional<bool> is_equal = facts.decide(Relation::eq, size[i], asserted[i]);
+    if (is_equal == false) return Verdict::fails;
+    if (!is_equal) verdict = Verdict::of_sizes;
+  }
+  return verdict;
+}
 
 // An assertion on a value's metadata states them as attributes; one on a condition has the
 // condition as its operand.
-Verdict judge(const Node& node) {
-  if (node.operands.empty() || !node.operands[0]) return Verdict::unknown;
+Verdict judge(const Node& node, const SizeFacts& facts) {
+  if (node.operands.empty() || !node.operands[0]) return Verdict::of_data;
   const TensorType& type = node.operands[0].type();
   bool is_on_type = node.op->attr_index("dtype") >= 0;
   if (!is_on_type) {
     auto condition = splat_value(node.operands[0]);
-    if (!condition) return Verdict::unknown;
+    if (!condition) return Verdict::of_data;
     return *condition != 0 ? Verdict::holds : Verdict::fails;
   }
   if (!node.is_none("dtype") && node.dtype_attr("dtype", type.dtype) != type.dtype)
     return Verdict::fails;
   if (node.is_none("size")) return Verdict::holds;
-  Shape size = node.dims_attr("size");
-  if (size == type.shape) return Verdict::holds;
-  bool is_known = size.size() != type.shape.size();
-  for (size_t i = 0; i < size.size() && !is_known; ++i)
-    is_known = size[i].is_const() && type.shape[i].is_const() && size[i] != type.shape[i];
-  return is_known ? Verdict::fails : Verdict::unknown;
+  return judge_sizes(type.shape, node.dims_attr("size"), facts);
 }
 
 Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
+  SizeFacts facts(unit.module.dims);
+  for (const Guard& guard : unit.module.guards) facts.assume(guard);
   auto drop_assert = [&](const Node& node) -> Result<Replacement> {
-    Verdict verdict = judge(node);
+    Verdict verdict = judge(node, facts);
+    if (verdict == Verdict::of_sizes) {
+      context.refusals.push_back(
+          {node.loc, fmt::format("the assertion '{}' is of sizes that no guard settles: run "
+                                 "collect_guards first",
+                                 node.name)});
+      return Replacement();
+    }
     if (verdict == Verdict::fails)
       return Diag{code::kShapeMismatch, node.loc,
                   fmt::format("the model asserts what does not hold: '{}' is {}",

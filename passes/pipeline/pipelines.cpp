@@ -8,6 +8,8 @@ namespace {
 std::vector<StepReason> graph_steps() {
   return {
       {"functionalize", "first, because every later pass may then forget the order of nodes"},
+      {"collect_guards",
+       "before sizes are numbers: what ops demand of symbols is checked when they get values"},
       {"specialize_shapes",
        "before anything looks at sizes, because kernels are built for known ones and much folds "
        "away once a size is a number"},
@@ -56,6 +58,7 @@ const std::vector<NamedPipeline>& pipelines() {
        "only what running needs: the base line that shows what the rest buys",
        {
            {"functionalize", "loops have no in-place ops"},
+           {"collect_guards", "sizes with which no op would run are refused by their line"},
            {"specialize_shapes", "kernels are built for known sizes"},
            {"drop_noops", "asserts and dropout have no kernel"},
            {"decompose", "composite ops have no kernel"},

@@ -1,0 +1,97 @@
+// Collects what the sizes of a graph must satisfy: the exporter's guards, and what ops demand of
+// sizes that are symbols, each with the line that needs it.
+//
+// Before specialize_shapes, which checks guards where sizes get their values, and while the graph
+// is still near its lines of Python. What ranges and other guards imply is dropped; what they
+// contradict is an error at its line, and so is what the sizes at capture do not satisfy. Does
+// nothing without symbols. Does not ask why an op has its sizes: a size that data decides has no
+// guard.
+#include "fmt/format.h"
+#include "ir/type/size_facts.h"
+#include "passes/analysis/rewrite.h"
+#include "passes/pass.h"
+
+namespace lathe {
+namespace {
+
+Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context);
+
+}  // namespace
+
+PassDef define_collect_guards() {
+  return {
+      .name = "collect_guards",
+      .summary = "say what symbolic sizes must satisfy",
+      .needs = Form::imported,
+      .leaves = Form::imported,
+      .counters = {"demanded", "implied"},
+      .example = R"(
+dim s0 in [1, 64]
+dim s1 in [1, 32]
+func @main(%x: f32[4, s0], %y: f32[2*s1, 8]) -> f32[4, 8] {
+  %z = matmul(%x, %y)
+  return %z
+}
+=>
+dim s0 in [1, 64]
+dim s1 in [1, 32]
+guard s0 == 2*s1 because "'matmul' needs equal inner dims" by collect_guards
+func @main(%x: f32[4, s0], %y: f32[2*s1, 8]) -> f32[4, 8] {
+  %z = matmul(%x, %y)
+  return %z
+}
+)",
+      .run = run,
+  };
+}
+
+namespace {
+
+// Whatever sizes a caller gives, none is negative.
+SizeFacts facts_of_params(const Module& module) {
+  SizeFacts facts(module.dims, module.hints);
+  for (const auto& param : module.main().params)
+    for (const Dim& size : param->types.front().shape) facts.assume({size, Relation::ge, 0});
+  return facts;
+}
+
+std::vector<Guard> demands_of(const Node& node) {
+  std::vector<Guard> demands;
+  if (node.op->demands != nullptr) demands = node.op->demands(node);
+  for (const TensorType& type : node.types)
+    for (const Dim& size : type.shape)
+      if (!size.is_const())
+        demands.push_back({0, Relation::le, size,
+                           fmt::format("'{}' needs a size that is not negative", node.op->name)});
+  return demands;
+}
+
+std::vector<std::string> spelled(const std::vector<Guard>& guards) {
+  std::vector<std::string> texts;
+  for (const Guard& guard : guards) texts.push_back(to_string(guard));
+  return texts;
+}
+
+Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
+  Module& module = unit.module;
+  SizeFacts facts = facts_of_params(module);
+  for (const Guard& guard : module.guards) LATHE_DO(facts.require(guard));
+  context.counters["implied"] = static_cast<int64_t>(module.guards.size() - facts.guards().size());
+  const size_t known = facts.guards().size();
+  for (const Graph* graph : all_graphs(module)) {
+    for (const auto& node : graph->nodes) {
+      for (Guard& demand : demands_of(*node)) {
+        demand.loc = node->loc;
+        demand.pass = "collect_guards";
+        LATHE_DO(facts.require(std::move(demand)));
+      }
+    }
+  }
+  context.counters["demanded"] = static_cast<int64_t>(facts.guards().size() - known);
+  const bool is_same = spelled(facts.guards()) == spelled(module.guards);
+  module.guards = facts.guards();
+  return is_same ? Changed::no : Changed::yes;
+}
+
+}  // namespace
+}  // namespace lathe
