@@ -47,6 +47,18 @@ void declare_weights(Module& module) {
 }
 
 // Every symbol's size: given, or the exporter's example; inside its range.
+// The shapes of tensors, and the arguments that are sizes.
+std::vector<ShapeBinding> sized_inputs(const Model& model) {
+  std::vector<ShapeBinding> inputs;
+  for (const auto& param : model.module.main().params)
+    inputs.push_back({.name = param->name, .expected = param->types[0].shape});
+  if (!model.signature) return inputs;
+  for (const InputLeaf& leaf : model.signature->inputs)
+    if (leaf.kind == InputLeaf::Kind::size)
+      inputs.push_back({.name = leaf.name, .expected = {leaf.size}, .is_number = true});
+  return inputs;
+}
+
 Status choose_dims(Model& model, const std::map<std::string, int64_t>& given) {
   std::vector<std::string> symbols;
   for (const auto& param : model.module.main().params)
@@ -72,15 +84,9 @@ Status choose_dims(Model& model, const std::map<std::string, int64_t>& given) {
           code::kBadValue, Loc::unknown(),
           fmt::format("the size of '{}' is not known, expected --dims {}=SIZE", symbol, symbol)};
     int64_t size = chosen != given.end() ? chosen->second : hint->second;
-    DimRange range = model.module.dims[symbol];
-    if ((range.min && size < *range.min) || (range.max && size > *range.max))
-      return Diag{code::kDimRange, Loc::unknown(),
-                  fmt::format("'{}' = {} is outside its range, {} to {}", symbol, size,
-                              range.min.value_or(0),
-                              range.max ? fmt::format("{}", *range.max) : "any size")};
     model.dims[symbol] = size;
   }
-  return Ok{};
+  return check_sizes(sized_inputs(model), {model.module.dims, model.module.guards}, model.dims);
 }
 
 ImportOptions import_options(const ModelOptions& options) {
@@ -95,8 +101,9 @@ Result<Model> finish(Model model, const std::string& path, const ModelOptions& o
                      LocTable& locs_on_error) {
   model.path = path;
   model.random_weights = options.random_weights;
-  locs_on_error = {};
-  LATHE_DO(choose_dims(model, options.dims));
+  Status status = choose_dims(model, options.dims);
+  locs_on_error = status.ok() ? LocTable() : std::move(model.module.locs);
+  if (!status.ok()) return std::move(status).error();
   return model;
 }
 
@@ -318,7 +325,7 @@ Result<std::vector<Tensor>> read_inputs(Model& model, const std::string& npz_pat
     for (const Dim& dim : binding.expected) dim.collect_symbols(determined);
   std::map<std::string, int64_t> known = model.dims;
   for (const std::string& symbol : determined) known.erase(symbol);
-  LATHE_TRY(model.dims, bind_symbols(bindings, model.module.dims, known));
+  LATHE_TRY(model.dims, bind_symbols(bindings, {model.module.dims, model.module.guards}, known));
   return inputs;
 }
 

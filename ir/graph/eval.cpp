@@ -272,8 +272,8 @@ Result<EvalResult> evaluate(const Module& module, const Graph& graph,
   for (size_t i = 0; i < inputs.size(); ++i)
     bindings.push_back(
         {graph.params[i]->name, graph.params[i]->types.front().shape, inputs[i].shape});
-  LATHE_TRY(const auto symbols, bind_symbols(bindings, module.dims, options.symbols));
-  LATHE_DO(check_guards(module.guards, {symbols.begin(), symbols.end()}));
+  LATHE_TRY(const auto symbols,
+            bind_symbols(bindings, {module.dims, module.guards}, options.symbols));
   std::unique_ptr<Graph> bound;
   if (!symbols.empty()) {
     bound = graph.clone();

@@ -44,9 +44,35 @@ std::optional<int64_t> solve(const Dim& dim, const std::string& name, int64_t va
   return candidate;
 }
 
+bool contains(const DimRange& range, int64_t value) {
+  return (!range.min || value >= *range.min) && (!range.max || value <= *range.max);
+}
+
 std::string describe(const DimRange& range) {
-  return fmt::format("[{}, {}]", range.min ? fmt::format("{}", *range.min) : "-inf",
-                     range.max ? fmt::format("{}", *range.max) : "inf");
+  if (range.min && range.max && *range.min == *range.max) return fmt::format("{}", *range.min);
+  if (range.min && range.max) return fmt::format("{} to {}", *range.min, *range.max);
+  if (range.min) return fmt::format("at least {}", *range.min);
+  return range.max ? fmt::format("at most {}", *range.max) : "any size";
+}
+
+// The size of an input that says the same of the symbol as its range.
+std::optional<std::string> describe(const ShapeBinding& input, const std::string& symbol,
+                                    const SizeRules& rules, const Symbols& symbols) {
+  for (size_t i = 0; i < input.expected.size(); ++i) {
+    const Dim& dim = input.expected[i];
+    std::vector<std::string> names;
+    dim.collect_symbols(names);
+    if (names != std::vector<std::string>{symbol}) continue;
+    const DimRange range = dim.bounds(rules.ranges);
+    const Result<int64_t> value = dim.evaluate(symbols);
+    if (!value.ok() || contains(range, *value)) continue;
+    if (input.is_number)
+      return fmt::format("argument '{}' ({}) must be {}, got {}", input.name, dim.str(),
+                         describe(range), *value);
+    return fmt::format("input '{}' must have {} in dim {} ({}), got {}", input.name,
+                       describe(range), i, dim.str(), *value);
+  }
+  return std::nullopt;
 }
 
 Diag misfit(const ShapeBinding& binding, size_t dim) {
@@ -75,8 +101,24 @@ bool solve_some(const std::vector<ShapeBinding>& bindings, Symbols& known) {
 
 }  // namespace
 
-Result<Symbols> bind_symbols(const std::vector<ShapeBinding>& bindings,
-                             const std::map<std::string, DimRange>& ranges, Symbols known) {
+Status check_sizes(const std::vector<ShapeBinding>& inputs, const SizeRules& rules,
+                   const Symbols& symbols) {
+  for (const auto& [symbol, value] : symbols) {
+    const auto range = rules.ranges.find(symbol);
+    if (range == rules.ranges.end() || contains(range->second, value)) continue;
+    std::optional<std::string> what;
+    for (size_t i = 0; i < inputs.size() && !what; ++i)
+      what = describe(inputs[i], symbol, rules, symbols);
+    return Diag{code::kDimRange, Loc::unknown(),
+                what ? *what
+                     : fmt::format("the symbolic size '{}' must be {}, got {}", symbol,
+                                   describe(range->second), value)};
+  }
+  return check_guards(rules.guards, {symbols.begin(), symbols.end()});
+}
+
+Result<Symbols> bind_symbols(const std::vector<ShapeBinding>& bindings, const SizeRules& rules,
+                             Symbols known) {
   for (const ShapeBinding& binding : bindings)
     if (binding.expected.size() != binding.actual.size())
       return Diag{
@@ -98,15 +140,7 @@ Result<Symbols> bind_symbols(const std::vector<ShapeBinding>& bindings,
       if (value != binding.actual[i]) return misfit(binding, i);
     }
   }
-  for (const auto& [name, value] : known) {
-    const auto range = ranges.find(name);
-    if (range == ranges.end()) continue;
-    if ((range->second.min && value < *range->second.min) ||
-        (range->second.max && value > *range->second.max))
-      return Diag{code::kDimRange, Loc::unknown(),
-                  fmt::format("the symbolic size '{}' is {}, outside {}", name, value,
-                              describe(range->second))};
-  }
+  LATHE_DO(check_sizes(bindings, rules, known));
   return known;
 }
 

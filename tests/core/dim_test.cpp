@@ -5,6 +5,7 @@
 
 #include "ir/support/diag_codes.h"
 #include "ir/type/bind.h"
+#include "ir/type/guard.h"
 
 namespace lathe {
 namespace {
@@ -136,21 +137,33 @@ TEST(Dim, Bounds) {
 
 TEST(BindSymbols, SolvesLinearDims) {
   const auto symbols = bind_symbols(
-      {{"x", {read("2*s0 + 1"), 4}, {9, 4}}, {"y", {read("s0 + s1"), read("8*s2")}, {7, 16}}}, {});
+      {{"x", {read("2*s0 + 1"), 4}, {9, 4}}, {"y", {read("s0 + s1"), read("8*s2")}, {7, 16}}},
+      {{}, {}});
   ASSERT_TRUE(symbols.ok()) << symbols.error().message;
   EXPECT_EQ(*symbols, (std::map<std::string, int64_t>{{"s0", 4}, {"s1", 3}, {"s2", 2}}));
 }
 
 TEST(BindSymbols, Errors) {
   auto message = [](const std::vector<ShapeBinding>& bindings) {
-    return bind_symbols(bindings, {{"s0", {2, 8}}}).error().message;
+    const std::map<std::string, DimRange> ranges = {{"s0", {2, 8}}, {"s5", {0, {}}}};
+    Lexer lexer("s0 % 2 == 0", "", nullptr);
+    return bind_symbols(bindings, {ranges, {*parse_guard(lexer)}}).error().message;
   };
   EXPECT_EQ(message({{"x", {read("8*s0")}, {36}}}),
             "input 'x' must have shape [8*s0], got [36]: dim 0 is 36, not 8*s0");
   EXPECT_EQ(message({{"x", {3}, {3, 1}}}), "input 'x' must have rank 1 ([3]), got rank 2");
   EXPECT_EQ(message({{"x", {read("s0")}, {3}}, {"y", {read("s0")}, {4}}}),
             "input 'y' must have shape [s0], got [4]: dim 0 is 4, not s0");
-  EXPECT_EQ(message({{"x", {read("s0")}, {9}}}), "the symbolic size 's0' is 9, outside [2, 8]");
+  EXPECT_EQ(message({{"x", {read("s0")}, {9}}}), "input 'x' must have 2 to 8 in dim 0 (s0), got 9");
+  EXPECT_EQ(
+      message({{"x", {read("s0 + s1"), read("s1")}, {2, 1}}, {"y", {3, read("2*s0")}, {3, 2}}}),
+      "input 'y' must have 4 to 16 in dim 1 (2*s0), got 2");
+  EXPECT_EQ(message({{.name = "n", .expected = {read("s5")}, .actual = {-3}, .is_number = true}}),
+            "argument 'n' (s5) must be at least 0, got -3");
+  EXPECT_EQ(message({{"x", {read("s0 + s1"), read("s1")}, {9, 0}}}),
+            "the symbolic size 's0' must be 2 to 8, got 9");
+  EXPECT_EQ(message({{"x", {read("s0")}, {7}}}),
+            "with s0 = 7: the graph is only for sizes with s0 % 2 == 0");
   EXPECT_EQ(message({{"x", {read("s3*s4")}, {9}}}),
             "the shapes of the inputs do not determine 's3' in s3*s4 of 'x'");
 }
