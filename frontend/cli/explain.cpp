@@ -8,6 +8,7 @@
 #include "frontend/cli/choices_table.h"
 #include "frontend/cli/command.h"
 #include "frontend/cli/format.h"
+#include "frontend/cli/guards_table.h"
 #include "frontend/cli/model_flags.h"
 #include "frontend/cli/places.h"
 #include "frontend/cli/terminal.h"
@@ -21,6 +22,7 @@ struct ExplainArguments {
   ModelFlags model;
   bool all = false;
   bool choices = false;
+  bool guards = false;
   bool json = false;
 };
 
@@ -185,10 +187,25 @@ void show(const Model& model, const Build& made, const std::vector<double>& seco
   say("{}\n{}", facts.str(2), table);
 }
 
+// As far as sizes are symbols.
+constexpr char kGuardPasses[] = "functionalize,collect_guards";
+
+int show_guards(Loaded& loaded) {
+  CompileRequest request = loaded.request;
+  request.passes = kGuardPasses;
+  BuildFailure failure;
+  const Result<Lowered> lowered = lower(loaded.model, loaded.backend->target(), request, failure);
+  if (!lowered.ok()) return report(lowered.error(), failure.locs, failure.reproducer);
+  say("{}\n{}", styled(loaded.model.path, Style::bold, color_on_stdout()),
+      guards_table(loaded.model, lowered->unit.module));
+  return kHeld;
+}
+
 int run(const ExplainArguments& arguments, const std::string& command_line) {
   LocTable locs;
   Result<Loaded> loaded = load(arguments.model, command_line, locs);
   if (!loaded.ok()) return report(loaded.error(), locs);
+  if (arguments.guards) return show_guards(*loaded);
   BuildFailure failure;
   Result<Build> made = build(loaded->model, *loaded->backend, loaded->request, failure);
   if (!made.ok()) return report(made.error(), failure.locs, failure.reproducer);
@@ -218,7 +235,12 @@ void add_explain(CLI::App& app, Session& session) {
   command->add_flag("--all", arguments->all, "every kernel, nothing cut");
   command->add_flag("--choices", arguments->choices,
                     "of each launch its kind of kernel, and what the others would have taken");
-  command->add_flag("--json", arguments->json, "every launch with its choices, as JSON");
+  CLI::Option* json =
+      command->add_flag("--json", arguments->json, "every launch with its choices, as JSON");
+  command
+      ->add_flag("--guards", arguments->guards,
+                 "what symbolic sizes must satisfy, and which line, pass and cause says so")
+      ->excludes(json);
   command->callback([arguments, &session] {
     session.action = [arguments, &session] { return run(*arguments, session.command_line); };
   });

@@ -169,7 +169,8 @@ class LoadTest(unittest.TestCase):
             model(np.ones((2, 3)), np.ones(3, np.float32))
         with self.assertRaisesRegex(lathe.LatheError, "expected 2 tensors, got 1"):
             model(np.ones((2, 3), np.float32))
-        with self.assertRaisesRegex(lathe.LatheError, r"input 'x' must have 1 to 64 in dim 0 \(s0\), got 65"):
+        expected = r"input 'x' must have 1 to 64 in dim 0 \(s0\), got 65"
+        with self.assertRaisesRegex(lathe.LatheError, expected):
             model(np.ones((65, 3), np.float32), np.ones(3, np.float32))
 
     def test_wrong_files_and_options(self):

@@ -374,6 +374,30 @@ class CliTest(unittest.TestCase):
         error = self.lathe("explain", path, "--dims", "s0=6", expect=2)
         self.assertIn("with s0 = 6: the graph is only for sizes with s0 % 4 == 0", error)
 
+    def test_explain_says_who_needs_a_guard(self):
+        text = """dim s0 in [1, 64] hint 8
+dim s1 hint 4
+guard s0 % 4 == 0 because "a branch"
+func @main(%x: f32[3, s0], %y: f32[2*s1, 5]) -> f32[3, 5] {
+  %z = matmul(%x, %y)
+  return %z
+}
+"""
+        path = self.write("product.lathe", text)
+        table = self.lathe("explain", path, "--guards")
+        said = [" ".join(line.split()) for line in table.splitlines()]
+        self.assertIn("1 <= s0 <= 64 the file its range; here 8", said)
+        self.assertIn("s0 % 4 == 0 the file product.lathe:3 a branch", said)
+        demanded = "s0 == 2*s1 collect_guards product.lathe:5 'matmul' needs equal inner dims"
+        self.assertIn(demanded, said)
+        error = self.lathe("explain", path, "--guards", "--dims", "s0=12", expect=2)
+        self.assertIn("product.lathe:5", error)
+        self.assertIn("with s0 = 12, s1 = 4: the graph is only for sizes with s0 == 2*s1", error)
+        error = self.lathe("run", "--model", path, "--dims", "s0=12", expect=2)
+        self.assertIn("s0 == 2*s1 ('matmul' needs equal inner dims)", error)
+        error = self.lathe("run", "--model", path, "--dims", "s0=68,s1=34", expect=2)
+        self.assertIn("input 'x' must have 1 to 64 in dim 1 (s0), got 68", error)
+
     def test_explain_and_opt_tell_choices_in_the_same_words(self):
         path = GRAPHS / "small_ffnn.json.gz"
         told = json.loads(self.lathe("explain", path, "--json", "--threads", "1"))["launches"]

@@ -43,6 +43,7 @@ dim s1 in [2, inf]
 dim s2 in [-9223372036854775808, 9223372036854775807] hint -3
 guard s0 % 8 == 0 because "L['x'].size()[0] % 8 == 0"
 guard s0 <= s1
+guard s0 == 2*s1 because "'matmul' needs equal inner dims" by collect_guards
 
 func @main(%x: f32[s0, 128], %y: f32[2*s0 + 1, s1//2]) -> f32[s0, 128], bf16[], f32[2*s0, 128] {
   %w = constant() {name = "a \"quoted\" name", dtype = f32, shape = [1, 128]} : f32[1, 128]
