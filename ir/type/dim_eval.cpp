@@ -12,6 +12,8 @@ namespace {
 
 using Kind = DimAtom::Kind;
 
+constexpr size_t kMostUnsorted = 4096;  // terms of a sum
+
 Diag overflow_error() {
   return Diag{code::kTooLarge, Loc::unknown(), "a size expression overflows 64 bits"};
 }
@@ -158,13 +160,20 @@ Dim Dim::substitute(const std::map<std::string, Dim>& symbols) const {
     }
     return result;
   };
-  Dim total = expr_->constant;
+  auto total = DimCanonical::sum_of(expr_->constant);
   for (const DimTerm& term : expr_->terms) {
     Dim product = term.coefficient;
     for (const DimAtomPtr& atom : term.factors) product = product * substitute_atom(atom);
-    total = total + product;
+    const auto sum = DimCanonical::sum_of(product);
+    if (sum.is_too_large || __builtin_add_overflow(total.constant, sum.constant, &total.constant))
+      return DimCanonical::too_large();
+    total.terms.insert(total.terms.end(), sum.terms.begin(), sum.terms.end());
+    // Sums are sorted once, but do not grow without bound before.
+    if (total.terms.size() > kMostUnsorted)
+      total = DimCanonical::sum_of(DimCanonical::make(std::move(total)));
+    if (total.is_too_large) return DimCanonical::too_large();
   }
-  return total;
+  return DimCanonical::make(std::move(total));
 }
 
 DimRange Dim::bounds(const std::map<std::string, DimRange>& ranges) const {

@@ -4,7 +4,7 @@
 // difference, by those of what is left after an expression known not to be negative is taken off,
 // by cases of Max and Min, and with floor_div(a, n) as (a - mod(a, n)) / n. All of this is sound
 // and none of it complete: what is not decided stays a guard, which costs a comparison when sizes
-// are bound. Texts may hold guards without end: facts and the steps of a search are limited.
+// are bound. Texts may hold guards without end: facts and the work of a search are limited.
 #include "ir/type/size_facts.h"
 
 #include <algorithm>
@@ -21,7 +21,8 @@ namespace {
 using Kind = DimAtom::Kind;
 
 constexpr size_t kMostFacts = 128;  // of each kind
-constexpr int kMostSteps = 48;
+constexpr int kMostWork = 4096;     // nodes of expressions that a search looks at
+constexpr size_t kMostTerms = 16;   // that are tried one by one
 
 Dim negated(const Dim& dim) { return Dim(-1) * dim; }
 
@@ -31,6 +32,19 @@ Dim as_dim(const DimTerm& term) {
   auto sum = DimCanonical::sum_of(0);
   sum.terms.push_back(term);
   return DimCanonical::make(std::move(sum));
+}
+
+// Nodes of an expression.
+int size_of(const Dim& dim) {
+  const auto* sum = DimCanonical::expr(dim);
+  return sum == nullptr ? 1 : sum->size;
+}
+
+// Those that are worth to be tried one by one.
+std::vector<DimTerm> first_terms(const Dim& dim) {
+  std::vector<DimTerm> terms = DimCanonical::sum_of(dim).terms;
+  if (terms.size() > kMostTerms) terms.resize(kMostTerms);
+  return terms;
 }
 
 uint64_t magnitude(int64_t v) {
@@ -46,7 +60,7 @@ uint64_t common_factor(const std::vector<DimTerm>& terms) {
 
 // A symbol that stands by itself in an expression which is 0, and what it then is.
 std::optional<std::pair<std::string, Dim>> solve(const Dim& zero) {
-  for (const DimTerm& term : DimCanonical::sum_of(zero).terms) {
+  for (const DimTerm& term : first_terms(zero)) {
     if (term.factors.size() != 1 || term.factors[0]->kind != Kind::symbol ||
         magnitude(term.coefficient) != 1)
       continue;
@@ -93,18 +107,22 @@ DimRange SizeFacts::bounds(const Dim& dim) const {
   return range;
 }
 
-bool SizeFacts::is_never_negative(const Dim& dim, int& steps) const {
-  if (--steps < 0 || dim.is_too_large()) return false;
+bool SizeFacts::is_never_negative(const Dim& dim, int& work) const {
+  work -= size_of(dim);
+  if (work < 0 || dim.is_too_large()) return false;
   if (is_at_least_zero(dim.bounds(ranges_))) return true;
-  for (const Dim& known : never_negative_)
+  for (const Dim& known : never_negative_) {
+    work -= size_of(dim) + size_of(known);
+    if (work < 0) return false;
     if (is_at_least_zero((dim - known).bounds(ranges_))) return true;
-  for (const DimTerm& term : DimCanonical::sum_of(dim).terms) {
+  }
+  for (const DimTerm& term : first_terms(dim)) {
     if (term.factors.size() != 1) continue;
     const DimAtom& atom = *term.factors[0];
     const Dim factor = term.coefficient, rest = dim - as_dim(term);
     if (atom.kind == Kind::max || atom.kind == Kind::min) {
       const auto holds = [&](const Dim& arg) {
-        return is_never_negative(rest + factor * arg, steps);
+        return is_never_negative(rest + factor * arg, work);
       };
       // The least of the cases decides, or the greatest, for which one case is enough.
       const bool needs_all = (term.coefficient > 0) == (atom.kind == Kind::min);
@@ -114,15 +132,15 @@ bool SizeFacts::is_never_negative(const Dim& dim, int& steps) const {
     } else if (atom.kind == Kind::floor_div && atom.args[1].is_const() &&
                atom.args[1].value() > 0) {
       const Dim whole = atom.args[0] - Dim::mod(atom.args[0], atom.args[1]);
-      if (is_never_negative(atom.args[1] * rest + factor * whole, steps)) return true;
+      if (is_never_negative(atom.args[1] * rest + factor * whole, work)) return true;
     }
   }
   return false;
 }
 
 bool SizeFacts::is_never_negative(const Dim& dim) const {
-  int steps = kMostSteps;
-  return is_at_least_zero(dim.bounds(ranges_)) || is_never_negative(dim.substitute(solved_), steps);
+  int work = kMostWork;
+  return is_at_least_zero(dim.bounds(ranges_)) || is_never_negative(dim.substitute(solved_), work);
 }
 
 bool SizeFacts::is_never_zero(const Dim& dim) const {
@@ -284,7 +302,7 @@ void SizeFacts::assume_not_negative(const Dim& given) {
   if (range.max && *range.max < 0) is_impossible_ = true;
   if (is_impossible_ || never_negative_.size() >= kMostFacts) return;
   never_negative_.push_back(dim);
-  for (const DimTerm& term : DimCanonical::sum_of(dim).terms) {
+  for (const DimTerm& term : first_terms(dim)) {
     if (term.factors.size() != 1 || term.factors[0]->kind != Kind::symbol) continue;
     const DimRange rest = (dim - as_dim(term)).bounds(ranges_);
     if (rest.max) narrow(term.factors[0]->name, term.coefficient, *rest.max);

@@ -41,7 +41,7 @@ class SizeFacts {
  private:
   using Ranges = std::map<std::string, DimRange>;
 
-  bool is_never_negative(const Dim& dim, int& steps) const;
+  bool is_never_negative(const Dim& dim, int& work) const;
   bool is_never_negative(const Dim& dim) const;
   bool is_never_zero(const Dim& dim) const;
 

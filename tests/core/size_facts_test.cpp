@@ -104,6 +104,10 @@ TEST(SizeFacts, AreManyWithoutHarm) {
   }
   EXPECT_FALSE(nested.is_too_large());
   EXPECT_EQ(facts.decide(Relation::eq, nested, Dim::symbol("s3")), std::nullopt);
+  Dim sum = 1;
+  for (int i = 0; i < 400; ++i) sum = sum + Dim(i + 2) * Dim::symbol("b" + std::to_string(i));
+  for (int i = 0; i < 200; ++i)
+    EXPECT_TRUE(facts.require({sum, Relation::lt, Dim(i) * Dim::symbol("s4")}).ok());
 }
 
 // --- any sizes
