@@ -3,12 +3,14 @@
 // Contractions go through the templates of ir/templates with the parameters of the target;
 // everything else through the generic schedule. Views cost nothing: who reads one reads through it.
 // What depends on weights and literals alone (packing, folded norms) becomes the program's init.
-// Runs last on the graph; plan_memory then places the temporaries. Types must be static:
-// specialize_shapes binds symbols before.
+// Runs last on the graph; plan_memory then places the temporaries. Types must be static and guards
+// decided: specialize_shapes binds symbols before.
 #include "passes/lowering/lowering.h"
 
 #include <unordered_set>
 
+#include "fmt/format.h"
+#include "ir/support/diag_codes.h"
 #include "passes/pass.h"
 
 namespace lathe {
@@ -38,7 +40,16 @@ void make_state_params(Graph& graph, const Registry& ops) {
   graph.erase_dead();
 }
 
+// Programs have known sizes, and no guards.
+Status check_decided(const std::vector<Guard>& guards) {
+  if (guards.empty()) return Ok{};
+  return Diag{code::kUnsupported, guards.front().loc,
+              fmt::format("the guard '{}' is of sizes that nothing gives, and no program checks it",
+                          to_string(guards.front()))};
+}
+
 Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
+  LATHE_DO(check_decided(unit.module.guards));
   Graph& graph = unit.module.main();
   const size_t num_inputs = graph.params.size();
   make_state_params(graph, context.ops);
