@@ -29,12 +29,19 @@ constexpr int64_t kSpareRegisters = 3;      // the element, and two for addresse
 constexpr int64_t kEdgeVectors = 4;         // chains that a lone result of a row runs side by side
 constexpr int64_t kRolledEpilogueOps = 10;  // beyond a bias, a residual and a clamp
 
+// Whether the members of a group have a loop: where its lanes are a vector or half of one, so that
+// an element for each is read as often as there are groups. Other members are lanes of one element.
+bool takes_turns(const WindowSpec& spec, int64_t lanes) {
+  return spec.group > 1 && spec.group * 2 >= lanes;
+}
+
 // Few taps of the last dim keep their weights in registers, beside one element and the results that
 // it goes to; more are read for every result, which several vectors then share.
 RegisterTile window_tile(const WindowSpec& spec, const Target& target) {
   const int64_t taps = spec.dims.back().taps;
   if (taps > kMostUnrolledTaps) return target.gemm_tiles.front();
-  const int64_t kept = spec.is_weighted && spec.group == 1 ? taps : 0;
+  const bool is_kept = spec.group == 1 || takes_turns(spec, target.lanes(dtype_bytes(spec.dtype)));
+  const int64_t kept = spec.is_weighted && is_kept ? taps : 0;
   const int64_t room = target.num_vector_registers - kept - kSpareRegisters;
   return {static_cast<int>(std::clamp<int64_t>(room, 1, kMostResults)), 1};
 }
@@ -212,7 +219,7 @@ class WindowReduction : WindowRows {
     if (keeps_weights())
       weights_ = regs("w", {is_in_registers(tile) ? last_.taps : 1, tile.vectors});
     element_ = regs("x", {tile.vectors});
-    if (spec_.group > 1) spread_ = regs("spread", {tile.vectors});
+    if (spec_.group > 1 && !takes_turns(spec_, lanes_)) spread_ = regs("spread", {tile.vectors});
     const Expr start =
         loop::splat(pool_.number(loop::identity(spec_.op, spec_.dtype), spec_.dtype), lanes_);
     for_each_sum(block, tile, [&](Block& body, Expr i, Expr j) {
@@ -234,14 +241,21 @@ class WindowReduction : WindowRows {
     const bool is_last = level + 1 == spec_.dims.size();
     const WindowDim& dim = spec_.dims[level];
     const Taps range = is_last ? tile.taps : taps_[level];
-    if (is_last && is_in_registers(tile)) return emit_row_of_taps(block, tile, vector, mask, taps);
+    if (is_last && is_in_registers(tile)) {
+      return for_each_turn(block, [&](Block& body, Expr turn) {
+        emit_row_of_taps(body, tile, vector, mask, taps, turn);
+      });
+    }
     const Var tap = add_var("k", dim.taps);
     taps.push_back(pool_.var(tap));
     Block body;
-    if (is_last)
-      emit_step(body, tile, vector, mask, taps);
-    else
+    if (is_last) {
+      for_each_turn(body, [&](Block& member, Expr turn) {
+        emit_step(member, tile, vector, mask, taps, turn);
+      });
+    } else {
       emit_taps(body, tile, vector, mask, taps);
+    }
     block.push_back({For{tap, range.first, range.end, 1, LoopKind::serial, std::move(body)}});
   }
 
@@ -251,14 +265,23 @@ class WindowReduction : WindowRows {
            last_.taps <= kMostUnrolledTaps;
   }
 
+  // fill(body, member) for members that take turns; else once, with 0.
+  template <class F>
+  void for_each_turn(Block& block, F&& fill) {
+    if (takes_turns(spec_, lanes_))
+      unroll(block, "member", spec_.group, fill, LoopKind::serial);
+    else
+      fill(block, pool_.integer(0));
+  }
+
   // All taps of the last dim: every element is read once and goes to all results that want it.
   void emit_row_of_taps(Block& block, const Tile& tile, Expr vector, Expr mask,
-                        const std::vector<Expr>& taps) {
+                        const std::vector<Expr>& taps, Expr turn) {
     if (keeps_weights()) {
       unroll(block, "k", last_.taps, [&](Block& rows, Expr k) {
         std::vector<Expr> all = taps;
         all.push_back(k);
-        emit_weights(rows, tile, vector, all, k);
+        emit_weights(rows, tile, vector, all, k, turn);
       });
     }
     std::map<int64_t, std::vector<std::pair<int64_t, int64_t>>> readers;  // (result, tap)
@@ -273,7 +296,7 @@ class WindowReduction : WindowRows {
       if (known && (known->value + offset < 0 || known->value + offset >= last_.input)) continue;
       unroll(block, "j", tile.vectors, [&](Block& body, Expr j) {
         const Expr at = start + pool_.integer(offset);
-        emit_element(body, taps, at, vector + j, j, mask, [&](Expr value, int64_t member) {
+        emit_element(body, taps, at, vector + j, j, mask, turn, [&](Expr value, Expr member) {
           for (const auto& [i, k] : uses) {
             const Expr tap = pool_.integer(k);
             emit_combine(body, value, pool_.integer(i), weight(taps, tap, tap, vector, member, j),
@@ -284,64 +307,72 @@ class WindowReduction : WindowRows {
     }
   }
 
-  // Weights of groups are too many for registers: they are read as they are used.
-  bool keeps_weights() const { return spec_.is_weighted && spec_.group == 1; }
+  // Weights of all members are too many for registers: they are read as they are used.
+  bool keeps_weights() const {
+    return spec_.is_weighted && (spec_.group == 1 || takes_turns(spec_, lanes_));
+  }
 
   // The weights' vector for a tap of the last dim; kept ones stand in the slot.
-  Expr weight(std::vector<Expr> taps, Expr last, Expr slot, Expr vector, int64_t member, Expr j) {
+  Expr weight(std::vector<Expr> taps, Expr last, Expr slot, Expr vector, Expr member, Expr j) {
     if (!spec_.is_weighted) return {};
     if (keeps_weights()) return pool_.reg(weights_, {slot, j}, spec_.dtype, lanes_);
     taps.push_back(last);
     return pool_.load(packed_, packed_index(taps, member, vector + j), spec_.dtype, lanes_);
   }
 
-  Expr packed_index(const std::vector<Expr>& taps, int64_t member, Expr vector) {
+  Expr packed_index(const std::vector<Expr>& taps, Expr member, Expr vector) {
     Expr row = taps[0];
     for (size_t i = 1; i < taps.size(); ++i)
       row = row * pool_.integer(spec_.dims[i].taps) + taps[i];
-    row = row * pool_.integer(spec_.group) + pool_.integer(member);
+    row = row * pool_.integer(spec_.group) + member;
     return row * pool_.integer(packed_channels_) + vector * pool_.integer(lanes_);
   }
 
   // Reads the input for a vector of channels at `last` of the last dim, and calls
-  // use(value, member) with what each member of the lanes' groups is.
+  // use(value, member) with what the member whose turn it is, or each, is for its group's lanes.
   template <class F>
   void emit_element(Block& body, const std::vector<Expr>& taps, Expr last, Expr vector, Expr j,
-                    Expr mask, F&& use) {
+                    Expr mask, Expr turn, F&& use) {
     const Var channel = channel_var();
-    const auto read = [&](loop::RegArray array) {
-      return pool_.reg(array, {j}, spec_.dtype, lanes_);
-    };
-    if (spec_.group > lanes_) {  // all lanes are of one group
-      const Expr x = input_at(taps, last, channel);
-      const Expr group =
-          loop::floor_div(vector * pool_.integer(lanes_), pool_.integer(spec_.group));
-      for (int64_t member = 0; member < spec_.group; ++member) {
-        const Expr own = group * pool_.integer(spec_.group) + pool_.integer(member);
-        const Expr value = loop::splat(loop::substitute(x, channel, own), lanes_);
-        body.push_back({loop::SetReg{spread_, {j}, value}});
-        use(read(spread_), member);
-      }
-      return;
+    const Expr x = input_at(taps, last, channel);
+    const Expr element = pool_.reg(element_, {j}, spec_.dtype, lanes_);
+    if (takes_turns(spec_, lanes_)) {
+      body.push_back({loop::SetReg{element_, {j}, member_of_groups(x, channel, vector, turn)}});
+      return use(element, turn);
     }
-    const Expr x = loop::vectorize(input_at(taps, last, channel), {channel, lanes_, mask});
-    const Expr value = loop::substitute(x, channel, vector * pool_.integer(lanes_));
-    body.push_back({loop::SetReg{element_, {j}, value}});
-    if (spec_.group == 1) return use(read(element_), 0);
+    const Expr value = loop::vectorize(x, {channel, lanes_, mask});
+    body.push_back({loop::SetReg{
+        element_, {j}, loop::substitute(value, channel, vector * pool_.integer(lanes_))}});
+    if (spec_.group == 1) return use(element, turn);
     for (int64_t member = 0; member < spec_.group; ++member) {
       std::vector<int> picked;
       for (int64_t lane = 0; lane < lanes_; ++lane)
         picked.push_back(static_cast<int>(lane / spec_.group * spec_.group + member));
-      body.push_back({loop::SetReg{
-          spread_, {j}, loop::shuffle(read(element_), read(element_), std::move(picked))}});
-      use(read(spread_), member);
+      body.push_back(
+          {loop::SetReg{spread_, {j}, loop::shuffle(element, element, std::move(picked))}});
+      use(pool_.reg(spread_, {j}, spec_.dtype, lanes_), pool_.integer(member));
     }
   }
 
+  // The member of the one or two groups that a vector's lanes are of; behind the channels anything.
+  Expr member_of_groups(Expr x, Var channel, Expr vector, Expr member) {
+    const auto of_group = [&](Expr group) {
+      group = loop::min(group, pool_.integer(spec_.channels / spec_.group - 1));
+      const Expr own = group * pool_.integer(spec_.group) + member;
+      return loop::splat(loop::substitute(x, channel, own), lanes_);
+    };
+    const Expr first = loop::floor_div(vector * pool_.integer(lanes_), pool_.integer(spec_.group));
+    if (spec_.group >= lanes_) return of_group(first);
+    const Expr is_first = loop::lt(pool_.ramp(pool_.integer(0), 1, lanes_),
+                                   loop::splat(pool_.integer(spec_.group), lanes_));
+    return loop::select(is_first, of_group(first), of_group(first + pool_.integer(1)));
+  }
+
   void emit_weights(Block& block, const Tile& tile, Expr vector, const std::vector<Expr>& taps,
-                    Expr slot) {
+                    Expr slot, Expr member) {
     unroll(block, "j", tile.vectors, [&](Block& body, Expr j) {
-      const Expr x = pool_.load(packed_, packed_index(taps, 0, vector + j), spec_.dtype, lanes_);
+      const Expr x =
+          pool_.load(packed_, packed_index(taps, member, vector + j), spec_.dtype, lanes_);
       body.push_back({loop::SetReg{weights_, {slot, j}, x}});
     });
   }
@@ -363,15 +394,15 @@ class WindowReduction : WindowRows {
 
   // One tap for every result of the tile.
   void emit_step(Block& block, const Tile& tile, Expr vector, Expr mask,
-                 const std::vector<Expr>& taps) {
+                 const std::vector<Expr>& taps, Expr turn) {
     const Expr slot = pool_.integer(0);
-    if (keeps_weights()) emit_weights(block, tile, vector, taps, slot);
+    if (keeps_weights()) emit_weights(block, tile, vector, taps, slot, turn);
     const std::vector<Expr> outer(taps.begin(), taps.end() - 1);
     unroll(block, "i", tile.height, [&](Block& rows, Expr i) {
       const Expr last = (tile.at + i) * pool_.integer(last_.stride) +
                         taps.back() * pool_.integer(last_.dilation) - pool_.integer(last_.padding);
       unroll(rows, "j", tile.vectors, [&](Block& body, Expr j) {
-        emit_element(body, outer, last, vector + j, j, mask, [&](Expr value, int64_t member) {
+        emit_element(body, outer, last, vector + j, j, mask, turn, [&](Expr value, Expr member) {
           emit_combine(body, value, i, weight(outer, taps.back(), slot, vector, member, j), j);
         });
       });
