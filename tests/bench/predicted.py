@@ -4,7 +4,7 @@
     ./lathe doctor --measure
     tests/bench/predicted.py LATHE [--svg FILE] [--isa avx2] [MODEL ...]
 
-LATHE is the program (.lathe/bin/lathe, or Bazel's). Prints the rank correlation, the share of
+LATHE is the program (bazel-bin/frontend/cli/lathe). Prints the rank correlation, the share of
 launches within a factor of two, and those that are furthest off. A quiet machine takes a minute.
 """
 
