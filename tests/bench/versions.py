@@ -1,7 +1,7 @@
 """One build of liblathe beside another, interleaved in one process: what a change cost or bought.
 
     python tests/bench/versions.py --before OLD/liblathe.so [--after NEW/liblathe.so]
-        [--models lerp,ffnn,...] [--threads 1] [--json OUT]
+        [--models lerp,ffnn,...] [--threads 1] [--target wasm] [--json OUT]
 
 Both run the zoo's graph with the weights and inputs of one seed, and their results are compared
 before anything is timed. The ratio is the new median over the old, above 1 when the new build is
@@ -25,15 +25,15 @@ import lathe
 MODELS = "lerp,ffnn,resnet18,resnet50,bert_base,gpt2,unet,vit_b_16"
 
 
-def load(library, name, threads):
+def load(library, name, threads, target):
     os.environ["LATHE_LIBRARY"] = str(pathlib.Path(library).resolve())
     path = ROOT / f"tests/zoo/{name}.aten.json.gz"
-    return lathe.load(path, weights=f"random:{SEED}", threads=threads)
+    return lathe.load(path, weights=f"random:{SEED}", threads=threads, target=target)
 
 
-def compare(name, libraries, threads, min_seconds):
+def compare(name, libraries, threads, target, min_seconds):
     """One row, with whether the results agree."""
-    models = [load(library, name, threads) for library in libraries]
+    models = [load(library, name, threads, target) for library in libraries]
     tensors = inputs_of(models[0])
     error = largest_error(models[1](*tensors), models[0](*tensors))
     calls = [lambda model=model: model(*tensors) for model in models]
@@ -48,6 +48,7 @@ def main():
     parser.add_argument("--after", default=ROOT / "bazel-bin/frontend/api/liblathe.so")
     parser.add_argument("--models", default=MODELS)
     parser.add_argument("--threads", default="1")
+    parser.add_argument("--target", default="cpu", help="cpu, or wasm in Node")
     parser.add_argument("--seconds", type=float, default=5, help="least time for each row")
     parser.add_argument("--json", help="where to write the rows")
     arguments = parser.parse_args()
@@ -57,7 +58,7 @@ def main():
     rows = []
     for name in arguments.models.split(","):
         for threads in map(int, arguments.threads.split(",")):
-            row = compare(name, libraries, threads, arguments.seconds)
+            row = compare(name, libraries, threads, arguments.target, arguments.seconds)
             rows.append(row)
             spread = f"{row['ratio_p10']:.3f} to {row['ratio_p90']:.3f}"
             print(
