@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -80,38 +81,53 @@ class ReuseCounter {
   // A loop over t whose body begins by taking t // n and t % n apart is two loops.
   bool split(const loop::For& loop) {
     const size_t outer = path_.back();
-    size_t inner = outer;
-    int64_t extent = 0;
-    for (const loop::BinaryOp op : {loop::BinaryOp::mod, loop::BinaryOp::floor_div}) {
-      for (const loop::Stmt& stmt : loop.body) {
-        const auto* let = std::get_if<loop::Let>(&stmt.kind);
-        if (let == nullptr) break;
-        const loop::IntConst* divisor = division_of(loop.var, *let, op);
-        if (divisor == nullptr) continue;
-        if (inner == outer && op == loop::BinaryOp::mod &&
-            static_cast<double>(divisor->value) < nodes_[outer].trips) {
-          extent = divisor->value;
-          inner = nodes_.size();
-          nodes_.emplace_back();
-          nodes_[inner].trips = static_cast<double>(extent);
-          nodes_[outer].trips /= static_cast<double>(extent);
-          nodes_[outer].inner.push_back(inner);
-          path_.push_back(inner);
-        }
-        if (divisor->value == extent)
-          loops_[let->var.id] = {op == loop::BinaryOp::mod ? inner : outer, 1, {}};
-      }
+    for (const loop::Stmt& stmt : loop.body) {
+      const auto* let = std::get_if<loop::Let>(&stmt.kind);
+      if (let == nullptr) break;
+      const std::optional<Division> division = division_in(let->value);
+      if (!division || division->var != loop.var || division->op != loop::BinaryOp::mod ||
+          static_cast<double>(division->divisor) > nodes_[outer].trips)
+        continue;
+      const size_t inner = nodes_.size();
+      nodes_.emplace_back();
+      nodes_[inner].trips = static_cast<double>(division->divisor);
+      nodes_[outer].trips /= nodes_[inner].trips;
+      nodes_[outer].inner.push_back(inner);
+      path_.push_back(inner);
+      halves_[loop.var.id] = {division->divisor, outer, inner};
+      return true;
     }
-    return inner != outer;
+    return false;
   }
 
-  // The n of `let x = var op n`.
-  static const loop::IntConst* division_of(loop::Var var, const loop::Let& let, loop::BinaryOp op) {
-    const auto* binary = std::get_if<loop::Binary>(&let.value->kind);
-    if (binary == nullptr || binary->op != op) return nullptr;
+  // var // divisor or var % divisor.
+  struct Division {
+    loop::Var var;
+    loop::BinaryOp op;
+    int64_t divisor;
+  };
+  static std::optional<Division> division_of(Expr e) {
+    const auto* binary = std::get_if<loop::Binary>(&e->kind);
+    if (binary == nullptr ||
+        (binary->op != loop::BinaryOp::floor_div && binary->op != loop::BinaryOp::mod))
+      return std::nullopt;
     const auto* read = std::get_if<loop::VarRead>(&binary->a->kind);
     const loop::IntConst* divisor = loop::as_int(binary->b);
-    return read != nullptr && read->var == var && divisor && divisor->value > 0 ? divisor : nullptr;
+    if (read == nullptr || divisor == nullptr || divisor->value <= 0) return std::nullopt;
+    return Division{read->var, binary->op, divisor->value};
+  }
+  // The one that a value is a multiple of.
+  static std::optional<Division> division_in(Expr value) {
+    const loop::Linear form = loop::linear(value);
+    return form.terms.size() == 1 ? division_of(form.terms[0].first) : std::nullopt;
+  }
+  // The loop that a half of a split one counts.
+  std::optional<size_t> half_of(Expr e) const {
+    const std::optional<Division> division = division_of(e);
+    if (!division) return std::nullopt;
+    const auto found = halves_.find(division->var.id);
+    if (found == halves_.end() || found->second.extent != division->divisor) return std::nullopt;
+    return division->op == loop::BinaryOp::mod ? found->second.inner : found->second.outer;
   }
 
   void visit(const loop::If& branch) {
@@ -122,6 +138,7 @@ class ReuseCounter {
   void visit(const loop::Let& let) {
     visit(let.value);
     lets_[let.var.id] = let.value;
+    if (const std::optional<size_t> half = half_of(let.value)) loops_[let.var.id] = {*half, 1, {}};
     trips_.define(let);
   }
   void visit(const loop::DeclareRegs&) {}
@@ -174,6 +191,8 @@ class ReuseCounter {
       if (is_clamp) {
         add_strides(loop::as_int(binary->a) ? binary->b : binary->a, factor * coefficient, element,
                     access);
+      } else if (const std::optional<size_t> half = half_of(atom)) {
+        access.strides[*half] += factor * coefficient;
       } else if (read == nullptr) {
         add_loops(atom, element, access);
       } else if (auto found = loops_.find(read->var.id); found != loops_.end()) {
@@ -266,6 +285,12 @@ class ReuseCounter {
     Expr lo;
   };
   std::unordered_map<uint32_t, Loop> loops_;  // by variable
+  // The two that a loop was split into.
+  struct Halves {
+    int64_t extent;  // of the inner one
+    size_t outer, inner;
+  };
+  std::unordered_map<uint32_t, Halves> halves_;  // by variable
   std::unordered_map<uint32_t, Expr> lets_;
 };
 
