@@ -26,6 +26,9 @@ constexpr int64_t kTaskFlops = 2'000'000;   // about 10 us of one core
 constexpr int64_t kRolledEpilogueOps = 10;  // beyond a bias, a residual and a clamp
 constexpr int64_t kNarrowest = 32;          // vectors of which one saved is worth more code
 constexpr double kThrashing = 1.3;          // slowdown when rows of A evict each other
+constexpr double kStepInPlace = 8;          // cycles of going to where the next step of B lies
+constexpr int64_t kFewTiles = 4;            // of rows, which would not pay for a packed B
+constexpr int64_t kFewInCache = 16;         // steps of k that evict each other too soon
 
 int64_t product(std::span<const int64_t> dims) {
   int64_t result = 1;
@@ -74,13 +77,29 @@ double step_cycles(int64_t h, int64_t v) {
   return std::max({static_cast<double>(h * v) / 2, static_cast<double>(h + v) / 2, 4.0});
 }
 
-// Rows of A that stay in the first cache together. A row is read a few elements at a time, line by
-// line: rows that are a large power of two apart share cache sets, and more of them than a set has
-// ways evict each other's lines before they are used up. One way is left to B, one to the result.
+// Rows of A that stay in the first cache together, or steps of B. A row is read a few elements at a
+// time, line by line: rows that are a large power of two apart share cache sets, and more of them
+// than a set has ways evict each other's lines before they are used up. One way is left to B, one to the result.
 int64_t rows_in_cache(int64_t row_bytes, const Target& target) {
   const int64_t line = target.line_bytes, sets = target.l1_bytes / (line * target.l1_ways);
   if (row_bytes == 0 || row_bytes % line != 0) return INT64_MAX;
   return sets / std::gcd(row_bytes / line, sets) * (target.l1_ways - 2);
+}
+
+// What may be chosen from. Where B lies, its steps are far apart: also a tile as wide as registers
+// allow, for panels alike. A lone row needs none for columns, which it reads once.
+std::vector<RegisterTile> tiles_of(const ContractionSpec& spec, const Target& target) {
+  if (spec.tile) return {*spec.tile};
+  std::vector<RegisterTile> tiles = target.gemm_tiles;
+  if (!spec.b) return tiles;
+  const RowTiling tiling = tile_rows(spec.m, tiles.front().rows);
+  const int64_t rows = tiling.height + (tiling.tall_tiles > 0 ? 1 : 0);
+  const int64_t room = target.num_vector_registers - (rows > 1 ? 1 : 0);
+  const int64_t most = std::max<int64_t>(1, room / (rows + 1));
+  const int64_t vectors = ceil_div(spec.n, target.lanes(dtype_bytes(spec.dtype)));
+  const int64_t panels = std::max<int64_t>(1, ceil_div(vectors, most));
+  tiles.push_back({static_cast<int>(rows), static_cast<int>(ceil_div(vectors, panels))});
+  return tiles;
 }
 
 class Contraction {
@@ -130,6 +149,7 @@ class Contraction {
     } else {
       Block whole, last;
       emit_units(whole, layout_.tile.vectors, false);
+      first_column_ = pool_.integer((layout_.panels - 1) * layout_.panel_width);
       emit_units(last, layout_.last_vectors, !is_exact);
       const Expr is_whole = loop::lt(column_panel, pool_.integer(layout_.panels - 1));
       body.push_back({loop::If{is_whole, std::move(whole), std::move(last)}});
@@ -241,6 +261,7 @@ class Contraction {
       return spec_.is_paired ? pair(m, k) : spec_.a(batch_, m, k);
     };
     tile.b = [&](Expr j, std::span<const Expr> k) {
+      if (spec_.b) return columns_in_place(k, first_column_ + j * pool_.integer(lanes_));
       Expr at = (panel_ * pool_.integer(layout_.depth) + depth_of(k)) *
                     pool_.integer(layout_.panel_width) +
                 j * pool_.integer(lanes_);
@@ -249,7 +270,7 @@ class Contraction {
     // The epilogue's expression is made once, over a column and a sum that each vector then
     // supplies.
     Var row = kernel_.add_var({"i", loop::VarKind::loop, DType::i64, 1, 0, height - 1});
-    Var column = kernel_.add_var({"n", loop::VarKind::let, DType::i64, 1, 0, spec_.n - 1});
+    Var column = column_var();
     Var sum_var =
         kernel_.add_var({"sum", loop::VarKind::let, spec_.dtype, 1, INT64_MIN, INT64_MAX});
     Expr sum_read = pool_.var(sum_var, spec_.dtype);
@@ -258,11 +279,7 @@ class Contraction {
     tile.roll_epilogue = count_operations({&result.value, 1}) > kRolledEpilogueOps;
     tile.epilogue = [&](Block& inside, Expr i, Expr j, Expr sum) {
       Expr at = first_column_ + j * pool_.integer(lanes_);
-      loop::VectorAxis axis{column, lanes_, {}};
-      if (is_masked_) {
-        axis.mask = loop::lt(pool_.ramp(pool_.var(column), 1, lanes_),
-                             loop::splat(pool_.integer(spec_.n), lanes_));
-      }
+      const loop::VectorAxis axis = column_axis(column);
       loop::Bindings bound = {{sum_read.node(), sum}};
       auto place = [&](Expr e) {
         return loop::substitute(loop::substitute(e, column, at), row, i);
@@ -271,10 +288,32 @@ class Contraction {
       inside.push_back({loop::Store{result.buffer, place(result.index), place(value),
                                     axis.mask ? place(axis.mask) : Expr{}, false}});
     };
-    tile.prefetch = [&](Block& inside, std::span<const Expr> k) {
-      emit_prefetch(inside, ordinal, k);
-    };
+    if (!spec_.b) {
+      tile.prefetch = [&](Block& inside, std::span<const Expr> k) {
+        emit_prefetch(inside, ordinal, k);
+      };
+    }
     emit_register_tile(kernel_, tile, block);
+  }
+
+  Var column_var() {
+    return kernel_.add_var({"n", loop::VarKind::let, DType::i64, 1, 0, spec_.n - 1});
+  }
+
+  // Lanes that are columns from `column` on.
+  loop::VectorAxis column_axis(Var column) {
+    loop::VectorAxis axis{column, lanes_, {}};
+    if (is_masked_)
+      axis.mask = loop::lt(pool_.ramp(pool_.var(column), 1, lanes_),
+                           loop::splat(pool_.integer(spec_.n), lanes_));
+    return axis;
+  }
+
+  // A vector of B from column `first` on.
+  Expr columns_in_place(std::span<const Expr> k, Expr first) {
+    const Var column = column_var();
+    const Expr element = spec_.b(batch_, k, pool_.var(column));
+    return loop::substitute(loop::vectorize(element, column_axis(column)), column, first);
   }
 
   // Two elements of A as they lie, or the last one and a zero.
@@ -341,19 +380,18 @@ PackedLayout packed_layout(const ContractionSpec& spec, const Target& target) {
   const int64_t cached_rows = rows_in_cache(spec.row_bytes, target);
   PackedLayout best;
   double best_cycles = 0;
-  const std::vector<RegisterTile> tiles =
-      spec.tile ? std::vector<RegisterTile>{*spec.tile} : target.gemm_tiles;
-  for (const RegisterTile& tile : tiles) {
+  const double beside = spec.b ? kStepInPlace : 0;
+  for (const RegisterTile& tile : tiles_of(spec, target)) {
     const int64_t width = static_cast<int64_t>(tile.vectors) * lanes;
     const int64_t panels = ceil_div(spec.n, width), vectors = ceil_div(spec.n, lanes);
     const int64_t left = vectors - (panels - 1) * tile.vectors;
-    const bool is_narrower = panels == 1 || (tile.vectors - left) * kNarrowest > vectors;
+    const bool is_narrower = panels == 1 || spec.b || (tile.vectors - left) * kNarrowest > vectors;
     const int last_vectors = is_narrower ? static_cast<int>(left) : tile.vectors;
     const RowTiling rows = tile_rows(spec.m, tile.rows);
     const bool is_thrashing = rows.height > cached_rows;
     const auto panel_cycles = [&](int count) {
-      return static_cast<double>(rows.tall_tiles) * step_cycles(rows.height + 1, count) +
-             static_cast<double>(rows.short_tiles) * step_cycles(rows.height, count);
+      return static_cast<double>(rows.tall_tiles) * (step_cycles(rows.height + 1, count) + beside) +
+             static_cast<double>(rows.short_tiles) * (step_cycles(rows.height, count) + beside);
     };
     const double cycles =
         (is_thrashing ? kThrashing : 1.0) * static_cast<double>(rows.units()) *
@@ -369,6 +407,17 @@ PackedLayout packed_layout(const ContractionSpec& spec, const Target& target) {
   best.depth = product(steps_of(spec));
   best.batches = product(spec.batch);
   return best;
+}
+
+bool is_read_in_place(const ContractionSpec& spec, int64_t step_bytes, const Target& target) {
+  const bool is_whole = spec.n % target.lanes(dtype_bytes(spec.dtype)) == 0;
+  if (spec.is_paired || (!is_whole && !target.has_masked_memory)) return false;
+  const RegisterTile tile = packed_layout(spec, target).tile;
+  const RowTiling rows = tile_rows(spec.m, tile.rows);
+  // Lines that the next tile finds evicted come sooner where several lie side by side.
+  const bool is_evicted = rows_in_cache(step_bytes, target) < kFewInCache;
+  const int64_t lines = tile.vectors * target.vector_bytes / target.line_bytes;
+  return rows.units() * rows.tiles() <= (is_evicted ? std::max<int64_t>(1, lines) : kFewTiles);
 }
 
 void build_contraction(loop::Kernel& kernel, const ContractionSpec& spec,

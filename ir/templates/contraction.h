@@ -4,9 +4,10 @@
 //   out(batch, m, n) = epilogue(sum over k of a(batch, m, k) * b(batch, k, n))
 //
 // B is packed as [batch][panel][k][panel width] (packing.h), so that the inner loop reads it in
-// order; A is read in place. Row tiles are balanced (197 rows become 13 tiles of 13 and 2 of 14),
-// so none is masked. Work is divided over panels first: a panel of B then stays in cache for all
-// its rows, while the next one is prefetched at the rate at which it will be needed.
+// order, or read where it lies, when few rows would not pay for that; A is read in place. Row tiles
+// are balanced (197 rows become 13 tiles of 13 and 2 of 14), so none is masked. Work is divided
+// over panels first: a panel of B then stays in cache for all its rows, while the next one, if
+// packed, is prefetched at the rate at which it will be needed.
 //
 // Of bf16 on a target with dots of pairs, a step is two elements of the innermost k: packed B has
 // pairs in i32, with zero behind an odd one, and A's pairs are read as they lie.
@@ -45,6 +46,10 @@ struct ContractionSpec {
   std::function<loop::Expr(std::span<const loop::Expr> batch, std::span<const loop::Expr> m,
                            std::span<const loop::Expr> k)>
       a;
+  // The load of an element of B, whose index moves by one with n; none: B is packed.
+  std::function<loop::Expr(std::span<const loop::Expr> batch, std::span<const loop::Expr> k,
+                           loop::Expr n)>
+      b = {};
   std::function<ResultElement(std::span<const loop::Expr> batch, std::span<const loop::Expr> m,
                               loop::Expr n, loop::Expr sum)>
       epilogue;
@@ -60,11 +65,16 @@ struct PackedLayout {
   int64_t batches = 1;
   int64_t num_elements() const { return batches * panels * depth * panel_width; }
 };
+// Whether B, whose elements along k lie so many bytes apart, is better read where it is than packed
+// in every call.
+bool is_read_in_place(const ContractionSpec& spec, int64_t step_bytes, const Target& target);
+
 // Of the reduction, by dim: half as many of the last where elements are paired.
 std::vector<int64_t> steps_of(const ContractionSpec& spec);
 PackedLayout packed_layout(const ContractionSpec& spec, const Target& target);
 
-// Appends the contraction's body to `kernel`, which has its buffers; `packed` is one of them.
+// Appends the contraction's body to `kernel`, which has its buffers; `packed` is one of them where
+// B is packed.
 void build_contraction(loop::Kernel& kernel, const ContractionSpec& spec,
                        const PackedLayout& layout, loop::BufferRef packed, const Target& target);
 

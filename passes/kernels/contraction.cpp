@@ -56,19 +56,33 @@ std::optional<RowSteps> row_steps(KernelContext& kernel, const ContractionOperan
   return RowSteps{step(m.back()), step(k.back()), bool(narrow(element))};
 }
 
-// Along what elements of the columns lie side by side, when they are plain loads of bf16.
-std::optional<Neighbours> column_neighbours(KernelContext& kernel,
-                                            const ContractionOperands& operands) {
+// Elements from a column to the next, and from an element of the innermost reduction to the next.
+struct ColumnSteps {
+  int64_t column = 0, element = 0;
+  bool is_bf16 = false;
+};
+
+// When the columns are plain loads whose index is linear.
+std::optional<ColumnSteps> column_steps(KernelContext& kernel,
+                                        const ContractionOperands& operands) {
   const ContractionSpec& spec = operands.spec;
   const std::vector<Expr> batch = kernel.variables(spec.batch), k = kernel.variables(spec.k);
   const Expr n = kernel.variable(spec.n), element = operands.column(kernel, batch, k, n);
   const std::optional<loop::Linear> form = load_index(element);
-  if (!form || !narrow(element)) return std::nullopt;
-  const auto are_along = [&](Expr var) {
-    return form->coefficient(std::get<loop::VarRead>(var->kind).var) == 1;
+  if (!form) return std::nullopt;
+  const auto step = [&](Expr along) {
+    return form->coefficient(std::get<loop::VarRead>(along->kind).var);
   };
-  if (are_along(k.back())) return Neighbours::elements;
-  return are_along(n) ? std::optional(Neighbours::columns) : std::nullopt;
+  return ColumnSteps{step(n), step(k.back()), bool(narrow(element))};
+}
+
+// Along what elements of paired columns lie side by side.
+std::optional<Neighbours> column_neighbours(KernelContext& kernel,
+                                            const ContractionOperands& operands) {
+  const ColumnSteps steps = column_steps(kernel, operands).value_or(ColumnSteps{});
+  if (!steps.is_bf16) return std::nullopt;
+  if (steps.element == 1) return Neighbours::elements;
+  return steps.column == 1 ? std::optional(Neighbours::columns) : std::nullopt;
 }
 
 Result<BufferId> pack(Lowering& lowering, const ContractionOperands& operands,
@@ -201,6 +215,16 @@ class ContractionLowering {
            spec.n > lowering_.target().lanes(dtype_bytes(spec.dtype));
   }
 
+  // Columns that change from call to call, lie side by side and serve few rows.
+  bool stay_in_place(const ContractionOperands& operands) {
+    if (lowering_.is_constant(columns_)) return false;
+    KernelContext probe = context();
+    const std::optional<ColumnSteps> steps = column_steps(probe, operands);
+    return steps && steps->column == 1 &&
+           is_read_in_place(operands.spec, steps->element * dtype_bytes(columns_.type().dtype),
+                            lowering_.target());
+  }
+
   // `computed` is the contraction alone, or with its epilogue.
   Status emit(std::vector<ContractionOperands>& products, const Node& computed, BufferId out) {
     LaunchInfo info = describe(node_);
@@ -214,9 +238,17 @@ class ContractionLowering {
 
   Status emit(KernelContext& kernel, ContractionOperands& operands, const Node& computed,
               BufferId out, const LaunchInfo& info) {
+    if (stay_in_place(operands))
+      operands.spec.b = [&](Index batch, Index k, Expr n) {
+        return operands.column(kernel, batch, k, n);
+      };
     const PackedLayout layout = packed_layout(operands.spec, lowering_.target());
-    const Phase pack_phase = lowering_.is_constant(columns_) ? Phase::init : phase_;
-    LATHE_TRY(const BufferId packed, pack(lowering_, operands, layout, node_, pack_phase));
+    loop::BufferRef packed_ref;
+    if (!operands.spec.b) {
+      const Phase pack_phase = lowering_.is_constant(columns_) ? Phase::init : phase_;
+      LATHE_TRY(const BufferId packed, pack(lowering_, operands, layout, node_, pack_phase));
+      packed_ref = kernel.use(packed);
+    }
     Epilogue epilogue(kernel, computed, out, lowering_.buffer(out).type);
     operands.spec.a = [&](Index batch, Index m, Index k) {
       const Expr element = row_element(kernel, operands, operands.row_index(batch, m, k));
@@ -227,7 +259,6 @@ class ContractionLowering {
       if (operands.bias) sum = sum + kernel.element(operands.bias, std::vector<Expr>{index[1]});
       return epilogue.apply(index, sum);
     };
-    const loop::BufferRef packed_ref = kernel.use(packed);
     build_contraction(kernel.kernel(), operands.spec, layout, packed_ref, lowering_.target());
     if (kernel.error()) return *kernel.error();
     return lowering_.emit_kernel(kernel.kernel(), kernel.buffers(), info, phase_);

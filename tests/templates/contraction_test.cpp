@@ -17,13 +17,16 @@ struct Product {
   int64_t batch, m, n, k;
 };
 
-class MatrixProduct : public ::testing::TestWithParam<std::tuple<Product, const char*>> {};
+enum class Columns { packed, in_place };
+
+class MatrixProduct : public ::testing::TestWithParam<std::tuple<Product, const char*, Columns>> {};
 
 // out[b, m, n] = relu(x[b, m, k] @ w[b, k, n] + bias[n])
 TEST_P(MatrixProduct, AgreesWithPlainSums) {
-  const auto& [p, isa] = GetParam();
+  const auto& [p, isa, columns] = GetParam();
   const Product size = p;
   const Target& target = *find_target(isa);
+  const bool in_place = columns == Columns::in_place;
   loop::Kernel kernel, packer;
   kernel.pool = std::make_shared<loop::Pool>();
   packer.pool = std::make_shared<loop::Pool>();
@@ -32,11 +35,20 @@ TEST_P(MatrixProduct, AgreesWithPlainSums) {
   spec.m = {size.m};
   spec.n = size.n;
   spec.k = {size.k};
-  const PackedLayout layout = packed_layout(spec, target);
+  const auto column_of = [size](loop::Pool& own, loop::BufferRef w) {
+    return [=, &own](Index batch, Index k, Expr n) {
+      Expr depth = batch.empty() ? k[0] : batch[0] * own.integer(size.k) + k[0];
+      return own.load(w, depth * own.integer(size.n) + n, DType::f32);
+    };
+  };
   loop::Pool& pool = *kernel.pool;
   auto x = kernel.add_buffer({"x", DType::f32, size.batch * size.m * size.k});
   auto bias = kernel.add_buffer({"bias", DType::f32, size.n});
-  auto packed = kernel.add_buffer({"packed", DType::f32, layout.num_elements()});
+  const int64_t num_columns = size.batch * size.k * size.n;
+  if (in_place) spec.b = column_of(pool, kernel.add_buffer({"w", DType::f32, num_columns}));
+  const PackedLayout layout = packed_layout(spec, target);
+  loop::BufferRef packed;
+  if (!in_place) packed = kernel.add_buffer({"packed", DType::f32, layout.num_elements()});
   auto out = kernel.add_buffer(
       {"out", DType::f32, size.batch * size.m * size.n, loop::Space::global, true});
   auto row = [&](Index batch, Expr m) {
@@ -51,14 +63,10 @@ TEST_P(MatrixProduct, AgreesWithPlainSums) {
   };
   build_contraction(kernel, spec, layout, packed, target);
 
-  auto w = packer.add_buffer({"w", DType::f32, size.batch * size.k * size.n});
+  auto w = packer.add_buffer({"w", DType::f32, num_columns});
   auto packed_out =
       packer.add_buffer({"packed", DType::f32, layout.num_elements(), loop::Space::global, true});
-  const ColumnElement column = [&](Index batch, Index k, Expr n) {
-    loop::Pool& own = *packer.pool;
-    Expr depth = batch.empty() ? k[0] : batch[0] * own.integer(size.k) + k[0];
-    return own.load(w, depth * own.integer(size.n) + n, DType::f32);
-  };
+  const ColumnElement column = column_of(*packer.pool, w);
 
   // Of one sign where the products are many: what a single chain of additions would lose.
   const auto factors = [&](int64_t count, int seed) {
@@ -70,7 +78,7 @@ TEST_P(MatrixProduct, AgreesWithPlainSums) {
   for (const PanelRange& range : panel_ranges(spec, layout))
     run_kernel(schedule(pack_nest(packer, spec, layout, range, packed_out, column), target),
                {&ws, &packs});
-  run_kernel(kernel, {&xs, &biases, &packs, &outs});
+  run_kernel(kernel, {&xs, &biases, in_place ? &ws : &packs, &outs});
   for (int64_t b = 0; b < size.batch; ++b) {
     for (int64_t m = 0; m < size.m; ++m) {
       for (int64_t n = 0; n < size.n; ++n) {
@@ -92,7 +100,8 @@ INSTANTIATE_TEST_SUITE_P(
                                          Product{1, 29, 10, 7}, Product{1, 5, 100, 12},
                                          Product{3, 17, 33, 20}, Product{1, 40, 64, 16},
                                          Product{1, 2, 17, 100003}, Product{1, 9, 20, 13}),
-                       ::testing::Values("avx512", "avx2")));
+                       ::testing::Values("avx512", "avx2"),
+                       ::testing::Values(Columns::packed, Columns::in_place)));
 
 // How a test packs pairs: by a loop nest, or by whole vectors of what lies side by side.
 enum class Packing { nest, columns, elements };
