@@ -79,7 +79,8 @@ double step_cycles(int64_t h, int64_t v) {
 
 // Rows of A that stay in the first cache together, or steps of B. A row is read a few elements at a
 // time, line by line: rows that are a large power of two apart share cache sets, and more of them
-// than a set has ways evict each other's lines before they are used up. One way is left to B, one to the result.
+// than a set has ways evict each other's lines before they are used up. One way is left to B, one
+// to the result.
 int64_t rows_in_cache(int64_t row_bytes, const Target& target) {
   const int64_t line = target.line_bytes, sets = target.l1_bytes / (line * target.l1_ways);
   if (row_bytes == 0 || row_bytes % line != 0) return INT64_MAX;
