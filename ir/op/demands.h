@@ -19,8 +19,8 @@ struct WantedShape {
 // The Diag of the first operand whose shape is known to be another.
 Status check_shapes(const Node& node, const std::vector<WantedShape>& wanted);
 
-// Collects comparisons of one node's sizes; those that expressions alone settle are left out, as
-// infer has seen them. `why` follows the op's name: "needs equal inner dims".
+// Collects comparisons of one node's sizes; those of numbers, which infer has seen, and those that
+// expressions alone settle are left out. `why` follows the op's name: "needs equal inner dims".
 class Demands {
  public:
   explicit Demands(const Node& node) : node_(node) {}

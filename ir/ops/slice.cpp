@@ -74,7 +74,9 @@ std::vector<Guard> slice_demands(const Node& node) {
       demands.at_most(0, *given, "needs symbolic places that do not count from the end");
   demands.at_most(1, range.step, "needs a positive step");
   demands.at_most(0, range.start, "needs a start within the dim");
-  demands.at_most(range.start, range.end, "needs an end that is not before its start");
+  // A length that is a number is not below 0, whatever the places.
+  if (!range.length.is_const())
+    demands.at_most(range.start, range.end, "needs an end that is not before its start");
   return demands.take();
 }
 
