@@ -29,10 +29,16 @@ constexpr int64_t kSpareRegisters = 3;      // the element, and two for addresse
 constexpr int64_t kEdgeVectors = 4;         // chains that a lone result of a row runs side by side
 constexpr int64_t kRolledEpilogueOps = 10;  // beyond a bias, a residual and a clamp
 
-// Whether the members of a group have a loop: where its lanes are a vector or half of one, so that
-// an element for each is read as often as there are groups. Other members are lanes of one element.
-bool takes_turns(const WindowSpec& spec, int64_t lanes) {
-  return spec.group > 1 && spec.group * 2 >= lanes;
+// Whether a group's lanes are a vector or half of one, so that an element for each is read as often
+// as there are groups. Members of others are lanes of one element.
+bool is_wide(const WindowSpec& spec, const Target& target) {
+  return spec.group > 1 && spec.group * 2 >= target.lanes(dtype_bytes(spec.dtype));
+}
+
+// Whether the members of a group have a loop. Not where sums are the same bits on every target: in
+// a loop they would be added in another order than lanes of one element are.
+bool takes_turns(const WindowSpec& spec, const Target& target) {
+  return is_wide(spec, target) && target.sum_lanes == 0;
 }
 
 // Few taps of the last dim keep their weights in registers, beside one element and the results that
@@ -40,7 +46,7 @@ bool takes_turns(const WindowSpec& spec, int64_t lanes) {
 RegisterTile window_tile(const WindowSpec& spec, const Target& target) {
   const int64_t taps = spec.dims.back().taps;
   if (taps > kMostUnrolledTaps) return target.gemm_tiles.front();
-  const bool is_kept = spec.group == 1 || takes_turns(spec, target.lanes(dtype_bytes(spec.dtype)));
+  const bool is_kept = spec.group == 1 || takes_turns(spec, target);
   const int64_t kept = spec.is_weighted && is_kept ? taps : 0;
   const int64_t room = target.num_vector_registers - kept - kSpareRegisters;
   return {static_cast<int>(std::clamp<int64_t>(room, 1, kMostResults)), 1};
@@ -55,7 +61,9 @@ class WindowReduction : WindowRows {
         packed_channels_(packed_channels(spec, target)),
         tile_(window_tile(spec, target)),
         lanes_(target.lanes(dtype_bytes(spec.dtype))),
-        vectors_(spec.channels / lanes_) {}
+        vectors_(spec.channels / lanes_),
+        is_wide_(is_wide(spec, target)),
+        takes_turns_(takes_turns(spec, target)) {}
 
   void build() {
     const int64_t rows = num_rows();
@@ -219,7 +227,7 @@ class WindowReduction : WindowRows {
     if (keeps_weights())
       weights_ = regs("w", {is_in_registers(tile) ? last_.taps : 1, tile.vectors});
     element_ = regs("x", {tile.vectors});
-    if (spec_.group > 1 && !takes_turns(spec_, lanes_)) spread_ = regs("spread", {tile.vectors});
+    if (spec_.group > 1 && !is_wide_) spread_ = regs("spread", {tile.vectors});
     const Expr start =
         loop::splat(pool_.number(loop::identity(spec_.op, spec_.dtype), spec_.dtype), lanes_);
     for_each_sum(block, tile, [&](Block& body, Expr i, Expr j) {
@@ -268,7 +276,7 @@ class WindowReduction : WindowRows {
   // fill(body, member) for members that take turns; else once, with 0.
   template <class F>
   void for_each_turn(Block& block, F&& fill) {
-    if (takes_turns(spec_, lanes_))
+    if (takes_turns_)
       unroll(block, "member", spec_.group, fill, LoopKind::serial);
     else
       fill(block, pool_.integer(0));
@@ -308,9 +316,7 @@ class WindowReduction : WindowRows {
   }
 
   // Weights of all members are too many for registers: they are read as they are used.
-  bool keeps_weights() const {
-    return spec_.is_weighted && (spec_.group == 1 || takes_turns(spec_, lanes_));
-  }
+  bool keeps_weights() const { return spec_.is_weighted && (spec_.group == 1 || takes_turns_); }
 
   // The weights' vector for a tap of the last dim; kept ones stand in the slot.
   Expr weight(std::vector<Expr> taps, Expr last, Expr slot, Expr vector, Expr member, Expr j) {
@@ -336,9 +342,13 @@ class WindowReduction : WindowRows {
     const Var channel = channel_var();
     const Expr x = input_at(taps, last, channel);
     const Expr element = pool_.reg(element_, {j}, spec_.dtype, lanes_);
-    if (takes_turns(spec_, lanes_)) {
-      body.push_back({loop::SetReg{element_, {j}, member_of_groups(x, channel, vector, turn)}});
-      return use(element, turn);
+    if (is_wide_) {
+      for (int64_t i = 0; i < (takes_turns_ ? 1 : spec_.group); ++i) {
+        const Expr member = takes_turns_ ? turn : pool_.integer(i);
+        body.push_back({loop::SetReg{element_, {j}, member_of_groups(x, channel, vector, member)}});
+        use(element, member);
+      }
+      return;
     }
     const Expr value = loop::vectorize(x, {channel, lanes_, mask});
     body.push_back({loop::SetReg{
@@ -455,6 +465,7 @@ class WindowReduction : WindowRows {
   RegisterTile tile_;
   int lanes_;
   int64_t vectors_;                 // whole ones
+  bool is_wide_, takes_turns_;      // members of groups
   int64_t chunk_ = 1, chunks_ = 1;  // vectors of a task, tasks of a row
   Expr chunk_index_, first_vector_, end_vector_;
   loop::RegArray sums_, weights_, element_, spread_;
