@@ -114,6 +114,7 @@ Value* KernelEmitter::build(Expr e, llvm::ArrayRef<Value*> x) {
     Value* operator()(const loop::Reduce&) const {
       return k.fail("a reduce expression was not scheduled into loops");
     }
+    Value* operator()(const loop::Size&) const { return k.fail("a size was not lifted"); }
     // Taken by emit_node.
     Value* operator()(const loop::IntConst&) const { return nullptr; }
     Value* operator()(const loop::FloatConst&) const { return nullptr; }

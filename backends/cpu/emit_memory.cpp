@@ -183,7 +183,7 @@ Value* KernelEmitter::lane_pointers(llvm::Type* element, const Index& index, Val
 // read for every lane. Null where that is not known, or the machine has no such permutation.
 Value* KernelEmitter::near_load(loop::BufferRef buffer, DType dtype, const Index& index,
                                 Value* mask) {
-  const int64_t size = kernel_.buffers[buffer.id].size;
+  const Dim& size = kernel_.buffers[buffer.id].size;
   const int lanes = static_cast<int>(index.lanes.size());
   const bool is_one_vector = index.vectors.size() == 1 && index.vectors.front().second == 1 &&
                              loop::lane_stride(index.lanes) == 0;
@@ -193,7 +193,7 @@ Value* KernelEmitter::near_load(loop::BufferRef buffer, DType dtype, const Index
   const std::optional<double> rise = loop::lane_rise(vector, width, ranges_);
   if (!rise || *rise >= 2 * width) return nullptr;
   const int windows = *rise < width ? 1 : 2;
-  if (size < windows * width) return nullptr;
+  if (!size.is_const() || size.value() < windows * width) return nullptr;
 
   Value* offsets = value(vector);
   Value* base = sum(index).value;
@@ -216,7 +216,8 @@ Value* KernelEmitter::read_windows(loop::BufferRef buffer, DType dtype, Value* b
   auto* words = llvm::cast<llvm::FixedVectorType>(llvm::VectorType::get(
       builder_.getInt32Ty(), llvm::cast<llvm::VectorType>(offsets->getType())));
   const unsigned width = words->getNumElements();
-  const int64_t last = kernel_.buffers[buffer.id].size - windows * static_cast<int64_t>(width);
+  const int64_t last =
+      kernel_.buffers[buffer.id].size.value() - windows * static_cast<int64_t>(width);
   Value* first = builder_.CreateAdd(base, builder_.CreateExtractElement(offsets, uint64_t{0}));
   first = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, first,
                                          builder_.getInt64(static_cast<uint64_t>(last)));

@@ -58,7 +58,8 @@ bool makes_only_halves(const loop::Kernel& kernel) {
 int64_t shared_bytes(const loop::Kernel& kernel) {
   int64_t bytes = 0;
   for (const loop::Buffer& buffer : kernel.buffers)
-    if (buffer.space != loop::Space::global) bytes += buffer.size * dtype_bytes(buffer.dtype) + 16;
+    if (buffer.space != loop::Space::global)
+      bytes += buffer.size.value() * dtype_bytes(buffer.dtype) + 16;
   return bytes;
 }
 
@@ -217,7 +218,7 @@ void KernelEmitter::emit_shared() {
   for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
     const loop::Buffer& buffer = kernel_.buffers[i];
     if (buffer.space == loop::Space::global) continue;
-    int64_t size = std::max<int64_t>(buffer.size, 1);
+    int64_t size = std::max<int64_t>(buffer.size.value(), 1);
     if (shape_.groups == 1) {
       line(fmt::format("__shared__ alignas(16) {} {}[{}];", type_name(buffer.dtype), buffers_[i],
                        size));

@@ -110,7 +110,7 @@ class InterpretedProgram final : public Executable {
       const auto offset = static_cast<size_t>(offsets[i]);
       views.push_back({whole.data() + offset, whole.size() - offset});
     }
-    return loop::evaluate(program_.kernels[static_cast<size_t>(launch.kernel)], views, steps_);
+    return loop::evaluate(program_.kernels[static_cast<size_t>(launch.kernel)], views, {}, steps_);
   }
   Status execute(const LibraryLaunch& launch) {
     return run_call(

@@ -16,7 +16,9 @@ Result<int64_t> scratch_bytes(const loop::Kernel& kernel, std::string_view targe
   int64_t total = 0;
   for (const loop::Buffer& buffer : kernel.buffers) {
     if (buffer.space == loop::Space::global) continue;
-    if (buffer.size < 0 || buffer.size > kMaxScratchBytes ||
+    if (!buffer.size.is_const())
+      return unsupported(kernel, target, fmt::format("the size of '{}' is symbolic", buffer.name));
+    if (buffer.size.value() < 0 || buffer.size.value() > kMaxScratchBytes ||
         (total += padded_bytes(buffer)) > kMaxScratchBytes)
       return unsupported(kernel, target,
                          fmt::format("its scratch buffers exceed {} bytes at '{}'",
@@ -35,7 +37,7 @@ Diag unsupported(const loop::Kernel& kernel, std::string_view target, std::strin
 }
 
 int64_t padded_bytes(const loop::Buffer& buffer) {
-  return (buffer.size * dtype_bytes(buffer.dtype) + kAlign - 1) / kAlign * kAlign;
+  return (buffer.size.value() * dtype_bytes(buffer.dtype) + kAlign - 1) / kAlign * kAlign;
 }
 
 Result<KernelFrame> kernel_frame(const loop::Kernel& kernel, std::string_view target) {

@@ -172,6 +172,9 @@ Lanes KernelEmitter::build(Expr e, const std::vector<Lanes>& x) {
     Lanes operator()(const loop::Reduce&) const {
       return k.failed("a reduce expression was not scheduled into loops", *e.node());
     }
+    Lanes operator()(const loop::Size&) const {
+      return k.failed("a size was not lifted", *e.node());
+    }
     // Taken by emit_node.
     Lanes operator()(const loop::IntConst&) const { return {}; }
     Lanes operator()(const loop::FloatConst&) const { return {}; }

@@ -53,7 +53,7 @@ class ReuseCounter {
     Traffic traffic{nodes_[0].bytes, {}};
     for (size_t i = 0; i < touched.size(); ++i) {
       const loop::Buffer& buffer = kernel_.buffers[i];
-      const double whole = static_cast<double>(buffer.size * dtype_bytes(buffer.dtype));
+      const double whole = static_cast<double>(buffer.size.value() * dtype_bytes(buffer.dtype));
       if (buffer.space == loop::Space::global) traffic.once.push_back(std::min(touched[i], whole));
     }
     return traffic;
@@ -241,7 +241,7 @@ class ReuseCounter {
     const double each = least == 0 ? std::max(access.bytes, count > 1 ? line_ : 0.0)
                                    : std::min(std::max(access.bytes, line_), least);
     const loop::Buffer& buffer = kernel_.buffers[access.buffer];
-    const double whole = static_cast<double>(buffer.size * dtype_bytes(buffer.dtype));
+    const double whole = static_cast<double>(buffer.size.value() * dtype_bytes(buffer.dtype));
     return std::min(count * std::max(each, 1.0), whole);
   }
 

@@ -115,13 +115,58 @@ Expr same_operands(BinaryOp op, Expr a) {
   }
 }
 
-// (x + c1) + c2 and (x * c1) * c2 of integers, which wrap.
+bool is_size(Expr e) { return std::holds_alternative<Size>(e->kind); }
+
+// (x + c1) + c2 and (x * c1) * c2 of integers, which wrap, and of sizes.
 Expr reassociate(BinaryOp op, Expr a, Expr b) {
   if (op != BinaryOp::add && op != BinaryOp::mul) return {};
   const auto* inner = std::get_if<Binary>(&a->kind);
   Scalar ignored;
-  if (!inner || inner->op != op || !constant_value(inner->b, ignored)) return {};
+  if (!inner || inner->op != op || (!constant_value(inner->b, ignored) && !is_size(inner->b)))
+    return {};
   return binary(op, inner->a, binary(op, inner->b, b));
+}
+
+// Of two sizes, or one and a number: the size that they make; null for what Dims cannot say.
+Expr size_arithmetic(BinaryOp op, Expr a, Expr b) {
+  const std::optional<Dim> x = as_size(a), y = as_size(b);
+  if (!x || !y) return {};
+  const auto made = [&](const Dim& dim) {
+    return dim.is_too_large() ? Expr() : a->pool->size(dim);
+  };
+  const auto decided = [&](bool when_less, bool when_equal, bool when_greater) {
+    const Dim gap = *x - *y;
+    if (!gap.is_const()) return Expr();
+    return a->pool->boolean(gap.value() < 0    ? when_less
+                            : gap.value() == 0 ? when_equal
+                                               : when_greater);
+  };
+  switch (op) {
+    case BinaryOp::add:
+      return made(*x + *y);
+    case BinaryOp::sub:
+      return made(*x - *y);
+    case BinaryOp::mul:
+      return made(*x * *y);
+    case BinaryOp::floor_div:
+      return made(Dim::floor_div(*x, *y));
+    case BinaryOp::mod:
+      return made(Dim::mod(*x, *y));
+    case BinaryOp::min:
+      return made(Dim::min(*x, *y));
+    case BinaryOp::max:
+      return made(Dim::max(*x, *y));
+    case BinaryOp::eq:
+      return decided(false, true, false);
+    case BinaryOp::ne:
+      return decided(true, false, true);
+    case BinaryOp::lt:
+      return decided(true, false, false);
+    case BinaryOp::le:
+      return decided(true, true, false);
+    default:
+      return {};
+  }
 }
 
 // i64 vectors that move evenly stay ramps: ramp + x, ramp * c.
@@ -153,6 +198,8 @@ Expr simplify_integer(BinaryOp op, Expr a, Expr b) {
     if (op == BinaryOp::sub && a->dtype != DType::b8) return a + unary(UnaryOp::neg, b);
     if (Expr merged = reassociate(op, a, b)) return merged;
   }
+  if (is_size(b))
+    if (Expr merged = reassociate(op, a, b)) return merged;
   if (a == b)
     if (Expr known = same_operands(op, a)) return known;
   return a->lanes > 1 ? ramp_arithmetic(op, a, b) : Expr();
@@ -214,9 +261,12 @@ Expr binary(BinaryOp op, Expr a, Expr b) {
   bool is_computable = !is_float(a->dtype) || (op != BinaryOp::pow && !is_bitwise(op));
   if (is_x_known && is_y_known && is_computable)
     return splat(constant(pool, apply(op, a->dtype, x, y), dtype), a->lanes);
+  if (is_size(a) || is_size(b))
+    if (Expr known = size_arithmetic(op, a, b)) return known;
   const Splat* same_a = as_splat(a);
   const Splat* same_b = as_splat(b);
   if (same_a && same_b) return splat(binary(op, same_a->x, same_b->x), a->lanes);
+  if (is_size(a) && is_commutative(op) && !is_y_known) std::swap(a, b);
   if (is_x_known && is_commutative(op)) {
     std::swap(a, b);
     std::swap(x, y);

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "ir/loop/lift_sizes.h"
 #include "ir/loop/pool.h"
 #include "ir/loop/tape.h"
 #include "ir/loop/text.h"
@@ -38,17 +39,22 @@ struct Code {
 
 class Evaluator {
  public:
-  Evaluator(const Kernel& kernel, StepBudget& steps) {
+  Evaluator(const Kernel& kernel, std::span<const int64_t> sizes, StepBudget& steps)
+      : sizes_(sizes) {
     machine_.kernel = &kernel;
     machine_.steps = &steps;
   }
 
   Status run(const std::vector<Memory>& memory) {
+    LATHE_DO(check_sizes());
     LATHE_DO(bind_buffers(memory));
     LATHE_DO(make_registers());
     LATHE_DO(check_variables());
     TapeCompiler compiler(machine_);
     compiler_ = &compiler;
+    const std::vector<Var> params = dims(*machine_.kernel);
+    for (size_t i = 0; i < params.size(); ++i)
+      machine_.slots[compiler.var_slot(params[i])] = int_scalar(sizes_[i]);
     std::vector<Code> body;
     LATHE_DO(compile(machine_.kernel->body, body));
     const uint64_t compiled = machine_.slots.size() + num_statements_;
@@ -71,32 +77,48 @@ class Evaluator {
     return machine_.error;
   }
 
+  Status check_sizes() {
+    const std::vector<Var> params = dims(*machine_.kernel);
+    if (params.size() != sizes_.size())
+      return bad_value(fmt::format("expected {} sizes, got {}", params.size(), sizes_.size()));
+    for (size_t i = 0; i < params.size(); ++i) {
+      const VarInfo& info = machine_.kernel->vars[params[i].id];
+      const int64_t size = sizes_[i];
+      if (size < info.min || size > info.max || size % info.multiple != 0)
+        return bad_value(fmt::format("size '{}' is {}, expected a multiple of {} in [{}, {}]",
+                                     info.name, size, info.multiple, info.min, info.max));
+    }
+    return Ok{};
+  }
+
   Status bind_buffers(const std::vector<Memory>& memory) {
     const Kernel& kernel = *machine_.kernel;
     size_t num_globals = 0;
     int64_t local_bytes = 0;
     for (const Buffer& buffer : kernel.buffers) {
-      int64_t bytes_each = dtype_bytes(buffer.dtype);
+      const int64_t bytes_each = dtype_bytes(buffer.dtype);
+      const int64_t size = num_elements(kernel, buffer, sizes_);
+      if (size < 0) return bad_value(fmt::format("buffer '{}' has {} elements", buffer.name, size));
       if (buffer.space != Space::global) {
-        if (buffer.size > (kMaxLocalBytes - local_bytes) / bytes_each)
+        if (size > (kMaxLocalBytes - local_bytes) / bytes_each)
           return too_large(
               fmt::format("buffer '{}' of {} elements is too large for the loop "
                           "interpreter",
-                          buffer.name, buffer.size));
-        int64_t num_bytes = buffer.size * bytes_each;
+                          buffer.name, size));
+        int64_t num_bytes = size * bytes_each;
         local_bytes += num_bytes;
         LATHE_DO(take_bytes(num_bytes));
         locals_.emplace_back(static_cast<size_t>(num_bytes), std::byte{0xff});
-        machine_.buffers.push_back({locals_.back().data(), buffer.size});
+        machine_.buffers.push_back({locals_.back().data(), size});
         if (buffer.space == Space::shared) LATHE_DO(share(machine_.buffers.back()));
         continue;
       }
       if (num_globals < memory.size()) {
         const Memory& given = memory[num_globals];
-        if (buffer.size > static_cast<int64_t>(given.num_bytes) / bytes_each)
+        if (size > static_cast<int64_t>(given.num_bytes) / bytes_each)
           return bad_value(fmt::format("buffer '{}' needs {} elements of {} bytes, got {} bytes",
-                                       buffer.name, buffer.size, bytes_each, given.num_bytes));
-        machine_.buffers.push_back({given.bytes, buffer.size});
+                                       buffer.name, size, bytes_each, given.num_bytes));
+        machine_.buffers.push_back({given.bytes, size});
       }
       ++num_globals;
     }
@@ -422,6 +444,7 @@ class Evaluator {
   }
 
   Machine machine_;
+  std::span<const int64_t> sizes_;
   TapeCompiler* compiler_ = nullptr;
   std::vector<std::vector<std::byte>> locals_;
   uint64_t num_statements_ = 0;
@@ -434,14 +457,16 @@ std::string StepBudget::refusal() const {
   return fmt::format("it takes more than {} steps, the most that the interpreter may run", limit);
 }
 
-Status evaluate(const Kernel& kernel, const std::vector<Memory>& buffers, StepBudget& steps) {
+Status evaluate(const Kernel& kernel, const std::vector<Memory>& buffers,
+                std::span<const int64_t> sizes, StepBudget& steps) {
   LATHE_DO(verify(kernel, /*is_scheduled=*/false));
-  return Evaluator(kernel, steps).run(buffers);
+  return Evaluator(kernel, sizes, steps).run(buffers);
 }
 
-Status evaluate(const Kernel& kernel, const std::vector<Memory>& buffers) {
+Status evaluate(const Kernel& kernel, const std::vector<Memory>& buffers,
+                std::span<const int64_t> sizes) {
   StepBudget steps;
-  return evaluate(kernel, buffers, steps);
+  return evaluate(kernel, buffers, sizes, steps);
 }
 
 }  // namespace lathe::loop

@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "ir/type/dim.h"
 #include "ir/type/dtype.h"
 
 namespace lathe::loop {
@@ -117,10 +118,14 @@ struct Reduce {
   Expr body;
 };
 
+struct Size {
+  Dim value;
+};  // a symbolic size, i64; never a number
+
 struct ExprNode {
   using Kind =
       std::variant<IntConst, FloatConst, VarRead, Unary, Binary, Fma, PairDot, Select, Cast,
-                   Bitcast, Load, RegRead, Splat, Ramp, Shuffle, ReduceLanes, Reduce>;
+                   Bitcast, Load, RegRead, Splat, Ramp, Shuffle, ReduceLanes, Reduce, Size>;
   Kind kind;
   DType dtype;
   int lanes;

@@ -17,12 +17,22 @@ class KernelWriter {
     all_.add(static_cast<uint64_t>(kernel.grain)).add(kernel.buffers.size());
     for (const Buffer& buffer : kernel.buffers) {
       bool is_written = buffer.is_written && buffer.space == Space::global;
-      all_.add(word(buffer.dtype)).add(static_cast<uint64_t>(buffer.size));
+      all_.add(word(buffer.dtype));
+      if (buffer.size.is_const()) {
+        all_.add(word(buffer.size.value()));
+      } else {
+        all_.add(std::string_view(buffer.size.str()));
+      }
       all_.add(word(buffer.space)).add(uint64_t{is_written});
     }
     kernel_ = &kernel;
-    for (uint32_t id = 0; id < kernel.vars.size(); ++id)
-      if (kernel.vars[id].kind == VarKind::dim) bind({id});
+    // What targets make of a dim depends on its range: indices of 32 bits, whole vectors.
+    for (uint32_t id = 0; id < kernel.vars.size(); ++id) {
+      const VarInfo& info = kernel.vars[id];
+      if (info.kind != VarKind::dim) continue;
+      bind({id});
+      all_.add(word(info.min)).add(word(info.max)).add(word(info.multiple));
+    }
     block(kernel.body);
     return all_.take();
   }
@@ -175,6 +185,8 @@ class KernelWriter {
     all_.add(word(n.op)).add(n.vars.size());
     for (Var var : n.vars) all_.add(number(var));
   }
+
+  void fields(const Size& n) { all_.add(std::string_view(n.value.str())); }
 
   const Kernel* kernel_ = nullptr;
   CanonicalBytes all_;

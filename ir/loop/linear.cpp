@@ -2,6 +2,7 @@
 #include "ir/loop/linear.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <unordered_map>
 
 #include "ir/loop/ranges.h"
@@ -10,13 +11,22 @@
 namespace lathe::loop {
 namespace {
 
+// A coefficient is a number, or a Dim where a sum has sizes in it.
+int64_t plus(int64_t a, int64_t b) { return wrapping_add(a, b); }
+int64_t times(int64_t a, int64_t b) { return wrapping_mul(a, b); }
+Dim plus(const Dim& a, const Dim& b) { return a + b; }
+Dim times(const Dim& a, const Dim& b) { return a * b; }
+
+template <class C>
 struct Part {
   Expr e;
-  int64_t factor;
+  C factor;
 };
 
-// What a linear op sums; false for atoms and constants.
-bool split_sum(Expr e, std::vector<Part>& parts) {
+// What a linear op sums; false for atoms and constants. With numbers for coefficients, what is
+// multiplied by a size is an atom.
+template <class C>
+bool split_sum(Expr e, std::vector<Part<C>>& parts) {
   parts.clear();
   if (e->dtype != DType::i64 || e->lanes != 1) return false;
   if (const auto* n = std::get_if<Unary>(&e->kind); n && n->op == UnaryOp::neg) {
@@ -27,8 +37,19 @@ bool split_sum(Expr e, std::vector<Part>& parts) {
   if (!n) return false;
   if (n->op == BinaryOp::add) parts = {{n->a, 1}, {n->b, 1}};
   if (n->op == BinaryOp::sub) parts = {{n->a, 1}, {n->b, -1}};
-  if (const IntConst* c = as_int(n->b); c && n->op == BinaryOp::mul) parts = {{n->a, c->value}};
+  if (n->op != BinaryOp::mul) return !parts.empty();
+  if (const IntConst* c = as_int(n->b)) parts = {{n->a, c->value}};
+  if constexpr (std::is_same_v<C, Dim>)
+    if (const auto* size = std::get_if<Size>(&n->b->kind)) parts = {{n->a, size->value}};
   return !parts.empty();
+}
+
+bool is_size(Expr e) { return std::holds_alternative<Size>(e->kind); }
+
+// x * n or n, of a size n.
+bool has_size(Expr e) {
+  const auto* n = std::get_if<Binary>(&e->kind);
+  return is_size(e) || (n != nullptr && n->op == BinaryOp::mul && is_size(n->b));
 }
 
 // Bare variables first, by number (outer loops have lower ones); then by creation.
@@ -44,20 +65,15 @@ void sort_terms(Linear& form) {
             [](const auto& a, const auto& b) { return comes_before(a.first, b.first); });
 }
 
-}  // namespace
-
-bool is_linear_op(Expr e) {
-  std::vector<Part> parts;
-  return split_sum(e, parts);
-}
-
-Linear linear(Expr index) {
-  // Children before parents; walking back, every node's coefficient is complete before it is
-  // handed to its children, so shared sub-expressions are visited once.
+// Atoms and constants of a sum with their coefficients, in a deterministic order. Children before
+// parents; walking back, every node's coefficient is complete before it is handed to its children,
+// so shared sub-expressions are visited once.
+template <class C>
+std::vector<std::pair<Expr, C>> collect(Expr index) {
   std::vector<Expr> order;
-  std::unordered_map<const ExprNode*, int64_t> coefficients;
+  std::unordered_map<const ExprNode*, C> coefficients;
   std::vector<std::pair<Expr, bool>> stack = {{index, false}};
-  std::vector<Part> parts;
+  std::vector<Part<C>> parts;
   while (!stack.empty()) {
     auto [e, is_ready] = stack.back();
     stack.pop_back();
@@ -65,25 +81,72 @@ Linear linear(Expr index) {
       order.push_back(e);
       continue;
     }
-    if (!coefficients.emplace(e.node(), 0).second) continue;
+    if (!coefficients.emplace(e.node(), C(0)).second) continue;
     stack.push_back({e, true});
     split_sum(e, parts);
     for (size_t i = parts.size(); i-- > 0;) stack.push_back({parts[i].e, false});
   }
-  Linear form;
+  std::vector<std::pair<Expr, C>> atoms;
   coefficients[index.node()] = 1;
   for (size_t i = order.size(); i-- > 0;) {
     Expr e = order[i];
-    int64_t coefficient = coefficients[e.node()];
+    const C coefficient = coefficients[e.node()];
     if (split_sum(e, parts)) {
-      for (const Part& part : parts) {
-        int64_t& sum = coefficients[part.e.node()];
-        sum = wrapping_add(sum, wrapping_mul(coefficient, part.factor));
+      for (const Part<C>& part : parts) {
+        C& sum = coefficients[part.e.node()];
+        sum = plus(sum, times(coefficient, part.factor));
       }
-    } else if (const IntConst* c = as_int(e); c && e->dtype == DType::i64) {
+    } else {
+      atoms.push_back({e, coefficient});
+    }
+  }
+  return atoms;
+}
+
+// The form of a sum with sizes in it: the terms of each Dim are products of an atom and a size.
+Linear linear_of_sizes(Expr index) {
+  Linear form;
+  Pool& pool = *index->pool;
+  Dim constant = 0;
+  for (const auto& [atom, coefficient] : collect<Dim>(index)) {
+    if (const std::optional<Dim> size = as_size(atom)) {
+      constant = constant + *size * coefficient;
+      continue;
+    }
+    for (const auto& [size, factor] : coefficient.monomials())
+      form.terms.push_back({atom * pool.size(size), factor});
+  }
+  for (const auto& [size, factor] : constant.monomials()) {
+    if (size.is_const()) {
+      form.constant = factor;
+    } else {
+      form.terms.push_back({pool.size(size), factor});
+    }
+  }
+  sort_terms(form);
+  return form;
+}
+
+}  // namespace
+
+bool is_linear_op(Expr e) {
+  std::vector<Part<int64_t>> parts;
+  if (split_sum(e, parts)) return true;
+  if (!has_size(e) || e->dtype != DType::i64 || e->lanes != 1) return false;
+  // Unless it is its own only term.
+  const Linear form = linear_of_sizes(e);
+  return form.constant != 0 || form.terms.size() != 1 || form.terms[0].first != e ||
+         form.terms[0].second != 1;
+}
+
+Linear linear(Expr index) {
+  Linear form;
+  for (const auto& [atom, coefficient] : collect<int64_t>(index)) {
+    if (has_size(atom)) return linear_of_sizes(index);
+    if (const IntConst* c = as_int(atom); c && atom->dtype == DType::i64) {
       form.constant = wrapping_add(form.constant, wrapping_mul(coefficient, c->value));
     } else if (coefficient != 0) {
-      form.terms.push_back({e, coefficient});
+      form.terms.push_back({atom, coefficient});
     }
   }
   sort_terms(form);

@@ -11,8 +11,9 @@
 
 namespace lathe::loop {
 
-// constant + sum of coefficient * atom; atoms are variables or non-linear sub-expressions, each
-// once, in a deterministic order, with non-zero coefficients.
+// constant + sum of coefficient * atom; atoms are variables, sizes, products of either with a size,
+// or non-linear sub-expressions, each once, in a deterministic order, with non-zero coefficients.
+// Sizes in it are products of symbols: i*(2*s0 + 1) is 2*(i*s0) + i.
 struct Linear {
   int64_t constant = 0;
   std::vector<std::pair<Expr, int64_t>> terms;

@@ -29,6 +29,9 @@
 //   undefined. Their indices are constants once unroll loops are expanded. Buffers of space
 //   `scratch` belong to one worker at a time; `stack` ones to one iteration of the innermost loop
 //   around their kernel.
+// - Symbolic sizes are `size` expressions of the symbols in the kernel's table, which are what rows
+//   and templates write. lift_sizes makes each of them a variable of kind `dim`, which the caller
+//   gives a value at every launch: a scheduled kernel has those alone, and no arithmetic of sizes.
 // - `let` names a value for the rest of its block. `prefetch` is a hint that a target may drop.
 //
 // Threads.
@@ -48,6 +51,7 @@
 //   shapes and dtypes there are is target data; nothing else reads or writes tiles.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <variant>
@@ -55,6 +59,7 @@
 
 #include "ir/loop/expr.h"
 #include "ir/support/loc.h"
+#include "ir/type/dim.h"
 #include "ir/type/dtype.h"
 
 namespace lathe::loop {
@@ -134,12 +139,14 @@ struct VarInfo {
   int lanes = 1;
   int64_t min = 0;  // inclusive range of loop variables and dims, for index simplification
   int64_t max = INT64_MAX;
+  Dim extent = 0;        // when it is symbolic, a loop variable is also below it
+  int64_t multiple = 1;  // divides every value of a dim; a power of two
 };
 enum class Space : uint8_t { global, scratch, stack, shared };
 struct Buffer {
   std::string name;
   DType dtype = DType::f32;
-  int64_t size = 0;  // elements
+  Dim size = 0;  // elements
   Space space = Space::global;
   bool is_written = false;
 };
@@ -171,6 +178,8 @@ struct Kernel {
   std::shared_ptr<Pool> pool;  // owns the expressions
   std::vector<Loc> origins;    // what it was made from, for explain and errors
   int64_t grain = 1;           // parallel iterations worth one task (about 10 us of work)
+  // Ranges of the symbols that its sizes are made of: none once lift_sizes has been here.
+  std::map<std::string, DimRange> symbols = {};
 
   Var add_var(VarInfo info) {
     vars.push_back(std::move(info));

@@ -46,6 +46,7 @@ class Parser {
     }
     LATHE_DO(lexer_.expect("{"));
     while (lexer_.accept("dim")) LATHE_DO(dim());
+    while (lexer_.accept("size")) LATHE_DO(symbol());
     LATHE_TRY(kernel_.body, statements());
     LATHE_DO(verify(kernel_, /*is_scheduled=*/false));
     return std::move(kernel_);
@@ -64,7 +65,7 @@ class Parser {
       buffer.name = std::string(name.text);
       LATHE_TRY(buffer.dtype, exprs_.dtype());
       LATHE_DO(lexer_.expect("["));
-      LATHE_TRY(buffer.size, lexer_.integer());
+      LATHE_TRY(buffer.size, parse_dim(lexer_));
       LATHE_DO(lexer_.expect("]"));
       if (lexer_.accept("scratch")) {
         buffer.space = Space::scratch;
@@ -81,16 +82,34 @@ class Parser {
 
   Status dim() {
     LATHE_TRY(Token name, lexer_.expect(TokenKind::value, "a dim such as %n"));
+    LATHE_TRY(const Interval range, range_in());
+    VarInfo info{std::string(name.text), VarKind::dim};
+    info.min = range.min;
+    info.max = range.max;
+    if (lexer_.accept("multiple")) {
+      LATHE_TRY(info.multiple, lexer_.integer());
+    }
+    return exprs_.define(name, kernel_.add_var(std::move(info)));
+  }
+
+  Status symbol() {
+    LATHE_TRY(Token name, lexer_.expect(TokenKind::name, "a symbol such as s0"));
+    LATHE_TRY(const Interval range, range_in());
+    if (!kernel_.symbols.emplace(name.text, DimRange{range.min, range.max}).second)
+      return lexer_.error(name, fmt::format("'{}' has two ranges", name.text),
+                          code::kRedefinedValue);
+    return Ok{};
+  }
+
+  Result<Interval> range_in() {
+    Interval range{};
     LATHE_DO(lexer_.expect("in"));
     LATHE_DO(lexer_.expect("["));
-    VarInfo info;
-    info.name = std::string(name.text);
-    info.kind = VarKind::dim;
-    LATHE_TRY(info.min, lexer_.integer());
+    LATHE_TRY(range.min, lexer_.integer());
     LATHE_DO(lexer_.expect(","));
-    LATHE_TRY(info.max, lexer_.integer());
+    LATHE_TRY(range.max, lexer_.integer());
     LATHE_DO(lexer_.expect("]"));
-    return exprs_.define(name, kernel_.add_var(std::move(info)));
+    return range;
   }
 
   // --- statements ---

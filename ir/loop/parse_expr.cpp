@@ -305,6 +305,7 @@ Result<ExprParser::Operand> ExprParser::call(const Token& name) {
   if (name.is("bitcast") || name.is("splat") || name.is("ramp") || name.is("reduce_lanes"))
     return special_call(name);
   if (name.is("shuffle")) return shuffle_call(name);
+  if (name.is("size")) return size_call(name);
   LATHE_DO(lexer_.expect("("));
   if (std::optional<DType> to = parse_dtype(name.text)) return cast_call(*to);
   std::vector<Operand> operands;
@@ -373,13 +374,20 @@ Result<ExprParser::Operand> ExprParser::apply(const Token& name, std::vector<Ope
                       fmt::format("operands have {} and {} lanes", condition->lanes, x[0]->lanes));
     return Operand{select(condition, x[0], x[1]), name};
   }
-  std::vector<std::string> known = {"min",  "max",   "pow",  "fma",     "select",
-                                    "load", "splat", "ramp", "shuffle", "pair_dot"};
+  std::vector<std::string> known = {"min",   "max",  "pow",     "fma",      "select", "load",
+                                    "splat", "ramp", "shuffle", "pair_dot", "size"};
   for (std::string_view unary_name : kUnaryNames) known.emplace_back(unary_name);
   std::string near = nearest(name.text, known);
   std::string hint = near.empty() ? "" : fmt::format("; did you mean '{}'?", near);
   return lexer_.error(name, fmt::format("there is no function '{}'{}", name.text, hint),
                       code::kUnknownOp);
+}
+
+Result<ExprParser::Operand> ExprParser::size_call(const Token& name) {
+  LATHE_DO(lexer_.expect("("));
+  LATHE_TRY(const Dim size, parse_dim(lexer_));
+  LATHE_DO(lexer_.expect(")"));
+  return Operand{kernel_.pool->size(size), name};
 }
 
 // Calls whose arguments are not all expressions.

@@ -62,6 +62,7 @@ class ExprParser {
   Result<Expr> reduction(ReduceOp op);
   Result<Operand> special_call(const Token& name);
   Result<Operand> shuffle_call(const Token& name);
+  Result<Operand> size_call(const Token& name);
   Result<Operand> apply(const Token& name, std::vector<Operand> operands);
   Result<Operand> combine(BinaryOp op, const Token& at, Operand a, Operand b);
 

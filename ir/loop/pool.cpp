@@ -93,6 +93,10 @@ void visit_fields(const Reduce& n, F&& f) {
   for (Expr extent : n.extents) f(extent);
   f(n.body);
 }
+template <class F>
+void visit_fields(const Size& n, F&& f) {
+  f(n.value.hash());
+}
 
 // The fields as words; within one pool, pointers stand for expressions.
 template <class F>
@@ -119,6 +123,7 @@ uint64_t hash_node(const ExprNode::Kind& kind, DType dtype, int lanes) {
 
 bool same_kind(const ExprNode::Kind& a, const ExprNode::Kind& b) {
   if (a.index() != b.index()) return false;
+  if (const auto* size = std::get_if<Size>(&a)) return size->value == std::get<Size>(b).value;
   std::vector<uint64_t> words;
   visit_words(a, [&](uint64_t word) { words.push_back(word); });
   size_t i = 0;
@@ -158,6 +163,10 @@ Expr Pool::number(double value, DType dtype) {
   return intern(IntConst{converted.i}, dtype);
 }
 
+Expr Pool::size(const Dim& value) {
+  return value.is_const() ? integer(value.value()) : intern(Size{value}, DType::i64);
+}
+
 Expr Pool::var(Var v, DType dtype, int lanes) { return intern(VarRead{v}, dtype, lanes); }
 
 Expr Pool::load(BufferRef buffer, Expr index, DType dtype, int lanes, Expr mask) {
@@ -188,6 +197,12 @@ Expr Pool::ramp(Expr base, int64_t stride, int lanes) {
 
 const IntConst* as_int(Expr e) { return e ? std::get_if<IntConst>(&e->kind) : nullptr; }
 const FloatConst* as_float(Expr e) { return e ? std::get_if<FloatConst>(&e->kind) : nullptr; }
+std::optional<Dim> as_size(Expr e) {
+  if (e->dtype != DType::i64 || e->lanes != 1) return std::nullopt;
+  if (const auto* size = std::get_if<Size>(&e->kind)) return size->value;
+  if (const IntConst* constant = as_int(e)) return Dim(constant->value);
+  return std::nullopt;
+}
 
 std::vector<Expr> children(Expr e) {
   std::vector<Expr> result;
@@ -234,6 +249,7 @@ struct Rebuild {
   Expr operator()(const Reduce& n) const {
     return reduce(n.op, n.vars, {kids.begin(), kids.end() - 1}, kids.back());
   }
+  Expr operator()(const Size&) const { return old; }
 };
 
 }  // namespace

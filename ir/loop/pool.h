@@ -1,11 +1,12 @@
 // The pool that owns and interns a kernel's expressions, and the functions that build them.
 //
 // Builders simplify as they go: integer and float constants fold, x+0, x*1, x*0 (integers only),
-// select of a constant, splat of a splat. Float identities that change NaN, signed zeros or
+// select of a constant, splat of a splat; arithmetic of sizes is that of Dims. Float identities that change NaN, signed zeros or
 // rounding are not applied.
 #pragma once
 #include <cstddef>
 #include <deque>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -23,6 +24,7 @@ class Pool {
 
   Expr integer(int64_t value, DType dtype = DType::i64);
   Expr number(double value, DType dtype);  // a constant of any dtype; converted as a C cast does
+  Expr size(const Dim& value);             // i64; the constant when it is a number
   Expr boolean(bool value) { return integer(value, DType::b8); }
   Expr var(Var v, DType dtype = DType::i64, int lanes = 1);
   Expr load(BufferRef buffer, Expr index, DType dtype, int lanes = 1, Expr mask = {});
@@ -86,6 +88,8 @@ Expr combine(ReduceOp op, Expr a, Expr b);  // not for argmax and argmin
 // The constant's value, when the node is one.
 const IntConst* as_int(Expr e);
 const FloatConst* as_float(Expr e);
+// What a scalar i64 that is a constant or a size stands for.
+std::optional<Dim> as_size(Expr e);
 
 // A copy of `e` with every expression for which `map` returns non-null replaced (bottom-up is not
 // applied inside replacements). `map` is asked once per distinct node.

@@ -109,6 +109,9 @@ class Printer {
  public:
   explicit Printer(const Kernel& kernel) : kernel_(kernel) {
     for (const VarInfo& var : kernel.vars) vars_.push_back(clean(var.name));
+    // Dims first: sizes of buffers name them.
+    for (uint32_t id = 0; id < kernel.vars.size(); ++id)
+      if (kernel.vars[id].kind == VarKind::dim) name_var({id});
     for (const Buffer& buffer : kernel.buffers) buffers_.push_back(claim(buffer.name));
     for (const RegInfo& array : kernel.regs) regs_.push_back(clean(array.name));
   }
@@ -119,8 +122,13 @@ class Printer {
     for (uint32_t id = 0; id < kernel_.vars.size(); ++id) {
       const VarInfo& var = kernel_.vars[id];
       if (var.kind != VarKind::dim) continue;
-      line(fmt::format("dim %{} in [{}, {}]", name_var({id}), var.min, var.max));
+      const std::string multiple =
+          var.multiple == 1 ? "" : fmt::format(" multiple {}", var.multiple);
+      line(fmt::format("dim %{} in [{}, {}]{}", vars_[id], var.min, var.max, multiple));
     }
+    for (const auto& [name, range] : kernel_.symbols)
+      line(fmt::format("size {} in [{}, {}]", name, range.min.value_or(INT64_MIN),
+                       range.max.value_or(INT64_MAX)));
     block(kernel_.body);
     return out_ + "}\n";
   }
@@ -171,7 +179,7 @@ class Printer {
     for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
       const Buffer& buffer = kernel_.buffers[i];
       std::string text =
-          fmt::format("%{}: {}[{}]", buffers_[i], dtype_name(buffer.dtype), buffer.size);
+          fmt::format("%{}: {}[{}]", buffers_[i], dtype_name(buffer.dtype), buffer.size.str());
       if (buffer.space == Space::scratch) text += " scratch";
       if (buffer.space == Space::stack) text += " stack";
       if (buffer.space == Space::shared) text += " shared";
@@ -471,6 +479,8 @@ class Printer {
     out_ += ')';
     leave_scope(mark);
   }
+
+  void write(Expr, const Size& n, int) { out_ += fmt::format("size({})", n.value.str()); }
 
   const Kernel& kernel_;
   std::string out_;

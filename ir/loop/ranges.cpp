@@ -168,6 +168,9 @@ Interval Ranges::compute(Expr e) {
         read->var.id < kernel_.vars.size() && kernel_.vars[read->var.id].kind != VarKind::let;
     if (is_known) range = {kernel_.vars[read->var.id].min, kernel_.vars[read->var.id].max};
     if (const auto let = lets_.find(read->var.id); let != lets_.end()) range = let->second;
+  } else if (const auto* size = std::get_if<Size>(&e->kind)) {
+    const DimRange known = size->value.bounds(kernel_.symbols);
+    range = {known.min.value_or(INT64_MIN), known.max.value_or(INT64_MAX)};
   } else if (const auto* binary = std::get_if<Binary>(&e->kind)) {
     range = compute_binary(*binary, e->dtype);
   } else if (const auto* unary = std::get_if<Unary>(&e->kind)) {

@@ -98,11 +98,12 @@ std::vector<int64_t> rebase(Kernel& kernel, int64_t alignment) {
     Buffer& buffer = kernel.buffers[i];
     if (buffer.space != Space::global) continue;
     const Reach& reach = reaches[i];
-    if (reach.is_known && reach.first < reach.end) {
+    if (reach.is_known && reach.first < reach.end && buffer.size.is_const()) {
       const int64_t step = std::max<int64_t>(alignment / dtype_bytes(buffer.dtype), 1);
-      begins[i] = std::clamp<int64_t>(reach.first, 0, buffer.size) / step * step;
+      begins[i] = std::clamp<int64_t>(reach.first, 0, buffer.size.value()) / step * step;
     }
-    if (begins[i] > 0) buffer.size = std::clamp(reach.end, begins[i], buffer.size) - begins[i];
+    if (begins[i] > 0)
+      buffer.size = std::clamp(reach.end, begins[i], buffer.size.value()) - begins[i];
     result.push_back(begins[i]);
   }
   if (std::any_of(begins.begin(), begins.end(), [](int64_t begin) { return begin > 0; }))

@@ -3,8 +3,8 @@
 // Every sum is kept as a linear form. A quotient or remainder by a constant D first splits the form
 // into terms that D divides and the rest; a rest that stays within one multiple of D vanishes from
 // the quotient. What is left reduces by common factors, so that (12*i + 4*j + k)//24 with k in
-// [0, 4) is (3*i + j)//6. Sums that contain both x//D and x%D join again. Divisors that are not
-// constants stay as they are: symbolic dims are bound before lowering.
+// [0, 4) is (3*i + j)//6. Sums that contain both x//D and x%D join again. Of symbolic
+// divisors the same is proved by symbolic bounds (sized.h); others stay as they are.
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>
@@ -12,6 +12,7 @@
 #include "ir/loop/linear.h"
 #include "ir/loop/ranges.h"
 #include "ir/loop/scalar.h"
+#include "ir/loop/sized.h"
 
 namespace lathe::loop {
 namespace {
@@ -35,6 +36,20 @@ bool match_divided(Expr e, BinaryOp op, Expr& x, int64_t& divisor) {
   return true;
 }
 
+// x op D with a D that is a number or a size, and a size at least in one of both.
+std::optional<Dim> match_sized(Expr e, BinaryOp op, Expr& x) {
+  const auto* n = std::get_if<Binary>(&e->kind);
+  if (!n || n->op != op || e->dtype != DType::i64 || e->lanes != 1) return std::nullopt;
+  x = n->a;
+  return as_size(n->b);
+}
+
+// a / b, when nothing is left.
+std::optional<Dim> divide_exactly(const Dim& a, const Dim& b) {
+  const Dim result = Dim::floor_div(a, b);
+  return result * b == a ? std::optional(result) : std::nullopt;
+}
+
 Linear atom_form(Expr atom) { return {0, {{atom, 1}}}; }
 
 int64_t coefficient_of(const Linear& form, Expr atom) {
@@ -56,7 +71,8 @@ constexpr int kMaxJoins = 64;
 
 class Simplifier {
  public:
-  Simplifier(Pool& pool, const Kernel& kernel) : pool_(pool), ranges_(kernel) {}
+  Simplifier(Pool& pool, const Kernel& kernel)
+      : pool_(pool), ranges_(kernel), bounds_(kernel, ranges_) {}
 
   Expr run(Expr root) {
     for_each(root, [&](Expr e) { done_.emplace(e.node(), simplify_node(e)); });
@@ -86,6 +102,7 @@ class Simplifier {
     auto [found, is_new] = finished_.emplace(e.node(), e);
     if (!is_new) return found->second;
     Linear form = linear(e);
+    if (has_sizes(form)) form = join_sized(form);
     join(form);
     return finished_[e.node()] = to_expr(pool_, form);
   }
@@ -95,12 +112,18 @@ class Simplifier {
     int64_t divisor = 0;
     if (match_divided(e, BinaryOp::floor_div, x, divisor)) return divide(linear(x), divisor);
     if (match_divided(e, BinaryOp::mod, x, divisor)) return modulo(linear(x), divisor);
+    if (const auto size = match_sized(e, BinaryOp::floor_div, x); size && !size->is_const())
+      return divide(x, *size);
+    if (const auto size = match_sized(e, BinaryOp::mod, x); size && !size->is_const())
+      return modulo(x, *size);
     bool is_ordered = n.op == BinaryOp::min || n.op == BinaryOp::max || n.op == BinaryOp::lt ||
                       n.op == BinaryOp::le || n.op == BinaryOp::eq || n.op == BinaryOp::ne;
     if (!is_ordered) return e;
     Linear difference = linear(n.a);
     accumulate(difference, linear(n.b), -1);
-    return decide(e, n, ranges_.of(difference));
+    const Expr decided = decide(e, n, ranges_.of(difference));
+    if (decided != e || !has_sizes(difference)) return decided;
+    return decide(e, n, bounds_.range(sized(difference)));
   }
 
   // `gap` is the range of a - b.
@@ -307,8 +330,72 @@ class Simplifier {
     return true;
   }
 
+  // --- by sizes ---
+
+  bool is_within(const SizedLinear& form, const Dim& divisor) {
+    const auto low = bounds_.lower(form), high = bounds_.upper(form);
+    return low && high && bounds_.is_never_negative(*low) &&
+           bounds_.is_never_negative(divisor - Dim(1) - *high);
+  }
+
+  // form = quotient * divisor + rest, with all that the divisor divides in the quotient.
+  static void split(const SizedLinear& form, const Dim& divisor, SizedLinear& multiple,
+                    SizedLinear& rest) {
+    for (const auto& [atom, factor] : form.terms) {
+      const auto whole = divide_exactly(factor, divisor);
+      (whole ? multiple : rest).terms.push_back({atom, whole ? *whole : factor});
+    }
+    const auto whole = divide_exactly(form.constant, divisor);
+    (whole ? multiple : rest).constant = whole ? *whole : form.constant;
+  }
+
+  Expr divide(Expr x, const Dim& divisor) {
+    SizedLinear multiple, rest;
+    split(sized(linear(x)), divisor, multiple, rest);
+    if (rest.terms.empty() && rest.constant == Dim(0)) return to_expr(pool_, multiple);
+    if (is_within(rest, divisor)) return to_expr(pool_, multiple);
+    Expr inner = to_expr(pool_, rest);
+    Expr below;
+    // (x//a)//b = x//(a*b).
+    if (const auto first = match_sized(inner, BinaryOp::floor_div, below)) {
+      const Dim both = *first * divisor;
+      if (!both.is_too_large() && bounds_.range(*first).min.value_or(0) >= 1)
+        return to_expr(pool_, multiple) + divide(below, both);
+    }
+    return to_expr(pool_, linear(to_expr(pool_, multiple) + floor_div(inner, pool_.size(divisor))));
+  }
+
+  Expr modulo(Expr x, const Dim& divisor) {
+    SizedLinear multiple, rest;
+    split(sized(linear(x)), divisor, multiple, rest);
+    const Expr inner = to_expr(pool_, rest);
+    return is_within(rest, divisor) ? inner : mod(inner, pool_.size(divisor));
+  }
+
+  // D*c*(x//D) + c*(x%D) = c*x, step by step; the others are joined by numbers.
+  Linear join_sized(Linear form) {
+    for (int step = 0; step < kMaxJoins; ++step) {
+      const auto joined = join_sized_once(form);
+      if (!joined) break;
+      form = *joined;
+    }
+    return form;
+  }
+  std::optional<Linear> join_sized_once(const Linear& form) {
+    for (const auto& [atom, c] : sized(form).terms) {
+      Expr x;
+      const auto divisor = match_sized(atom, BinaryOp::mod, x);
+      if (!divisor) continue;
+      const Expr factor = pool_.size(c), high = divide(x, *divisor) * pool_.size(*divisor * c);
+      if (!contains(form, linear(high), 1)) continue;
+      return linear(to_expr(pool_, form) - high - atom * factor + x * factor);
+    }
+    return std::nullopt;
+  }
+
   Pool& pool_;
   Ranges ranges_;
+  SizeBounds bounds_;
   std::unordered_map<const ExprNode*, Expr> done_;
   std::unordered_map<const ExprNode*, Expr> finished_;
 };

@@ -1,9 +1,10 @@
 // Spelling of operations in the text form, for the printer, the parser and messages.
 //
 //   kernel   = "kernel" "@" NAME "(" [ buffer { "," buffer } ] ")" [ "grain" INT ]
-//              "{" { dim } block "}"
-//   buffer   = VALUE ":" dtype "[" INT "]" [ "out" | "scratch" | "stack" | "shared" ]
-//   dim      = "dim" VALUE "in" "[" INT "," INT "]"
+//              "{" { dim | symbol } block "}"
+//   buffer   = VALUE ":" dtype "[" DIM "]" [ "out" | "scratch" | "stack" | "shared" ]
+//   dim      = "dim" VALUE "in" "[" INT "," INT "]" [ "multiple" INT ]
+//   symbol   = "size" NAME "in" "[" INT "," INT "]"
 //   block    = { stmt }
 //   stmt     = ( "parallel" | "for" | "unroll" | "thread" ) VALUE "in" expr ".." expr
 //              [ "step" INT ] "{" block "}"
@@ -28,6 +29,7 @@
 //            | function "(" expr { "," expr } ")"    // sqrt, exp, min, max, pow, fma, select, ...
 //            | dtype "(" expr ")"                    // cast
 //            | "bitcast" "(" expr "," dtype ")"
+//            | "size" "(" DIM ")"
 //            | "splat" "(" expr "," LANES ")"
 //            | "ramp" "(" expr "," STRIDE "," LANES ")"
 //            | "shuffle" "(" expr "," expr "," "[" LANE { "," LANE } "]" ")"

@@ -272,6 +272,10 @@ Status TapeCompiler::emit_node(Expr e, Tape& tape) {
     std::fill_n(machine_.slots.begin() + out, e->lanes, int_scalar(c->value));
     return Ok{};
   }
+  if (std::holds_alternative<Size>(e->kind)) {
+    machine_.fail(code::kBadForm, "the loop interpreter runs kernels whose sizes are lifted");
+    return machine_.error;
+  }
   if (const FloatConst* c = as_float(e)) {
     std::fill_n(machine_.slots.begin() + out, e->lanes, float_scalar(c->value));
     return Ok{};
@@ -335,6 +339,7 @@ struct Runner {
   bool operator()(const IntConst&) { return true; }
   bool operator()(const FloatConst&) { return true; }
   bool operator()(const VarRead&) { return true; }
+  bool operator()(const Size&) { return true; }
 
   bool operator()(const Unary& n) {
     const Scalar* x = slot(code.a);

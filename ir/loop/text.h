@@ -8,6 +8,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,12 +49,16 @@ struct StepBudget {
 };
 
 // Runs the kernel on raw bytes, one pointer and byte size per global buffer. Accesses out of bounds
-// are kBadValue, not undefined behaviour; a budget that is used up is kTooLarge.
+// are kBadValue, not undefined behaviour; a budget that is used up is kTooLarge. `sizes` are the
+// values of the kernel's dims, in order: each within its range, and a multiple as it says.
 struct Memory {
   std::byte* bytes;
   size_t num_bytes;
 };
-Status evaluate(const Kernel& kernel, const std::vector<Memory>& buffers, StepBudget& steps);
-Status evaluate(const Kernel& kernel, const std::vector<Memory>& buffers);  // with one of its own
+Status evaluate(const Kernel& kernel, const std::vector<Memory>& buffers,
+                std::span<const int64_t> sizes, StepBudget& steps);
+// With a budget of its own.
+Status evaluate(const Kernel& kernel, const std::vector<Memory>& buffers,
+                std::span<const int64_t> sizes = {});
 
 }  // namespace lathe::loop

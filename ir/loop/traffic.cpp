@@ -45,7 +45,7 @@ class Counter {
     std::vector<int64_t> result;
     for (size_t i = 0; i < counts_.size(); ++i)
       if (kernel_.buffers[i].space == Space::global)
-        result.push_back(std::min(counts_[i], kernel_.buffers[i].size));
+        result.push_back(std::min(counts_[i], kernel_.buffers[i].size.value()));
     return result;
   }
 

@@ -25,6 +25,7 @@ class Vectorizer {
  private:
   Expr rebuild(Expr e, const IntConst&) { return e; }
   Expr rebuild(Expr e, const FloatConst&) { return e; }
+  Expr rebuild(Expr e, const Size&) { return e; }
   Expr rebuild(Expr e, const VarRead& read) {
     return read.var == axis_.var ? e->pool->ramp(e, 1, axis_.lanes) : e;
   }

@@ -1,6 +1,7 @@
 // The verifier. What it checks:
 //
 // Tables
+// - symbols and dims that sizes name exist; a dim's multiple is a power of two
 // - buffers have a size that fits the address space, variables and registers 1 to 2048 lanes, a
 //   power of two; register arrays have positive extents and at most 2^16 elements; the grain is
 //   positive; matrix tiles have a lane, dims of up to 256, and sums that are f32
@@ -23,12 +24,13 @@
 // - stores go to scratch, stack or written buffers and have their dtype
 // - let variables have the dtype and lanes of their value
 // Only when scheduled
-// - the body is one parallel loop; no reduce expressions; unroll bounds are constants; register
-//   indices use no variables but those of unroll loops
+// - the body is one parallel loop; no reduce expressions, no sizes but dims; unroll bounds are
+//   constants; register indices use no variables but those of unroll loops
 // Not checked: that indices are within bounds (the evaluator does), that parallel iterations are
 // independent.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "ir/loop/pool.h"
@@ -95,16 +97,47 @@ class Verifier {
     if (!kernel_.pool) return error(code::kBadForm, "it has no expression pool");
     if (kernel_.grain < 1)
       return error(code::kBadValue, fmt::format("grain must be positive, got {}", kernel_.grain));
-    for (const Buffer& buffer : kernel_.buffers)
-      if (buffer.size < 0 || buffer.size > INT64_MAX / dtype_bytes(buffer.dtype))
-        return error(code::kTooLarge,
-                     fmt::format("buffer '{}' cannot have {} elements", buffer.name, buffer.size));
+    for (const Buffer& buffer : kernel_.buffers) LATHE_DO(size(buffer));
+    for (const VarInfo& var : kernel_.vars)
+      if (var.multiple < 1 || (var.multiple & (var.multiple - 1)) != 0 ||
+          (var.multiple > 1 && var.kind != VarKind::dim))
+        return error(code::kBadValue, fmt::format("'{}' cannot be a multiple of {}: expected a "
+                                                  "power of two, of a dim",
+                                                  var.name, var.multiple));
     for (const VarInfo& var : kernel_.vars)
       if (!is_lane_count(var.lanes))
         return error(code::kBadValue, fmt::format("'{}' cannot have {} lanes: expected a power "
                                                   "of two up to {}",
                                                   var.name, var.lanes, kMaxLanes));
     for (const RegInfo& info : kernel_.regs) LATHE_DO(registers(info));
+    return Ok{};
+  }
+
+  Status size(const Buffer& buffer) const {
+    const Dim& size = buffer.size;
+    if (size.is_const() &&
+        (size.value() < 0 || size.value() > INT64_MAX / dtype_bytes(buffer.dtype)))
+      return error(code::kTooLarge,
+                   fmt::format("buffer '{}' cannot have {} elements", buffer.name, size.value()));
+    LATHE_DO(symbols(size, fmt::format("the size of buffer '{}'", buffer.name)));
+    const bool is_dim = size.is_const() || !size.symbol_name().empty();
+    if (is_dim || !is_scheduled_) return Ok{};
+    return error(code::kBadForm,
+                 fmt::format("the size of buffer '{}' is no dim: {}", buffer.name, size.str()));
+  }
+
+  // Every symbol is one of the kernel's, or names a dim.
+  Status symbols(const Dim& size, const std::string& what) const {
+    std::vector<std::string> names;
+    size.collect_symbols(names);
+    for (const std::string& name : names) {
+      const bool is_dim = std::any_of(
+          kernel_.vars.begin(), kernel_.vars.end(),
+          [&](const VarInfo& info) { return info.kind == VarKind::dim && info.name == name; });
+      if (!is_dim && kernel_.symbols.count(name) == 0)
+        return error(code::kUndefinedValue,
+                     fmt::format("{} is {}, and the kernel has no '{}'", what, size.str(), name));
+    }
     return Ok{};
   }
 
@@ -293,6 +326,12 @@ class Verifier {
     for (Expr extent : n.extents) LATHE_DO(same_type(e, extent, DType::i64, 1));
     if (is_logical(n.op)) LATHE_DO(same_type(e, n.body, DType::b8, e->lanes));
     return same_type(e, e, gives_position(n.op) ? DType::i64 : n.body->dtype, n.body->lanes);
+  }
+
+  Status rule(Expr e, const Size& n) const {
+    if (is_scheduled_) return error(code::kBadForm, "a scheduled kernel has dims, and no sizes", e);
+    LATHE_DO(same_type(e, e, DType::i64, 1));
+    return symbols(n.value, "a size");
   }
 
   // --- statements ---

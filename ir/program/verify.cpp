@@ -179,21 +179,21 @@ class Verifier {
                                 dtype_name(formal.dtype), formal.name, quote(id),
                                 dtype_name(buffer(id).type.dtype)));
       const int64_t has = buffer(id).num_bytes / dtype_bytes(formal.dtype);
-      if (formal.size > has)
+      if (formal.size.value() > has)
         return fail(fmt::format("kernel '{}' needs {} elements of {} for '{}', {} has {} bytes",
-                                kernel.name, formal.size, dtype_name(formal.dtype), formal.name,
-                                quote(id), buffer(id).num_bytes));
+                                kernel.name, formal.size.str(), dtype_name(formal.dtype),
+                                formal.name, quote(id), buffer(id).num_bytes));
       if (launch.offsets.empty()) continue;
       if (launch.offsets.size() != launch.buffers.size())
         return fail(fmt::format("kernel '{}' is launched with {} buffers and {} offsets",
                                 kernel.name, launch.buffers.size(), launch.offsets.size()));
       const int64_t offset = launch.offsets[count - 1];
-      if (offset < 0 || offset > has - formal.size ||
+      if (offset < 0 || offset > has - formal.size.value() ||
           offset * dtype_bytes(formal.dtype) % kBufferAlignment != 0)
-        return fail(
-            fmt::format("kernel '{}' begins at element {} of {}, expected a multiple of {} bytes, "
-                        "at most {}",
-                        kernel.name, offset, quote(id), kBufferAlignment, has - formal.size));
+        return fail(fmt::format(
+            "kernel '{}' begins at element {} of {}, expected a multiple of {} bytes, "
+            "at most {}",
+            kernel.name, offset, quote(id), kBufferAlignment, has - formal.size.value()));
     }
     if (count != launch.buffers.size())
       return fail(fmt::format("kernel '{}' has {} buffers, its launch {}", kernel.name, count,

@@ -392,6 +392,19 @@ std::string Dim::symbol_name() const {
   return atom != nullptr && atom->kind == DimAtom::Kind::symbol ? atom->name : "";
 }
 
+std::vector<std::pair<Dim, int64_t>> Dim::monomials() const {
+  if (is_too_large()) return {{*this, 1}};
+  std::vector<std::pair<Dim, int64_t>> parts;
+  const Expr sum = DimCanonical::sum_of(*this);
+  for (const DimTerm& term : sum.terms) {
+    Expr single;
+    single.terms.push_back({1, term.factors});
+    parts.emplace_back(DimCanonical::make(std::move(single)), term.coefficient);
+  }
+  if (sum.constant != 0) parts.emplace_back(Dim(1), sum.constant);
+  return parts;
+}
+
 void Dim::collect_symbols(std::vector<std::string>& names) const {
   if (!expr_) return;
   for (const DimTerm& term : expr_->terms) {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ir/support/lexer.h"
@@ -58,6 +59,9 @@ class Dim {
   // Python syntax that parse_dim reads back: "2*s0 + 1", "s0//2", "Max(1, s0)".
   std::string str() const;
   uint64_t hash() const;
+  // The terms of the sum: products of symbols, floor_divs and so on, each with its coefficient; the
+  // constant is that of 1, and comes last. Nothing for 0; one that is too large is its own.
+  std::vector<std::pair<Dim, int64_t>> monomials() const;
 
   // The value under an assignment of every symbol; an error names the first missing one, or
   // overflow.

@@ -411,7 +411,7 @@ std::vector<std::vector<std::byte>> make_random_memory(const loop::Kernel& kerne
   for (const Buffer& buffer : kernel.buffers) {
     if (buffer.space != Space::global) continue;
     auto width = static_cast<size_t>(dtype_bytes(buffer.dtype));
-    std::vector<std::byte> bytes(static_cast<size_t>(buffer.size) * width);
+    std::vector<std::byte> bytes(static_cast<size_t>(buffer.size.value()) * width);
     for (size_t i = 0; i < bytes.size(); i += width) {
       auto number = static_cast<float>(static_cast<int64_t>(random() % 4001) - 2000) / 160;
       auto word = static_cast<int64_t>(random());

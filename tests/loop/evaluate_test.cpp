@@ -247,13 +247,13 @@ TEST_F(EvaluateTest, StepsAreOfABudget) {
   parallel(i, 4, {{Store{y, pool().var(i) * 16, zeros, {}}}});
   std::vector<float> out(64);
   StepBudget steps{10'000};
-  ASSERT_TRUE(evaluate(kernel, {memory(out)}, steps).ok());
+  ASSERT_TRUE(evaluate(kernel, {memory(out)}, {}, steps).ok());
   const uint64_t used = 10'000 - steps.left;
   EXPECT_GE(used, 64u);  // lanes count
   steps = {used};
-  EXPECT_TRUE(evaluate(kernel, {memory(out)}, steps).ok());
+  EXPECT_TRUE(evaluate(kernel, {memory(out)}, {}, steps).ok());
   steps = {used - 1};
-  const Status status = evaluate(kernel, {memory(out)}, steps);
+  const Status status = evaluate(kernel, {memory(out)}, {}, steps);
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().message, "kernel 'test': it takes more than " +
                                         std::to_string(used - 1) +
@@ -265,7 +265,7 @@ TEST_F(EvaluateTest, EmptyLoopsEnd) {
   Var j = loop_var("j", int64_t{1} << 60);
   parallel(i, 1, {{For{j, number(0), number(int64_t{1} << 60), 1, LoopKind::serial, {}}}});
   StepBudget steps{1 << 20};
-  const Status status = evaluate(kernel, {}, steps);
+  const Status status = evaluate(kernel, {}, {}, steps);
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, code::kTooLarge);
 }

@@ -22,7 +22,7 @@ inline void run_in_memory(const loop::Kernel& kernel, std::vector<loop::Memory> 
                           loop::StepBudget steps = {}) {
   Status verified = loop::verify(kernel, true);
   ASSERT_TRUE(verified.ok()) << verified.error().message << "\n" << loop::print(kernel);
-  Status ran = loop::evaluate(kernel, memory, steps);
+  Status ran = loop::evaluate(kernel, memory, {}, steps);
   ASSERT_TRUE(ran.ok()) << ran.error().message << "\n" << loop::print(kernel);
 }
 inline void run_kernel(const loop::Kernel& kernel, std::vector<Floats*> buffers,
