@@ -118,8 +118,12 @@ Softmax match_softmax(Value value) {
   return {softmax, true};
 }
 
+// What is repeated for all sequences of a batch.
+Value repeated(Value mask) { return is_op(mask, "expand") ? mask.node->operands[0] : mask; }
+
 // The boolean mask behind where(mask, 0, -inf); null for another.
 Value boolean_mask(Value mask) {
+  mask = repeated(mask);
   if (!is_op(mask, "where")) return {};
   const Node& where = *mask.node;
   bool is_additive =
@@ -130,6 +134,7 @@ Value boolean_mask(Value mask) {
 // Whether an additive mask cannot hold -inf: then no row is empty, and a softmax without the guard
 // means the same.
 bool is_finite_mask(Value mask) {
+  mask = repeated(mask);
   if (is_op(mask, "where")) {
     auto a = splat_value(mask.node->operands[1]), b = splat_value(mask.node->operands[2]);
     return a && b && std::isfinite(*a) && std::isfinite(*b);

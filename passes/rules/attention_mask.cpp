@@ -1,5 +1,6 @@
 // Masks of attention that say less than they seem to, once positions have folded into literals.
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "ir/graph/op_def.h"
@@ -58,27 +59,47 @@ Value drop_expand(Builder& b, const Node& head, RuleContext&) {
                 std::move(attrs));
 }
 
-// The first of a literal's elements, when they count up along that dim from the end, and it has no
-// other.
-std::optional<double> count_from(Value value, size_t from_end) {
-  const Shape& shape = value.type().shape;
-  if (!is_literal(*value.node) || shape.size() < from_end) return std::nullopt;
-  const auto* elements = std::get_if<std::vector<double>>(&value.node->attr("value"));
-  const Dim extent = shape[shape.size() - from_end];
-  if (elements == nullptr || elements->empty() || value.type().num_elements() != extent ||
-      Dim(static_cast<int64_t>(elements->size())) != extent)
+// The first of a literal's elements, when they count up.
+std::optional<Dim> first_of_count(const Node& literal) {
+  const auto* elements = std::get_if<std::vector<double>>(&literal.attr("value"));
+  if (elements == nullptr || elements->empty() ||
+      Dim(static_cast<int64_t>(elements->size())) != literal.types[0].num_elements())
     return std::nullopt;
+  const double first = elements->front();
+  if (std::fabs(first) > 0x1p53 || first != std::trunc(first)) return std::nullopt;
   for (size_t i = 0; i < elements->size(); ++i)
-    if ((*elements)[i] != elements->front() + static_cast<double>(i)) return std::nullopt;
-  return elements->front();
+    if ((*elements)[i] != first + static_cast<double>(i)) return std::nullopt;
+  return Dim(static_cast<int64_t>(first));
 }
 
-// j <= i, of positions that count from the same number: what is too large to be folded.
+// The first element, when they count up along that dim from the end, and there is no other.
+std::optional<Dim> count_from(Value value, size_t from_end) {
+  const Shape& shape = value.type().shape;
+  if (shape.size() < from_end || value.type().num_elements() != shape[shape.size() - from_end])
+    return std::nullopt;
+  if (is_literal(*value.node)) return first_of_count(*value.node);
+  const Value line = is_op(value, "reshape") ? value.node->operands[0] : value;
+  const bool is_range = is_op(line, "arange") && line.type().dtype == DType::i64 &&
+                        std::get<Dim>(line.node->attr("step")) == Dim(1);
+  return is_range ? std::optional(std::get<Dim>(line.node->attr("start"))) : std::nullopt;
+}
+
+// j <= i, of positions that count from the same number: what is too large to be folded, or of sizes
+// that are symbols; as a bool, or as what is added to keep and to hide.
 bool compares_positions(Value mask) {
+  if (is_op(mask, "where")) {
+    const DType dtype = mask.type().dtype;
+    const auto kept = splat_value(mask.node->operands[1]);
+    const auto hidden = splat_value(mask.node->operands[2]);
+    if (!kept || !hidden || !keeps(dtype, *kept) || !hides(dtype, *hidden)) return false;
+    const Value condition = mask.node->operands[0];
+    if (condition.type().shape != mask.type().shape) return false;
+    mask = condition;
+  }
   if (!is_op(mask, "le") && !is_op(mask, "ge")) return false;
   Value key = mask.node->operands[0], query = mask.node->operands[1];
   if (is_op(mask, "ge")) std::swap(key, query);
-  const std::optional<double> first = count_from(key, 1);
+  const std::optional<Dim> first = count_from(key, 1);
   return first && first == count_from(query, 2);
 }
 
@@ -101,15 +122,15 @@ Value recognize_causal_mask(Builder& b, const Node& head, RuleContext&) {
   const Value mask = named_operand(head, "attn_mask");
   if (!mask || head.bool_attr("is_causal")) return {};
   const Shape& shape = mask.type().shape;
-  const auto count = mask.type().static_elements();
-  if (shape.size() < 2 || !count) return {};
+  if (shape.size() < 2) return {};
   const Dim rows = shape[shape.size() - 2];
   // Of as many queries as keys: a mask of one column would be broadcast to all keys.
   const bool is_square = rows == shape.back() && rows == head.operands[0].type().shape.end()[-2] &&
                          rows == head.operands[1].type().shape.end()[-2];
-  if (!is_square || *count != rows.value() * rows.value()) return {};
-  return compares_positions(mask) || is_triangle(mask, rows.value()) ? with_mask(b, head, true)
-                                                                     : Value();
+  if (!is_square || mask.type().num_elements() != rows * rows) return {};
+  const bool is_causal =
+      compares_positions(mask) || (rows.is_const() && is_triangle(mask, rows.value()));
+  return is_causal ? with_mask(b, head, true) : Value();
 }
 
 }  // namespace
