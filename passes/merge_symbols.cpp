@@ -14,6 +14,7 @@
 #include "fmt/format.h"
 #include "ir/support/diag_codes.h"
 #include "ir/type/size_facts.h"
+#include "passes/analysis/symbols.h"
 #include "passes/pass.h"
 
 namespace lathe {
@@ -61,19 +62,6 @@ Diag bad_symbols(std::string message) {
   return {code::kBadValue, Loc::unknown(), "merge_symbols: " + message};
 }
 
-// In the order in which the params have them; those that only the module declares are last.
-std::vector<std::string> symbols_of(const Module& module) {
-  std::vector<std::string> symbols;
-  for (const auto& param : module.main().params)
-    for (const TensorType& type : param->types)
-      for (const Dim& size : type.shape) size.collect_symbols(symbols);
-  for (const auto& [name, range] : module.dims) {
-    (void)range;
-    Dim::symbol(name).collect_symbols(symbols);
-  }
-  return symbols;
-}
-
 std::vector<Merge> merges_by_hint(const Module& module, const std::vector<std::string>& symbols) {
   std::vector<Merge> merges;
   std::map<int64_t, std::string> first;
@@ -97,12 +85,9 @@ Result<std::vector<Merge>> parse_merges(const std::string& text,
     if (equals == std::string::npos || equals == 0 || equals + 1 == item.size())
       return bad_symbols(fmt::format("expected 'name=name', got '{}'", item));
     const Merge merge{item.substr(0, equals), item.substr(equals + 1)};
-    for (const std::string& name : {merge.from, merge.into}) {
-      if (std::find(symbols.begin(), symbols.end(), name) != symbols.end()) continue;
-      const std::string near = nearest(name, symbols);
-      return bad_symbols(fmt::format("the graph has no symbol '{}'{}", name,
-                                     near.empty() ? "" : "; did you mean '" + near + "'?"));
-    }
+    for (const std::string& name : {merge.from, merge.into})
+      if (std::find(symbols.begin(), symbols.end(), name) == symbols.end())
+        return unknown_symbol("merge_symbols", name, symbols);
     merges.push_back(merge);
   }
   return merges;

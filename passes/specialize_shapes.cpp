@@ -9,12 +9,11 @@
 // guard forbids, and values with which an op's operands do not fit together.
 #include <algorithm>
 #include <cstdlib>
-#include <set>
 
 #include "fmt/format.h"
 #include "ir/support/diag_codes.h"
 #include "ir/type/bind.h"
-#include "passes/analysis/rewrite.h"
+#include "passes/analysis/symbols.h"
 #include "passes/pass.h"
 
 namespace lathe {
@@ -52,30 +51,6 @@ namespace {
 
 using Bindings = std::map<std::string, Dim>;
 
-void collect(const Node& node, std::vector<std::string>& names) {
-  for (const TensorType& type : node.types)
-    for (const Dim& dim : type.shape) dim.collect_symbols(names);
-  for (const Attr& attr : node.attrs) {
-    if (const auto* dim = std::get_if<Dim>(&attr)) dim->collect_symbols(names);
-    if (const auto* dims = std::get_if<std::vector<Dim>>(&attr))
-      for (const Dim& dim : *dims) dim.collect_symbols(names);
-  }
-}
-
-std::set<std::string> symbols_of(Module& module) {
-  std::vector<std::string> names;
-  for (Graph* graph : all_graphs(module)) {
-    for (const auto& param : graph->params) collect(*param, names);
-    for (const auto& node : graph->nodes) collect(*node, names);
-  }
-  std::set<std::string> all(names.begin(), names.end());
-  for (const auto& [name, range] : module.dims) {
-    (void)range;
-    all.insert(name);
-  }
-  return all;
-}
-
 Diag bad_binding(std::string message) {
   return {code::kBadValue, Loc::unknown(), "specialize_shapes: " + message};
 }
@@ -90,7 +65,7 @@ Status check_bindings(const Module& module, const Bindings& bindings) {
   return check_sizes(inputs, {module.dims, module.guards}, sizes);
 }
 
-Result<Bindings> parse_bindings(const std::string& text, const std::set<std::string>& symbols) {
+Result<Bindings> parse_bindings(const std::string& text, const std::vector<std::string>& symbols) {
   Bindings bindings;
   for (size_t begin = 0; begin < text.size();) {
     size_t end = std::min(text.find(',', begin), text.size());
@@ -100,11 +75,8 @@ Result<Bindings> parse_bindings(const std::string& text, const std::set<std::str
     std::string name = item.substr(0, equals);
     if (equals == std::string::npos || equals + 1 == item.size())
       return bad_binding(fmt::format("expected 'name=size', got '{}'", item));
-    if (symbols.count(name) == 0) {
-      std::string near = nearest(name, {symbols.begin(), symbols.end()});
-      return bad_binding(fmt::format("the graph has no symbol '{}'{}", name,
-                                     near.empty() ? "" : "; did you mean '" + near + "'?"));
-    }
+    if (std::find(symbols.begin(), symbols.end(), name) == symbols.end())
+      return unknown_symbol("specialize_shapes", name, symbols);
     char* rest = nullptr;
     int64_t value = std::strtoll(item.c_str() + equals + 1, &rest, 10);
     if (*rest != '\0' || value < 0)
@@ -149,7 +121,8 @@ std::vector<Guard> guards_left(const Module& module, const Bindings& bindings) {
 
 Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context) {
   Module& module = unit.module;
-  std::set<std::string> symbols = symbols_of(module);
+  std::vector<std::string> symbols = symbols_of(module);
+  std::sort(symbols.begin(), symbols.end());
   Bindings bindings;
   if (options.at("bindings") == "hints") {
     for (const auto& [name, value] : module.hints) bindings[name] = Dim(value);

@@ -1,0 +1,45 @@
+// Symbols of types and attributes.
+#include "passes/analysis/symbols.h"
+
+#include "fmt/format.h"
+#include "ir/support/diag_codes.h"
+#include "passes/analysis/rewrite.h"
+
+namespace lathe {
+namespace {
+
+void collect(const Node& node, std::vector<std::string>& names) {
+  for (const TensorType& type : node.types)
+    for (const Dim& dim : type.shape) dim.collect_symbols(names);
+  for (const Attr& attr : node.attrs) {
+    if (const auto* dim = std::get_if<Dim>(&attr)) dim->collect_symbols(names);
+    if (const auto* dims = std::get_if<std::vector<Dim>>(&attr))
+      for (const Dim& dim : *dims) dim.collect_symbols(names);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> symbols_of(Module& module) {
+  std::vector<std::string> names;
+  const std::vector<Graph*> graphs = all_graphs(module);
+  for (const Graph* graph : graphs)
+    for (const auto& param : graph->params) collect(*param, names);
+  for (const auto& [name, range] : module.dims) {
+    (void)range;
+    Dim::symbol(name).collect_symbols(names);
+  }
+  for (const Graph* graph : graphs)
+    for (const auto& node : graph->nodes) collect(*node, names);
+  return names;
+}
+
+Diag unknown_symbol(const std::string& pass, const std::string& name,
+                    const std::vector<std::string>& symbols) {
+  const std::string near = nearest(name, symbols);
+  return {code::kBadValue, Loc::unknown(),
+          fmt::format("{}: the graph has no symbol '{}'{}", pass, name,
+                      near.empty() ? "" : "; did you mean '" + near + "'?")};
+}
+
+}  // namespace lathe
