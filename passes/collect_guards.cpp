@@ -3,12 +3,17 @@
 //
 // Before specialize_shapes, which checks guards where sizes get their values, and while the graph
 // is still near its lines of Python. What ranges and other guards imply is dropped; what they
-// contradict is an error at its line, and so is what the sizes at capture do not satisfy. Does
-// nothing without symbols. Does not ask why an op has its sizes: a size that data decides has no
-// guard.
+// contradict is an error at its line, and so is what the sizes at capture do not satisfy. `assume`
+// adds what a person knows of sizes and ranges do not say ("s0*s1 <= 4096; s0 % 8 == 0"), before
+// ops are asked. Does nothing without symbols. Does not ask why an op has its sizes: a size that
+// data decides has no guard.
+#include <algorithm>
+
 #include "fmt/format.h"
+#include "ir/support/lexer.h"
 #include "ir/type/size_facts.h"
 #include "passes/analysis/rewrite.h"
+#include "passes/analysis/symbols.h"
 #include "passes/pass.h"
 
 namespace lathe {
@@ -24,7 +29,8 @@ PassDef define_collect_guards() {
       .summary = "say what symbolic sizes must satisfy",
       .needs = Form::imported,
       .leaves = Form::imported,
-      .counters = {"demanded", "implied"},
+      .options = {{"assume", "", "guards to add: \"s0*s1 <= 4096; s0 % 8 == 0\""}},
+      .counters = {"assumed", "demanded", "implied"},
       .example = R"(
 dim s0 in [1, 64]
 dim s1 in [1, 32]
@@ -72,12 +78,36 @@ std::vector<std::string> spelled(const std::vector<Guard>& guards) {
   return texts;
 }
 
-Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
+Result<std::vector<Guard>> parse_assumptions(const std::string& text, Module& module) {
+  const std::vector<std::string> symbols = symbols_of(module);
+  std::vector<Guard> guards;
+  Lexer lexer(text, "assume", nullptr);
+  while (!lexer.at_end()) {
+    LATHE_TRY(Guard guard, parse_guard(lexer));
+    std::vector<std::string> names;
+    guard.left.collect_symbols(names);
+    guard.right.collect_symbols(names);
+    for (const std::string& name : names)
+      if (std::find(symbols.begin(), symbols.end(), name) == symbols.end())
+        return unknown_symbol("collect_guards", name, symbols);
+    guard.cause = "assumed by the config";
+    guard.pass = "collect_guards";
+    guards.push_back(std::move(guard));
+    if (!lexer.accept(";") && !lexer.at_end()) return lexer.expected("';' or the end");
+  }
+  return guards;
+}
+
+Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context) {
   Module& module = unit.module;
+  LATHE_TRY(std::vector<Guard> assumptions, parse_assumptions(options.at("assume"), module));
   SizeFacts facts = facts_of_params(module);
   for (const Guard& guard : module.guards) LATHE_DO(facts.require(guard));
   context.counters["implied"] = static_cast<int64_t>(module.guards.size() - facts.guards().size());
+  const size_t given = facts.guards().size();
+  for (Guard& assumption : assumptions) LATHE_DO(facts.require(std::move(assumption)));
   const size_t known = facts.guards().size();
+  context.counters["assumed"] = static_cast<int64_t>(known - given);
   for (const Graph* graph : all_graphs(module)) {
     for (const auto& node : graph->nodes) {
       for (Guard& demand : demands_of(*node)) {
