@@ -154,10 +154,41 @@ bool SizeFacts::is_never_zero(const Dim& dim) const {
   });
 }
 
+// s1*Min(1, s0) is s1 where s0 is known to be 1 at least. A sum is searched by cases instead.
+Dim SizeFacts::with_chosen_extremes(const Dim& dim) const {
+  const auto is_extreme = [](const DimAtomPtr& factor) {
+    return factor->kind == Kind::max || factor->kind == Kind::min;
+  };
+  const auto is_product = [&](const DimTerm& term) {
+    return term.factors.size() > 1 &&
+           std::any_of(term.factors.begin(), term.factors.end(), is_extreme);
+  };
+  const std::vector<DimTerm> terms = first_terms(dim);
+  if (dim.is_too_large() || std::none_of(terms.begin(), terms.end(), is_product)) return dim;
+  Dim result = dim;
+  for (const DimTerm& term : terms) {
+    if (!is_product(term)) continue;
+    Dim product = term.coefficient;
+    for (const DimAtomPtr& factor : term.factors) {
+      Dim chosen = as_dim({1, {factor}});
+      for (const Dim& arg : is_extreme(factor) ? factor->args : std::vector<Dim>{}) {
+        const bool is_one =
+            std::all_of(factor->args.begin(), factor->args.end(), [&](const Dim& other) {
+              return is_never_negative(factor->kind == Kind::min ? other - arg : arg - other);
+            });
+        if (is_one) chosen = arg;
+      }
+      product = product * chosen;
+    }
+    result = result - as_dim(term) + product;
+  }
+  return result;
+}
+
 std::optional<bool> SizeFacts::decide(Relation relation, const Dim& left, const Dim& right) const {
   const Guard guard{left, relation, right};
   if (left.is_const() && right.is_const()) return lathe::decide(guard, {});
-  const Dim gap = left - right, back = right - left;
+  const Dim gap = with_chosen_extremes(left - right), back = negated(gap);
   const auto is_positive = [&](const Dim& dim) {
     return is_never_negative(dim - 1) || (is_never_negative(dim) && is_never_zero(dim));
   };

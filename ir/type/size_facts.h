@@ -44,6 +44,7 @@ class SizeFacts {
   bool is_never_negative(const Dim& dim, int& work) const;
   bool is_never_negative(const Dim& dim) const;
   bool is_never_zero(const Dim& dim) const;
+  Dim with_chosen_extremes(const Dim& dim) const;
 
   void assume_zero(const Dim& dim);
   void assume_not_negative(const Dim& dim);

@@ -52,7 +52,10 @@ INSTANTIATE_TEST_SUITE_P(
         Question{"Max(s10, 4) < s10", false}, Question{"Min(s10, s11) == s10 + 1", false},
         Question{"s10//2*2 <= s10", true}, Question{"s10//2*2 + 1 >= s10", true},
         Question{"s10//2*2 == s10", std::nullopt}, Question{"s5 == 7", true},
-        Question{"s5*s0 == 7*s0", true}, Question{"3 < 4", true},
+        Question{"s5*s0 == 7*s0", true}, Question{"s10*Min(1, s0) == s10", true},
+        Question{"s10*Max(s0, s1) == s0*s10", std::nullopt},
+        Question{"s10*Max(s0, s1) == s1*s10", true},
+        Question{"s10*Min(3, s0) == 3*s10", std::nullopt}, Question{"3 < 4", true},
         Question{"9223372036854775807 > -9223372036854775807", true}));
 
 TEST(SizeFacts, KeepWhatDoesNotFollow) {
