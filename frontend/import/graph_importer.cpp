@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ir/support/diag_codes.h"
+#include "ir/type/size_facts.h"
 
 namespace lathe {
 namespace {
@@ -167,20 +168,32 @@ Status GraphImporter::bind_outputs(const pt2::Node& node, const std::vector<Call
       return Diag{code::kBadModel, builder_.loc(),
                   fmt::format("the file lists {} results of '{}', it has {}", names.size(),
                               node.target, results.size())};
-    if (const Value* value = std::get_if<Value>(&results[i]); value && *value)
-      LATHE_DO(check_type(node, *names[i], *value, scope));
-    scope.bind(*names[i], results[i]);
+    CallArg result = results[i];
+    if (auto* value = std::get_if<Value>(&result); value && *value) {
+      LATHE_TRY(*value, in_sizes_of_file(node, *names[i], *value, scope));
+    }
+    scope.bind(*names[i], std::move(result));
   }
   return Ok{};
 }
 
-Status GraphImporter::check_type(const pt2::Node& node, const std::string& name, Value value,
-                                 Scope& scope) {
+// Rows know no ranges, the exporter does: Min(64, s0) is s0 for it, where s0 is at most 64.
+Result<Value> GraphImporter::in_sizes_of_file(const pt2::Node& node, const std::string& name,
+                                              Value value, Scope& scope) {
   LATHE_TRY(std::optional<TensorType> expected, scope.expected_type(name));
-  if (!expected || same_types(value.type(), *expected, symbols_)) return Ok{};
-  return Diag{code::kTypeMismatch, builder_.loc(),
-              fmt::format("'{}' is {} in the file, but '{}' of its arguments is {}", name,
-                          to_string(*expected), node.target, to_string(value.type()))};
+  if (!expected) return value;
+  const Shape& shape = value.type().shape;
+  if (!same_types(value.type(), *expected, symbols_))
+    return Diag{code::kTypeMismatch, builder_.loc(),
+                fmt::format("'{}' is {} in the file, but '{}' of its arguments is {}", name,
+                            to_string(*expected), node.target, to_string(value.type()))};
+  if (shape == expected->shape || value.node->in_place) return value;
+  const SizeFacts facts(model_.module.dims);
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (facts.decide(Relation::eq, shape[d], expected->shape[d]) != true) return value;
+  const Value result = builder_.call("reshape", {value}, {{"shape", expected->shape}});
+  if (!result) return builder_.error();
+  return result;
 }
 
 Status GraphImporter::find_unsupported(const pt2::Graph& graph,

@@ -46,7 +46,8 @@ class GraphImporter {
   Result<std::vector<CallArg>> inline_graph(const pt2::Node& node, const pt2::Graph& graph,
                                             Scope& scope);
   Status bind_outputs(const pt2::Node& node, const std::vector<CallArg>& results, Scope& scope);
-  Status check_type(const pt2::Node& node, const std::string& name, Value value, Scope& scope);
+  Result<Value> in_sizes_of_file(const pt2::Node& node, const std::string& name, Value value,
+                                 Scope& scope);
 
   // Whether the call only computes sizes, which the graph's tables already hold.
   Result<bool> is_symbolic(const pt2::Node& node, const pt2::Graph& graph);
