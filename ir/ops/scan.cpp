@@ -171,8 +171,10 @@ std::vector<Value> decompose_diff(Builder& b, const Node& node) {
   Term x{b, parts.size() == 1 ? parts[0] : b.call("cat", parts, {{"dim", dim}})};
   const int64_t order = order_of(node);
   for (int64_t i = 0; i < order; ++i) {
-    const Term next = apply("slice", {x}, {{"dim", dim}, {"start", int64_t{1}}});
+    const Term rest = apply("slice", {x}, {{"dim", dim}, {"start", int64_t{1}}});
     const Term own = apply("slice", {x}, {{"dim", dim}, {"end", int64_t{-1}}});
+    // As many, for there is an element to leave out, which a slice does not know of a symbol.
+    const Term next = rest.shape() == own.shape() ? rest : reshape(rest, own.shape());
     x = x.dtype() == DType::b8 ? apply("ne", {next, own}) : next - own;
   }
   return {x};
