@@ -17,10 +17,11 @@ namespace {
 
 // By stem; ".core" is the same model after run_decompositions.
 constexpr const char* kFixtures[] = {
-    "attention_block", "autocast",        "bert_tiny",      "constants",     "dataclasses",
-    "derived_dims",    "dtypes",          "ffnn",           "ffnn_dynamic",  "gpt_tiny",
-    "guarded",         "mutated_buffers", "mutated_inputs", "nested",        "no_grad",
-    "resnet_tiny",     "tied_weights",    "unet_tiny",      "view_mutation", "vit_tiny",
+    "attention_block", "autocast",     "bert_tiny",       "computed_masks", "constants",
+    "dataclasses",     "derived_dims", "dtypes",          "ffnn",           "ffnn_dynamic",
+    "gpt_tiny",        "guarded",      "mutated_buffers", "mutated_inputs", "nested",
+    "no_grad",         "resnet_tiny",  "tied_weights",    "unet_tiny",      "view_mutation",
+    "vit_tiny",
 };
 
 std::vector<Tensor> read_tensors(const std::string& path) {
@@ -52,6 +53,11 @@ void expect_near(const Tensor& got, const Tensor& wanted, const std::string& wha
   }
 }
 
+// As graph, with masks of symbolic sizes.
+constexpr const char* kSymbolic =
+    "functionalize,collect_guards,drop_noops,fold_positions,recognize_structured,dce,decompose,"
+    "fold_batch_norm,fold_constants,simplify,cse,dce";
+
 class Fixture : public testing::TestWithParam<std::string> {};
 
 TEST_P(Fixture, GivesWhatPyTorchGave) {
@@ -60,7 +66,7 @@ TEST_P(Fixture, GivesWhatPyTorchGave) {
   ASSERT_TRUE(table.ok()) << table.error().message;
   std::vector<Tensor> inputs = read_tensors(stem + ".inputs.npz");
   std::vector<Tensor> wanted = read_tensors(stem + ".outputs.npz");
-  for (const char* text : {"graph", "graph,-specialize_shapes"}) {
+  for (const char* text : {"graph", "graph,-specialize_shapes", kSymbolic}) {
     auto imported = import_model(stem + ".pt2", *table, builtin_registry());
     ASSERT_TRUE(imported.ok()) << imported.error().message;
     Unit unit{std::move(imported->module), {}};
@@ -98,6 +104,37 @@ INSTANTIATE_TEST_SUITE_P(Models, Fixture, testing::ValuesIn(both_forms()), [](co
   for (char& c : name) c = c == '.' ? '_' : c;
   return name;
 });
+
+class Masks : public testing::TestWithParam<std::string> {};
+
+TEST_P(Masks, OfSymbolicSizesBecomeAFlagOrNothing) {
+  const auto table = ImportTable::create(builtin_registry());
+  auto imported = import_model("tests/fixtures/" + GetParam(), *table, builtin_registry());
+  ASSERT_TRUE(imported.ok()) << imported.error().message;
+  Unit unit{std::move(imported->module), {}};
+  PassContext context{builtin_registry(), *find_target("avx2")};
+  const auto report = run_pipeline(unit, *parse_pipeline(kSymbolic), {}, context);
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  EXPECT_TRUE(unit.module.guards.empty()) << to_string(unit.module.guards.front());
+  std::vector<bool> flags;
+  for (const auto& node : unit.module.main().nodes) {
+    if (node->op->name != "attention") continue;
+    EXPECT_FALSE(node->operands[3]);
+    flags.push_back(node->bool_attr("is_causal"));
+  }
+  EXPECT_EQ(flags, (std::vector<bool>{true, false}));
+  const auto original = import_model("tests/fixtures/" + GetParam(), *table, builtin_registry());
+  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{1, 2}, {3, 2}, {2, 11}, {1, 32}}) {
+    Tensor ids = Tensor::zeros(DType::i64, sizes);
+    for (int64_t i = 0; i < ids.num_elements(); ++i) ids.set(i, static_cast<double>(i * 7 % 50));
+    const auto wanted = evaluate(original->module, original->module.main(), {ids});
+    const auto got = evaluate(unit.module, unit.module.main(), {ids});
+    ASSERT_TRUE(wanted.ok() && got.ok());
+    expect_near(got->outputs[0], wanted->outputs[0], GetParam());
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Models, Masks,
+                         testing::Values("computed_masks.pt2", "computed_masks.core.pt2"));
 
 }  // namespace
 }  // namespace lathe
