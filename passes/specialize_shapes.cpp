@@ -3,7 +3,8 @@
 // Early, because much folds away once a size is a number, and in any case before lowering: kernels
 // are built for known sizes. By default a symbol takes the size it had when the graph was captured;
 // `bindings` says otherwise ("s0=4,s1=128"). A symbol without either stays, and the pass says
-// which.
+// which; so do those that `keep` names. Beside symbols that stay, a size that became a number is a
+// guard, and its symbol stays declared, with that number as its hint: a caller may still give it.
 //
 // Refuses a value outside the symbol's range, because the graph promises nothing there, one that a
 // guard forbids, and values with which an op's operands do not fit together.
@@ -29,7 +30,8 @@ PassDef define_specialize_shapes() {
       .summary = "give symbolic sizes their values",
       .needs = Form::imported,
       .leaves = Form::imported,
-      .options = {{"bindings", "hints", "'hints', or values by name: s0=4,s1=128"}},
+      .options = {{"bindings", "hints", "'hints', or values by name: s0=4,s1=128"},
+                  {"keep", "", "symbols that stay: s2,s3"}},
       .counters = {"bound"},
       .example = R"(
 dim s0 in [1, 64] hint 4
@@ -65,18 +67,29 @@ Status check_bindings(const Module& module, const Bindings& bindings) {
   return check_sizes(inputs, {module.dims, module.guards}, sizes);
 }
 
+std::vector<std::string> items_of(const std::string& text) {
+  std::vector<std::string> items;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    items.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return items;
+}
+
+Status check_name(const std::string& name, const std::vector<std::string>& symbols) {
+  if (std::find(symbols.begin(), symbols.end(), name) != symbols.end()) return Ok{};
+  return unknown_symbol("specialize_shapes", name, symbols);
+}
+
 Result<Bindings> parse_bindings(const std::string& text, const std::vector<std::string>& symbols) {
   Bindings bindings;
-  for (size_t begin = 0; begin < text.size();) {
-    size_t end = std::min(text.find(',', begin), text.size());
-    std::string item = text.substr(begin, end - begin);
-    begin = end + 1;
+  for (const std::string& item : items_of(text)) {
     size_t equals = item.find('=');
     std::string name = item.substr(0, equals);
     if (equals == std::string::npos || equals + 1 == item.size())
       return bad_binding(fmt::format("expected 'name=size', got '{}'", item));
-    if (std::find(symbols.begin(), symbols.end(), name) == symbols.end())
-      return unknown_symbol("specialize_shapes", name, symbols);
+    LATHE_DO(check_name(name, symbols));
     char* rest = nullptr;
     int64_t value = std::strtoll(item.c_str() + equals + 1, &rest, 10);
     if (*rest != '\0' || value < 0)
@@ -119,24 +132,56 @@ std::vector<Guard> guards_left(const Module& module, const Bindings& bindings) {
   return left;
 }
 
+// Whether an earlier run said so.
+bool is_settled(const Module& module, const Bindings::value_type& binding) {
+  return std::any_of(module.guards.begin(), module.guards.end(), [&](const Guard& guard) {
+    return guard.pass == "specialize_shapes" && guard.relation == Relation::eq &&
+           guard.left == Dim::symbol(binding.first) && guard.right == binding.second;
+  });
+}
+
+// The symbols that have values from now on. Beside others, what they are is a guard.
+void settle(Module& module, const Bindings& bindings, bool is_partly, const std::string& cause) {
+  for (const auto& [name, value] : bindings) {
+    if (is_partly) {
+      Guard guard{Dim::symbol(name), Relation::eq, value, cause};
+      guard.pass = "specialize_shapes";
+      module.guards.push_back(std::move(guard));
+      module.hints[name] = value.value();
+      module.dims.try_emplace(name);
+    } else {
+      module.dims.erase(name);
+      module.hints.erase(name);
+    }
+  }
+}
+
 Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context) {
   Module& module = unit.module;
   std::vector<std::string> symbols = symbols_of(module);
   std::sort(symbols.begin(), symbols.end());
+  const bool is_by_hints = options.at("bindings") == "hints";
   Bindings bindings;
-  if (options.at("bindings") == "hints") {
+  if (is_by_hints) {
     for (const auto& [name, value] : module.hints) bindings[name] = Dim(value);
   } else {
     LATHE_TRY(bindings, parse_bindings(options.at("bindings"), symbols));
   }
-  for (const std::string& name : symbols) {
-    if (bindings.count(name) != 0) {
-      context.counters["bound"] += 1;
-    } else {
-      context.refusals.push_back(
-          {Loc::unknown(), fmt::format("'{}' stays symbolic: nothing gives its value", name)});
-    }
+  const std::vector<std::string> kept = items_of(options.at("keep"));
+  for (const std::string& name : kept) {
+    LATHE_DO(check_name(name, symbols));
+    if (bindings.erase(name) != 0 && !is_by_hints)
+      return bad_binding(fmt::format("'{}' is to be kept, and has a value", name));
   }
+  const auto has_value = [&](const std::string& name) { return bindings.count(name) != 0; };
+  const bool is_partly = !std::all_of(symbols.begin(), symbols.end(), has_value);
+  for (const std::string& name : symbols) {
+    if (has_value(name) || std::find(kept.begin(), kept.end(), name) != kept.end()) continue;
+    context.refusals.push_back(
+        {Loc::unknown(), fmt::format("'{}' stays symbolic: nothing gives its value", name)});
+  }
+  if (is_partly) std::erase_if(bindings, [&](const auto& b) { return is_settled(module, b); });
+  context.counters["bound"] = std::count_if(symbols.begin(), symbols.end(), has_value);
   if (context.counters["bound"] == 0) return Changed::no;
   LATHE_DO(check_bindings(module, bindings));
   module.guards = guards_left(module, bindings);
@@ -144,11 +189,8 @@ Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context
     graph->substitute(bindings);
     LATHE_DO(check_ops(*graph, bindings));
   }
-  for (const auto& [name, value] : bindings) {
-    (void)value;
-    module.dims.erase(name);
-    module.hints.erase(name);
-  }
+  settle(module, bindings, is_partly,
+         is_by_hints ? "its size at capture" : "the pipeline binds it");
   return Changed::yes;
 }
 
