@@ -185,6 +185,14 @@ struct Kernel {
     vars.push_back(std::move(info));
     return {static_cast<uint32_t>(vars.size()) - 1};
   }
+  // In [0, extent); 0 alone where that has nothing.
+  Var add_loop_var(std::string var_name, const Dim& extent) {
+    VarInfo info{std::move(var_name)};
+    const int64_t most = extent.bounds(symbols).max.value_or(INT64_MAX);
+    info.max = most > 0 ? most - 1 : 0;
+    if (!extent.is_const()) info.extent = extent;
+    return add_var(std::move(info));
+  }
   BufferRef add_buffer(Buffer info) {
     buffers.push_back(std::move(info));
     return {static_cast<uint32_t>(buffers.size()) - 1};

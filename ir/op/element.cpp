@@ -20,15 +20,20 @@ loop::Expr ElementContext::literal(const Tensor& tensor, int64_t i) {
   return loop::cast(integer(tensor.integers[static_cast<size_t>(i)]), tensor.dtype);
 }
 
+loop::Expr ElementContext::count(const Dim& value, DType dtype) {
+  if (value.is_const()) return pool().number(static_cast<double>(value.value()), dtype);
+  return loop::cast(integer(value), dtype);
+}
+
 loop::Expr ElementContext::reduce(
-    loop::ReduceOp op, const std::vector<int64_t>& extents,
+    loop::ReduceOp op, const Shape& extents,
     const std::function<loop::Expr(std::span<const loop::Expr>)>& body) {
   std::vector<loop::Var> vars;
   std::vector<loop::Expr> sizes;
   std::vector<loop::Expr> index;
-  for (int64_t extent : extents) {
+  for (const Dim& extent : extents) {
     // A dim of one has no loop; leaving it out keeps row-major positions as they are.
-    if (extent == 1) {
+    if (extent == Dim(1)) {
       index.push_back(integer(0));
       continue;
     }
@@ -39,7 +44,7 @@ loop::Expr ElementContext::reduce(
   loop::Expr element = body(index);
   if (!element) return element;
   loop::Expr result = loop::reduce(op, std::move(vars), std::move(sizes), element);
-  bool is_empty = std::find(extents.begin(), extents.end(), 0) != extents.end();
+  bool is_empty = std::find(extents.begin(), extents.end(), Dim(0)) != extents.end();
   // Nothing to combine: no element may be read, not even by code that runs zero times.
   return is_empty ? pool().number(loop::identity(op, result->dtype), result->dtype) : result;
 }
@@ -47,14 +52,14 @@ loop::Expr ElementContext::reduce(
 loop::Expr ElementContext::flatten(std::span<const loop::Expr> index, const Shape& shape) {
   loop::Expr position = integer(0);
   for (size_t d = 0; d < shape.size() && d < index.size(); ++d)
-    position = position * integer(extent(shape[d])) + index[d];
+    position = position * integer(shape[d]) + index[d];
   return simplify(position);
 }
 
 std::vector<loop::Expr> ElementContext::unflatten(loop::Expr position, const Shape& shape) {
   std::vector<loop::Expr> index(shape.size());
   for (size_t d = shape.size(); d-- > 1;) {
-    loop::Expr size = integer(extent(shape[d]));
+    loop::Expr size = integer(shape[d]);
     index[d] = simplify(loop::mod(position, size));
     position = simplify(loop::floor_div(position, size));
   }

@@ -18,20 +18,21 @@ class ElementContext {
   // in.
   virtual loop::Expr operand(const Node& node, int i, std::span<const loop::Expr> index) = 0;
   // A fresh variable in [0, extent).
-  virtual loop::Var fresh_var(int64_t extent) = 0;
+  virtual loop::Var fresh_var(const Dim& extent) = 0;
   virtual loop::Pool& pool() = 0;
   // Simplifies an index with the ranges of the kernel's variables.
   virtual loop::Expr simplify(loop::Expr index) = 0;
 
   // Operand `i` at `index` of the result, broadcast from the right as NumPy does.
   loop::Expr broadcast_operand(const Node& node, int i, std::span<const loop::Expr> index);
-  // Static extent of a dim, as a number and as an expression.
-  static int64_t extent(const Dim& dim) { return dim.value(); }
-  loop::Expr integer(int64_t value) { return pool().integer(value); }
+  // A number or a size.
+  loop::Expr integer(const Dim& value) { return pool().size(value); }
+  // The same as a constant of the dtype, or cast to it.
+  loop::Expr count(const Dim& value, DType dtype);
   // Element `i` of a tensor as a constant of its dtype.
   loop::Expr literal(const Tensor& tensor, int64_t i);
   // op over r in [0, extents): body(r).
-  loop::Expr reduce(loop::ReduceOp op, const std::vector<int64_t>& extents,
+  loop::Expr reduce(loop::ReduceOp op, const Shape& extents,
                     const std::function<loop::Expr(std::span<const loop::Expr>)>& body);
   // Row-major position of an index in a shape, and back.
   loop::Expr flatten(std::span<const loop::Expr> index, const Shape& shape);

@@ -52,11 +52,11 @@ Tensor normalize_rows(const Node& node, std::span<const Tensor* const> operands,
   return result;
 }
 
-Expr lower_normalized(ElementContext& context, Expr x, const std::vector<int64_t>& extents,
-                      bool subtracts_mean, double eps,
-                      const std::function<Expr(std::span<const Expr>)>& element) {
-  double n = 1;
-  for (int64_t extent : extents) n *= static_cast<double>(extent);
+Expr lower_normalized(ElementContext& context, Expr x, const Shape& extents, bool subtracts_mean,
+                      double eps, const std::function<Expr(std::span<const Expr>)>& element) {
+  Dim size = 1;
+  for (const Dim& extent : extents) size = size * extent;
+  const Expr n = context.count(size, x->dtype);
   const Expr mean = subtracts_mean ? context.reduce(ReduceOp::sum, extents, element) / n : Expr{};
   const auto centered = [&](Expr e) { return mean ? e - mean : e; };
   const Expr squares = context.reduce(ReduceOp::sum, extents, [&](std::span<const Expr> at) {

@@ -30,8 +30,8 @@ Tensor normalize_rows(const Node& node, std::span<const Tensor* const> operands,
 // elements of its row. The statistics do not depend on the position in the row, so the schedule
 // computes them once per row.
 Term normalized(Term x, std::vector<int64_t> dims, bool subtracts_mean, double eps);
-loop::Expr lower_normalized(ElementContext& context, loop::Expr x,
-                            const std::vector<int64_t>& extents, bool subtracts_mean, double eps,
+loop::Expr lower_normalized(ElementContext& context, loop::Expr x, const Shape& extents,
+                            bool subtracts_mean, double eps,
                             const std::function<loop::Expr(std::span<const loop::Expr>)>& element);
 
 // weight * y + bias (operands 1 and 2, where present), `at` being their index; cast to the result.

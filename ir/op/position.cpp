@@ -50,14 +50,14 @@ Result<int64_t> position(const Node& node, const Tensor& positions, int64_t at, 
       fmt::format("'{}' got position {} for a dim of size {}", node.op->name, value, extent)};
 }
 
-Expr clamped_position(ElementContext& context, Expr value, int64_t extent) {
+Expr clamped_position(ElementContext& context, Expr value, const Dim& extent) {
   const Expr at = cast(value, DType::i64);
   const Expr zero = context.integer(0), size = context.integer(extent);
   const Expr from_start = select(lt(at, zero), at + size, at);
-  return min(max(from_start, zero), context.integer(extent - 1));
+  return min(max(from_start, zero), context.integer(extent - Dim(1)));
 }
 
-Expr wrapped_position(ElementContext& context, Expr value, int64_t extent) {
+Expr wrapped_position(ElementContext& context, Expr value, const Dim& extent) {
   const Expr at = cast(value, DType::i64);
   return select(lt(at, context.integer(0)), at + context.integer(extent), at);
 }
@@ -74,10 +74,9 @@ void write_element(const Node& node, Tensor& result, int64_t at, const Tensor& s
   }
 }
 
-Expr lower_writes(ElementContext& context, const Node& node, Expr own,
-                  const std::vector<int64_t>& writes, const WriteFn& written,
-                  const WriteFn& value) {
-  if (num_elements(writes) == 0) return own;
+Expr lower_writes(ElementContext& context, const Node& node, Expr own, const Shape& writes,
+                  const WriteFn& written, const WriteFn& value) {
+  if (std::find(writes.begin(), writes.end(), Dim(0)) != writes.end()) return own;
   if (accumulates(node)) {
     const DType dtype = compute_dtype(own->dtype);
     const Expr sum = context.reduce(ReduceOp::sum, writes, [&](std::span<const Expr> k) {
@@ -86,12 +85,11 @@ Expr lower_writes(ElementContext& context, const Node& node, Expr own,
     });
     return cast(cast(own, dtype) + sum, own->dtype);
   }
-  const Shape shape(writes.begin(), writes.end());
   const Expr last = context.reduce(ReduceOp::max, writes, [&](std::span<const Expr> k) {
-    return select(written(k), context.flatten(k, shape), context.integer(-1));
+    return select(written(k), context.flatten(k, writes), context.integer(-1));
   });
   const Expr zero = context.integer(0);
-  const std::vector<Expr> k = context.unflatten(max(last, zero), shape);
+  const std::vector<Expr> k = context.unflatten(max(last, zero), writes);
   return select(lt(last, zero), own, cast(value(k), own->dtype));
 }
 

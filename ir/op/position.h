@@ -25,8 +25,8 @@ void demand_source(Demands& demands, const TensorType& source, size_t dim, const
 // Element `at` of `positions`, in [0, extent); negative ones count from the end.
 Result<int64_t> position(const Node& node, const Tensor& positions, int64_t at, int64_t extent);
 // The same for an expression; out of range, it is the nearest position or (wrapped) stays outside.
-loop::Expr clamped_position(ElementContext& context, loop::Expr value, int64_t extent);
-loop::Expr wrapped_position(ElementContext& context, loop::Expr value, int64_t extent);
+loop::Expr clamped_position(ElementContext& context, loop::Expr value, const Dim& extent);
+loop::Expr wrapped_position(ElementContext& context, loop::Expr value, const Dim& extent);
 
 // Writes element `from` of src over element `at`, or adds it when the node has `accumulate`.
 void write_element(const Node& node, Tensor& result, int64_t at, const Tensor& src, int64_t from);
@@ -36,7 +36,6 @@ void write_element(const Node& node, Tensor& result, int64_t at, const Tensor& s
 // when the node has `accumulate`.
 using WriteFn = std::function<loop::Expr(std::span<const loop::Expr>)>;
 loop::Expr lower_writes(ElementContext& context, const Node& node, loop::Expr own,
-                        const std::vector<int64_t>& writes, const WriteFn& written,
-                        const WriteFn& value);
+                        const Shape& writes, const WriteFn& written, const WriteFn& value);
 
 }  // namespace lathe

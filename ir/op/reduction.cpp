@@ -130,10 +130,9 @@ std::vector<loop::Expr> unreduced_index(const Node& node, const std::vector<int>
   return result;
 }
 
-std::vector<int64_t> reduced_extents(const Node& node, const std::vector<int>& dims) {
-  std::vector<int64_t> extents;
-  for (int d : dims)
-    extents.push_back(node.operands[0].type().shape[static_cast<size_t>(d)].value());
+Shape reduced_extents(const Node& node, const std::vector<int>& dims) {
+  Shape extents;
+  for (int d : dims) extents.push_back(node.operands[0].type().shape[static_cast<size_t>(d)]);
   return extents;
 }
 

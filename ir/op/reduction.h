@@ -39,7 +39,7 @@ void walk_reduced(const std::vector<int64_t>& shape, const std::vector<int>& dim
 std::vector<loop::Expr> unreduced_index(const Node& node, const std::vector<int>& dims,
                                         std::span<const loop::Expr> index,
                                         std::span<const loop::Expr> reduced);
-// Static extents of operand 0 in `dims`.
-std::vector<int64_t> reduced_extents(const Node& node, const std::vector<int>& dims);
+// Extents of operand 0 in `dims`.
+Shape reduced_extents(const Node& node, const std::vector<int>& dims);
 
 }  // namespace lathe

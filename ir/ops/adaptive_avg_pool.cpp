@@ -66,7 +66,7 @@ Expr lower_adaptive(ElementContext& context, const Node& node, int, std::span<co
   const DType dtype = node.types.front().dtype, compute = compute_dtype(dtype);
   const size_t lead = first_spatial(node), rank = index.size();
   std::vector<Expr> starts, ends;
-  Ints extents;
+  Shape extents;
   Expr count = context.integer(1);
   for (size_t d = lead; d < rank; ++d) {
     const int64_t n = node.types.front().shape[d].value(), size = self_type(node).shape[d].value();

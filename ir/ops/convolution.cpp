@@ -172,7 +172,8 @@ Expr lower_convolution(ElementContext& context, const Node& node, int,
   const Expr outs = context.integer(node.types.front().shape[1].value() / groups);
   const Expr group = context.simplify(floor_div(index[1], outs));
   const Expr within = context.simplify(mod(index[1], outs));
-  std::vector<int64_t> extents = kernel_of(node);
+  const std::vector<int64_t> kernel = kernel_of(node);
+  Shape extents(kernel.begin(), kernel.end());
   extents.insert(extents.begin(), ins);
   const Expr sum = context.reduce(loop::ReduceOp::sum, extents, [&](std::span<const Expr> k) {
     const Expr channel = context.simplify(group * static_cast<double>(ins) + k[0]);

@@ -55,9 +55,9 @@ std::vector<Value> decompose_group_norm(Builder& b, const Node& node) {
 }
 
 Expr lower_group_norm(ElementContext& context, const Node& node, int, std::span<const Expr> index) {
-  std::vector<int64_t> extents = input_type(node).static_shape();
+  Shape extents = input_type(node).shape;
   extents.erase(extents.begin());
-  extents[0] /= node.int_attr("num_groups");
+  extents[0] = Dim::floor_div(extents[0], node.int_attr("num_groups"));
   const Expr size = context.integer(extents[0]);
   const Expr first = context.simplify(floor_div(index[1], size) * size);
   const auto element = [&](std::span<const Expr> at) {

@@ -65,17 +65,15 @@ Types infer_index_put(const Node& node) {
 }
 
 // The shape of the positions, after inference.
-std::vector<int64_t> written_shape(const Node& node) {
+Shape written_shape(const Node& node) {
   const auto positions = put_positions(node);
-  std::vector<int64_t> shape;
-  for (const Dim& dim : positions.ok() ? *positions : Shape{}) shape.push_back(dim.value());
-  return shape;
+  return positions.ok() ? *positions : Shape{};
 }
 
 Tensors index_put_reference(const Node& node, std::span<const Tensor* const> operands) {
   Tensor result = *operands[0];
   const Tensor& values = *operands.back();
-  const std::vector<int64_t> positions = written_shape(node);
+  const std::vector<int64_t> positions = TensorType{DType::i64, written_shape(node)}.static_shape();
   std::vector<int64_t> shape = positions;
   shape.insert(shape.end(), result.shape.begin() + static_cast<ptrdiff_t>(num_indexed(node)),
                result.shape.end());
@@ -115,7 +113,7 @@ Expr lower_index_put(ElementContext& context, const Node& node, int, std::span<c
         for (size_t d = 0; d < num_indexed(node); ++d) {
           const Expr place =
               wrapped_position(context, context.broadcast_operand(node, static_cast<int>(1 + d), k),
-                               self_type(node).shape[d].value());
+                               self_type(node).shape[d]);
           here = logical_and(here, eq(place, index[d]));
         }
         return here;

@@ -70,7 +70,7 @@ Expr lower_over_trailing(ElementContext& context, const Node& node, int,
     return cast(context.operand(node, 0, source), normalize_dtype(node));
   };
   const std::span<const Expr> own = index.subspan(lead);
-  const Expr y = lower_normalized(context, element(own), node.ints_attr("normalized_shape"),
+  const Expr y = lower_normalized(context, element(own), node.dims_attr("normalized_shape"),
                                   has_mean(node), epsilon(node), element);
   return lower_affine(context, node, y, own);
 }

@@ -70,7 +70,8 @@ Expr lower_window(ElementContext& context, const Node& node, std::span<const Exp
                   ReduceOp op, DType dtype, double outside) {
   const std::vector<Window> spatial = known_windows(node, kernel_of(node));
   const size_t lead = first_spatial(node);
-  return context.reduce(op, kernel_of(node), [&](std::span<const Expr> taps) {
+  const Ints kernel = kernel_of(node);
+  return context.reduce(op, Shape(kernel.begin(), kernel.end()), [&](std::span<const Expr> taps) {
     std::vector<Expr> at(index.begin(), index.end());
     for (size_t d = 0; d < taps.size(); ++d) at[lead + d] = spatial[d].at(at[lead + d], taps[d]);
     const GuardedIndex from = guard(context, std::move(at), self_type(node).static_shape(), spatial,

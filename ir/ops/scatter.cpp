@@ -93,18 +93,18 @@ Expr lower_scatter(ElementContext& context, const Node& node, int, std::span<con
         [&](auto) { return context.operand(node, 2, {}); });
   }
   const auto dim = static_cast<size_t>(dim_of(node));
-  const std::vector<int64_t> shape = node.operands[1].type().static_shape();
+  const Shape& shape = node.operands[1].type().shape;
   const bool is_scalar = node.operands[2].type().rank() == 0;
-  const int64_t extent = self_type(node).shape[dim].value();
+  const Dim& extent = self_type(node).shape[dim];
   // Only writes of this element's own line along dim can reach it.
   Expr has_line = context.pool().boolean(true);
   std::vector<Expr> line(index.begin(), index.end());
   for (size_t d = 0; d < line.size(); ++d) {
-    if (d == dim || shape[d] == self_type(node).shape[d].value()) continue;
+    if (d == dim || shape[d] == self_type(node).shape[d]) continue;
     has_line = logical_and(has_line, lt(line[d], context.integer(shape[d])));
-    line[d] = min(line[d], context.integer(shape[d] - 1));
+    line[d] = min(line[d], context.integer(shape[d] - Dim(1)));
   }
-  if (num_elements(shape) == 0) return own;
+  if (node.operands[1].type().static_elements() == 0) return own;
   const auto at = [&](std::span<const Expr> k) {
     std::vector<Expr> source = line;
     source[dim] = k[0];

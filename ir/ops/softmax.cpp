@@ -68,7 +68,7 @@ std::vector<Value> decompose_softmax(Builder& b, const Node& node) {
 // once per row.
 Expr lower_softmax(ElementContext& context, const Node& node, int, std::span<const Expr> index) {
   const std::vector<int> dims = row_dims(node);
-  const std::vector<int64_t> extents = reduced_extents(node, dims);
+  const Shape extents = reduced_extents(node, dims);
   const auto element = [&](std::span<const Expr> at) {
     std::vector<Expr> source(index.begin(), index.end());
     for (size_t i = 0; i < dims.size(); ++i) source[static_cast<size_t>(dims[i])] = at[i];

@@ -41,6 +41,17 @@ std::optional<int64_t> TensorType::static_elements() const {
   return count;
 }
 
+Shape TensorType::strides() const {
+  Shape strides(shape.size(), 1);
+  Dim stride = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    const size_t dim = layout.size() == shape.size() ? static_cast<size_t>(layout[i]) : i;
+    strides[dim] = stride;
+    if (shape[dim] != Dim(0)) stride = stride * shape[dim];
+  }
+  return strides;
+}
+
 std::vector<int64_t> TensorType::static_strides() const {
   const size_t rank_size = shape.size();
   std::vector<int64_t> strides(rank_size, 1);

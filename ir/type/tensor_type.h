@@ -26,7 +26,9 @@ struct TensorType {
   Dim num_elements() const;  // 1 for rank 0
   // Product of static extents; nullopt when symbolic or when it overflows int64.
   std::optional<int64_t> static_elements() const;
-  // Element strides of dim i under the layout, all static; only when is_static().
+  // Element strides of dim i under the layout; a symbolic extent counts as at least 1.
+  Shape strides() const;
+  // The same as numbers; only when is_static().
   std::vector<int64_t> static_strides() const;
   std::vector<int64_t> static_shape() const;  // only when is_static()
   friend bool operator==(const TensorType& a, const TensorType& b) {

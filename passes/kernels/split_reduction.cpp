@@ -59,11 +59,11 @@ int64_t count_parts(const loop::Reduce& reduce, const ElementLoops& results, con
                     int64_t own) {
   int64_t terms = 1, num_results = 1;
   for (size_t i = 0; i < reduce.extents.size(); ++i) terms *= extent_at(reduce, i);
-  for (int64_t extent : results.extents) num_results *= extent;
+  for (const Dim& extent : results.extents) num_results *= extent.value();
   const LaneChoice along = cheapest_lanes(reduce, own);
   const bool has_columns =
-      !results.vars.empty() &&
-      lane_price(reduce.body, results.vars.back(), results.extents.back(), own) <= along.price;
+      !results.vars.empty() && lane_price(reduce.body, results.vars.back(),
+                                          results.extents.back().value(), own) <= along.price;
   const int64_t group = std::clamp<int64_t>((along.extent + own - 1) / own, 1, target.groups->most);
   const int64_t sharing = has_columns ? 1 : group * own;  // terms that are added at once
   const int64_t threads = has_columns ? (num_results + own - 1) / own : num_results * group;

@@ -15,6 +15,7 @@ KernelContext::KernelContext(Lowering& lowering, Phase phase, std::string name)
     : lowering_(lowering), phase_(phase) {
   kernel_.name = std::move(name);
   kernel_.pool = std::make_shared<loop::Pool>();
+  kernel_.symbols = lowering.symbols();
 }
 
 void KernelContext::enter(const Node& fused) {
@@ -85,7 +86,7 @@ Expr KernelContext::element_within(Value value, std::span<const Expr> index) {
     std::vector<Expr> at;
     for (const Dim& dim : read_type(value).shape) {
       const bool is_single = dim == Dim(1);
-      within.vars.push_back(is_single ? std::nullopt : std::optional(fresh_var(dim.value())));
+      within.vars.push_back(is_single ? std::nullopt : std::optional(fresh_var(dim)));
       at.push_back(is_single ? pool().integer(0) : pool().var(*within.vars.back()));
     }
     within.expr = element(value, at);
@@ -120,10 +121,10 @@ Expr KernelContext::compute(Value value, std::span<const Expr> index) {
 }
 
 Expr KernelContext::address(const TensorType& type, std::span<const Expr> index) {
-  const std::vector<int64_t> strides = type.static_strides();
+  const Shape strides = type.strides();
   Expr position = pool().integer(0);
   for (size_t i = 0; i < index.size(); ++i) {
-    position = position + index[i] * pool().integer(strides[i]);
+    position = position + index[i] * pool().size(strides[i]);
   }
   return simplify(position);
 }
@@ -153,12 +154,16 @@ Expr KernelContext::operand(const Node& node, int i, std::span<const Expr> index
   return element(node.operands[static_cast<size_t>(i)], index);
 }
 
-loop::Var KernelContext::fresh_var(int64_t extent) {
-  return kernel_.add_var({"r", loop::VarKind::loop, DType::i64, 1, 0, extent - 1});
+loop::Var KernelContext::fresh_var(const Dim& extent) { return kernel_.add_loop_var("r", extent); }
+
+Expr KernelContext::variable(const Dim& extent) {
+  return pool().var(fresh_var(extent == Dim(0) ? Dim(1) : extent));
 }
 
-Expr KernelContext::variable(int64_t extent) {
-  return pool().var(fresh_var(std::max<int64_t>(1, extent)));
+std::vector<Expr> KernelContext::variables(std::span<const Dim> extents) {
+  std::vector<Expr> result;
+  for (const Dim& extent : extents) result.push_back(variable(extent));
+  return result;
 }
 
 std::vector<Expr> KernelContext::variables(std::span<const int64_t> extents) {
@@ -174,9 +179,8 @@ ElementLoops element_loops(loop::Kernel& kernel, const TensorType& type) {
   loops.index.resize(type.shape.size());
   for (size_t i = 0; i < type.shape.size(); ++i) {
     const size_t dim = type.layout.empty() ? i : static_cast<size_t>(type.layout[i]);
-    const int64_t extent = type.shape[dim].value();
-    loops.vars.push_back(kernel.add_var({"i" + std::to_string(dim), loop::VarKind::loop, DType::i64,
-                                         1, 0, extent > 0 ? extent - 1 : 0}));
+    const Dim& extent = type.shape[dim];
+    loops.vars.push_back(kernel.add_loop_var("i" + std::to_string(dim), extent));
     loops.extents.push_back(extent);
     loops.index[dim] = kernel.pool->var(loops.vars.back());
   }

@@ -50,10 +50,11 @@ class KernelContext final : public ElementContext {
   Value resolve(Value value) const;
 
   loop::Expr operand(const Node& node, int i, std::span<const loop::Expr> index) override;
-  loop::Var fresh_var(int64_t extent) override;
+  loop::Var fresh_var(const Dim& extent) override;
   // Fresh variables in [0, extent): the index of any element of such a shape, also of one that has
   // none.
-  loop::Expr variable(int64_t extent);
+  loop::Expr variable(const Dim& extent);
+  std::vector<loop::Expr> variables(std::span<const Dim> extents);
   std::vector<loop::Expr> variables(std::span<const int64_t> extents);
   loop::Pool& pool() override { return *kernel_.pool; }
   loop::Expr simplify(loop::Expr index) override;
@@ -93,7 +94,7 @@ class KernelContext final : public ElementContext {
 // A loop over every element of a type, in physical order; index is the logical one.
 struct ElementLoops {
   std::vector<loop::Var> vars;
-  std::vector<int64_t> extents;
+  Shape extents;
   std::vector<loop::Expr> index;
 };
 ElementLoops element_loops(loop::Kernel& kernel, const TensorType& type);

@@ -124,6 +124,7 @@ LaunchInfo describe(const Node& node) {
 
 Lowering::Lowering(Module& module, PassContext& context, std::vector<KernelDef> kinds)
     : graph_(module.main()),
+      symbols_(module.dims),
       context_(context),
       kinds_(std::move(kinds)),
       target_(context.target),
@@ -426,7 +427,8 @@ Status Lowering::emit_elements(KernelContext& kernel, std::span<const BufferId> 
                                const LaunchInfo& info, const ElementsFn& element) {
   const TensorType type = buffer(outs.front()).type;
   const ElementLoops loops = element_loops(kernel.kernel(), type);
-  LoopNest nest{.vars = loops.vars, .extents = loops.extents};
+  LoopNest nest{.vars = loops.vars};
+  for (const Dim& extent : loops.extents) nest.extents.push_back(extent.value());
   for (size_t i = 0; i < outs.size(); ++i) {
     const Expr value = element(i, loops.index);
     nest.values.push_back(loop::cast(value, buffer(outs[i]).type.dtype));

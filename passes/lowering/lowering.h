@@ -90,6 +90,8 @@ class Lowering {
   // Appends one plain loop that makes these results, of an op or of a fused node.
   Status emit_loops(const Node& node, std::span<const Destination> outs, Phase phase);
   const Target& target() const { return target_; }
+  // Ranges of what sizes are made of.
+  const std::map<std::string, DimRange>& symbols() const { return symbols_; }
 
  private:
   BufferId add_buffer(ProgramBuffer buffer);
@@ -110,6 +112,7 @@ class Lowering {
   void settle_persistent();
 
   Graph& graph_;
+  const std::map<std::string, DimRange>& symbols_;
   PassContext& context_;
   std::vector<KernelDef> kinds_;
   std::string region_;     // whose launches are being appended

@@ -19,9 +19,7 @@ class TestContext : public ElementContext {
     for (loop::Expr i : index) position = position + i;
     return pool().load({0}, position, DType::f32);
   }
-  loop::Var fresh_var(int64_t extent) override {
-    return kernel.add_var({"r", loop::VarKind::loop, DType::i64, 1, 0, extent - 1});
-  }
+  loop::Var fresh_var(const Dim& extent) override { return kernel.add_loop_var("r", extent); }
   loop::Pool& pool() override { return *kernel.pool; }
   loop::Expr simplify(loop::Expr index) override { return loop::simplify_index(index, kernel); }
   loop::Expr var(int64_t extent) { return pool().var(fresh_var(extent)); }

@@ -182,9 +182,7 @@ class BufferContext : public ElementContext {
     const loop::Expr element = pool().load(buffer(value), position, dtype);
     return loop::cast(element, compute_dtype(dtype));
   }
-  loop::Var fresh_var(int64_t extent) override {
-    return kernel_.add_var({.name = "r", .max = std::max(extent - 1, int64_t{0})});
-  }
+  loop::Var fresh_var(const Dim& extent) override { return kernel_.add_loop_var("r", extent); }
   loop::Pool& pool() override { return *kernel_.pool; }
   loop::Expr simplify(loop::Expr index) override { return loop::simplify_index(index, kernel_); }
 
