@@ -68,16 +68,7 @@ class Parser {
       return lexer_.error(token, fmt::format("size '{}' is declared twice", name),
                           code::kRedefinedValue);
     if (lexer_.accept("in")) {
-      DimRange range;
-      LATHE_DO(lexer_.expect("["));
-      LATHE_TRY(range.min, parse_bound());
-      LATHE_DO(lexer_.expect(","));
-      LATHE_TRY(range.max, parse_bound());
-      LATHE_DO(lexer_.expect("]"));
-      if (range.min && range.max && *range.min > *range.max)
-        return lexer_.error(token, fmt::format("the range of '{}' is empty", name),
-                            code::kDimRange);
-      module_.dims[name] = range;
+      LATHE_TRY(module_.dims[name], parse_range(lexer_));
     }
     if (lexer_.accept("hint")) {
       LATHE_TRY(module_.hints[name], lexer_.integer());
@@ -106,13 +97,6 @@ class Parser {
       numbers_.push_back(locs[i].second);
     }
     return Ok{};
-  }
-
-  Result<std::optional<int64_t>> parse_bound() {
-    const bool is_negative = lexer_.accept("-");
-    if (lexer_.accept("inf")) return std::optional<int64_t>();
-    LATHE_TRY(const int64_t bound, lexer_.integer_of_sign(is_negative));
-    return std::optional<int64_t>(bound);
   }
 
   Status parse_function() {

@@ -168,10 +168,6 @@ std::string spell_attrs(const Node& node) {
   return " {" + join(parts, [](const std::string& part) { return part; }) + "}";
 }
 
-std::string spell_bound(const std::optional<int64_t>& bound, const char* infinity) {
-  return bound ? fmt::format("{}", *bound) : infinity;
-}
-
 class Printer {
  public:
   explicit Printer(const LocNumbers* locs = nullptr) : locs_(locs) {}
@@ -273,9 +269,7 @@ std::string print(const Graph& graph) { return Printer().function(graph); }
 
 std::string print(const Module& module, const PrintOptions& options) {
   std::map<std::string, std::string> sizes;
-  for (const auto& [name, range] : module.dims)
-    sizes[name] +=
-        fmt::format(" in [{}, {}]", spell_bound(range.min, "-inf"), spell_bound(range.max, "inf"));
+  for (const auto& [name, range] : module.dims) sizes[name] = " in " + to_string(range);
   for (const auto& [name, hint] : module.hints) sizes[name] += fmt::format(" hint {}", hint);
   std::string text;
   for (const auto& [name, rest] : sizes) text += fmt::format("dim {}{}\n", name, rest);

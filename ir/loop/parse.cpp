@@ -94,8 +94,9 @@ class Parser {
 
   Status symbol() {
     LATHE_TRY(Token name, lexer_.expect(TokenKind::name, "a symbol such as s0"));
-    LATHE_TRY(const Interval range, range_in());
-    if (!kernel_.symbols.emplace(name.text, DimRange{range.min, range.max}).second)
+    LATHE_DO(lexer_.expect("in"));
+    LATHE_TRY(const DimRange range, parse_range(lexer_));
+    if (!kernel_.symbols.emplace(name.text, range).second)
       return lexer_.error(name, fmt::format("'{}' has two ranges", name.text),
                           code::kRedefinedValue);
     return Ok{};

@@ -127,8 +127,7 @@ class Printer {
       line(fmt::format("dim %{} in [{}, {}]{}", vars_[id], var.min, var.max, multiple));
     }
     for (const auto& [name, range] : kernel_.symbols)
-      line(fmt::format("size {} in [{}, {}]", name, range.min.value_or(INT64_MIN),
-                       range.max.value_or(INT64_MAX)));
+      line(fmt::format("size {} in {}", name, to_string(range)));
     block(kernel_.body);
     return out_ + "}\n";
   }

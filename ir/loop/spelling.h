@@ -4,7 +4,7 @@
 //              "{" { dim | symbol } block "}"
 //   buffer   = VALUE ":" dtype "[" DIM "]" [ "out" | "scratch" | "stack" | "shared" ]
 //   dim      = "dim" VALUE "in" "[" INT "," INT "]" [ "multiple" INT ]
-//   symbol   = "size" NAME "in" "[" INT "," INT "]"
+//   symbol   = "size" NAME "in" range             // of two bounds, as in ir/graph/print.cpp
 //   block    = { stmt }
 //   stmt     = ( "parallel" | "for" | "unroll" | "thread" ) VALUE "in" expr ".." expr
 //              [ "step" INT ] "{" block "}"

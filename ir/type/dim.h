@@ -83,4 +83,8 @@ Result<Dim> parse_dim(std::string_view text);
 // The longest expression at the lexer's next token, which need not end the text.
 Result<Dim> parse_dim(Lexer& lexer);
 
+// "[1, inf]", which parse_range reads back: not an empty one.
+std::string to_string(const DimRange& range);
+Result<DimRange> parse_range(Lexer& lexer);
+
 }  // namespace lathe

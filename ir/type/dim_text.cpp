@@ -330,6 +330,30 @@ Result<Dim> parse_dim(Lexer& lexer) {
   return dim;
 }
 
+std::string to_string(const DimRange& range) {
+  return fmt::format("[{}, {}]", range.min ? fmt::to_string(*range.min) : "-inf",
+                     range.max ? fmt::to_string(*range.max) : "inf");
+}
+
+Result<DimRange> parse_range(Lexer& lexer) {
+  const Token start = lexer.peek();
+  const auto bound = [&]() -> Result<std::optional<int64_t>> {
+    const bool is_negative = lexer.accept("-");
+    if (lexer.accept("inf")) return std::optional<int64_t>();
+    LATHE_TRY(const int64_t value, lexer.integer_of_sign(is_negative));
+    return std::optional<int64_t>(value);
+  };
+  DimRange range;
+  LATHE_DO(lexer.expect("["));
+  LATHE_TRY(range.min, bound());
+  LATHE_DO(lexer.expect(","));
+  LATHE_TRY(range.max, bound());
+  LATHE_DO(lexer.expect("]"));
+  if (range.min && range.max && *range.min > *range.max)
+    return lexer.error(start, "this range is empty", code::kDimRange);
+  return range;
+}
+
 Result<Dim> parse_dim(std::string_view text) {
   Lexer lexer(text, "", nullptr);
   LATHE_TRY(Dim dim, parse_dim(lexer));

@@ -206,7 +206,7 @@ TEST(ParseErrors, Sizes) {
             "t:2:25: error[too-large]: this size expression overflows 64 bits or is too long");
   EXPECT_EQ(error_in("%a = view(%x) {shape = [" + std::string(100, '(') + "]}"),
             "t:2:89: error[too-large]: this size expression is nested too deeply");
-  EXPECT_EQ(headline("dim s0 in [4, 3]\n"), "t:1:5: error[dim-range]: the range of 's0' is empty");
+  EXPECT_EQ(headline("dim s0 in [4, 3]\n"), "t:1:11: error[dim-range]: this range is empty");
   EXPECT_EQ(headline("dim s0 in [--4, 3]\n"),
             "t:1:13: error[syntax]: expected an integer, got '-'");
   EXPECT_EQ(headline("dim s0 in [-9223372036854775809, 3]\n"),
