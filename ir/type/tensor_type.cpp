@@ -21,6 +21,7 @@ bool TensorType::is_static() const {
 }
 
 Dim TensorType::num_elements() const {
+  if (std::find(shape.begin(), shape.end(), Dim(0)) != shape.end()) return 0;
   Dim count = 1;
   for (const Dim& dim : shape) count = count * dim;
   return count;
