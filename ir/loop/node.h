@@ -139,7 +139,7 @@ struct VarInfo {
   int lanes = 1;
   int64_t min = 0;  // inclusive range of loop variables and dims, for index simplification
   int64_t max = INT64_MAX;
-  Dim extent = 0;        // when it is symbolic, a loop variable is also below it
+  Dim extent = 0;        // when it is symbolic, what has values from 0 on is also below it
   int64_t multiple = 1;  // divides every value of a dim; a power of two
 };
 enum class Space : uint8_t { global, scratch, stack, shared };
@@ -187,11 +187,14 @@ struct Kernel {
   }
   // In [0, extent); 0 alone where that has nothing.
   Var add_loop_var(std::string var_name, const Dim& extent) {
-    VarInfo info{std::move(var_name)};
+    const Var var = add_var({std::move(var_name)});
+    set_extent(var, extent);
+    return var;
+  }
+  void set_extent(Var var, const Dim& extent) {
     const int64_t most = extent.bounds(symbols).max.value_or(INT64_MAX);
-    info.max = most > 0 ? most - 1 : 0;
-    if (!extent.is_const()) info.extent = extent;
-    return add_var(std::move(info));
+    vars[var.id].max = most > 0 ? most - 1 : 0;
+    vars[var.id].extent = extent.is_const() ? Dim(0) : extent;
   }
   BufferRef add_buffer(Buffer info) {
     buffers.push_back(std::move(info));

@@ -75,8 +75,7 @@ std::optional<Dim> SizeBounds::bound(const SizedLinear& form, bool is_upper) {
 std::optional<Dim> SizeBounds::bound(Expr atom, bool is_upper) {
   if (const auto* read = std::get_if<VarRead>(&atom->kind)) {
     const VarInfo& info = kernel_.vars[read->var.id];
-    if (is_upper && info.kind == VarKind::loop && !info.extent.is_const())
-      return info.extent - Dim(1);
+    if (is_upper && !info.extent.is_const()) return info.extent - Dim(1);
   }
   if (const auto* n = std::get_if<Binary>(&atom->kind); n && atom->lanes == 1) {
     const std::optional<Dim> divisor = as_size(n->b);

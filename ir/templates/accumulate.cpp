@@ -2,9 +2,11 @@
 #include "ir/templates/accumulate.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "ir/loop/linear.h"
+#include "ir/templates/ceil_div.h"
 
 namespace lathe {
 namespace {
@@ -21,15 +23,32 @@ std::vector<Expr> register_index(const Accumulator& accumulator, Expr i) {
 }
 
 // Iterations; 0 when they are not known.
-int64_t trips(const AccumulateLoop& l) {
-  const auto *lo = loop::as_int(l.lo), *hi = loop::as_int(l.hi);
-  return lo && hi ? (hi->value - lo->value + l.step - 1) / l.step : 0;
+Dim trips(const AccumulateLoop& l) {
+  const std::optional<Dim> lo = loop::as_size(l.lo), hi = loop::as_size(l.hi);
+  return lo && hi ? ceil_div(*hi - *lo, l.step) : Dim(0);
 }
 
-// No more than one above kLongestChain.
-int64_t num_additions(const std::vector<AccumulateLoop>& loops, int64_t chain) {
-  for (const AccumulateLoop& l : loops)
-    chain = std::min(chain * std::max<int64_t>(trips(l), 1), kLongestChain + 1);
+// No more than one above kLongestChain, where it is a number.
+Dim num_additions(const std::vector<AccumulateLoop>& loops, Dim chain) {
+  for (const AccumulateLoop& l : loops) {
+    const Dim count = trips(l);
+    chain = chain * (count.is_const() ? Dim(std::max<int64_t>(count.value(), 1)) : count);
+    if (chain.is_const()) chain = std::min(chain.value(), kLongestChain + 1);
+  }
+  return chain;
+}
+
+// The same where only the most is known of each size.
+int64_t most_additions(const loop::Kernel& kernel, const std::vector<AccumulateLoop>& loops,
+                       const Dim& body_chain) {
+  const auto most = [&](const Dim& size) {
+    return size.bounds(kernel.symbols).max.value_or(INT64_MAX);
+  };
+  int64_t chain = std::min(most(body_chain), kLongestChain + 1);
+  for (const AccumulateLoop& l : loops) {
+    const int64_t count = std::min({most(trips(l)), l.most, kLongestChain + 1});
+    chain = std::min(chain * std::max<int64_t>(count, 1), kLongestChain + 1);
+  }
   return chain;
 }
 
@@ -41,7 +60,7 @@ AccumulateLoop split(loop::Kernel& kernel, AccumulateLoop& inner, int64_t count)
   info.name += "_block";
   const Var var = kernel.add_var(info);
   const AccumulateLoop outer{var, inner.lo, inner.hi, inner.step * count};
-  const bool is_even = trips(inner) % count == 0;
+  const bool is_even = Dim::mod(trips(inner), count) == Dim(0);
   inner.lo = pool.var(var);
   inner.hi = pool.var(var) + pool.integer(outer.step);
   if (!is_even) inner.hi = loop::min(inner.hi, outer.hi);
@@ -51,13 +70,15 @@ AccumulateLoop split(loop::Kernel& kernel, AccumulateLoop& inner, int64_t count)
 // Outermost first; each group has accumulators of its own.
 using Groups = std::vector<std::vector<AccumulateLoop>>;
 
-Groups group(loop::Kernel& kernel, std::vector<AccumulateLoop> loops, int64_t chain) {
-  if (num_additions(loops, chain) <= kLongestChain) return {std::move(loops)};
+// A size counts as many.
+Groups group(loop::Kernel& kernel, std::vector<AccumulateLoop> loops, const Dim& body_chain) {
+  int64_t chain = body_chain.is_const() ? body_chain.value() : kLongestChain;
   Groups groups(1);
   while (!loops.empty()) {
     AccumulateLoop next = loops.back();
     loops.pop_back();
-    const int64_t count = trips(next), room = kSumBlock / chain;
+    const Dim size = trips(next);
+    const int64_t count = size.is_const() ? size.value() : INT64_MAX, room = kSumBlock / chain;
     if (count > room) {
       if (room > 1) {
         const AccumulateLoop outer = split(kernel, next, room);
@@ -116,22 +137,31 @@ Stmt combine_into(loop::Kernel& kernel, const Accumulator& accumulator, Expr i, 
 }
 
 Block accumulate(loop::Kernel& kernel, const Accumulator& accumulator,
-                 std::vector<AccumulateLoop> loops, int64_t body_chain,
+                 std::vector<AccumulateLoop> loops, const Dim& body_chain,
                  const AccumulateBody& body) {
   const bool rounds = accumulator.op == loop::ReduceOp::sum && is_float(accumulator.dtype);
-  const Groups groups = rounds ? group(kernel, std::move(loops), body_chain) : Groups{loops};
-  const auto emit = [&](auto&& self, size_t g, const Accumulator& into) -> Block {
+  const auto emit = [&](auto&& self, const Groups& groups, size_t g,
+                        const Accumulator& into) -> Block {
     if (g + 1 == groups.size()) return wrap(groups[g], body(into));
     Block block;
     const Accumulator own = start_accumulator(kernel, into, block);
-    for (Stmt& stmt : self(self, g + 1, own)) block.push_back(std::move(stmt));
+    for (Stmt& stmt : self(self, groups, g + 1, own)) block.push_back(std::move(stmt));
     for (int64_t i = 0; i < into.count; ++i) {
       const Expr at = kernel.pool->integer(i);
       block.push_back(combine_into(kernel, into, at, read(kernel, own, at)));
     }
     return wrap(groups[g], std::move(block));
   };
-  return emit(emit, 0, accumulator);
+  const auto few = [&] { return emit(emit, Groups{loops}, 0, accumulator); };
+  const auto many = [&] { return emit(emit, group(kernel, loops, body_chain), 0, accumulator); };
+  if (!rounds || most_additions(kernel, loops, body_chain) <= kLongestChain) return few();
+  const Dim additions = num_additions(loops, body_chain);
+  if (additions.is_const()) return additions.value() <= kLongestChain ? few() : many();
+  Block block;
+  loop::Pool& pool = *kernel.pool;
+  block.push_back(
+      {loop::If{loop::le(pool.size(additions), pool.integer(kLongestChain)), few(), many()}});
+  return block;
 }
 
 }  // namespace lathe

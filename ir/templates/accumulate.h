@@ -2,7 +2,8 @@
 //
 // Sums of many floats are taken in blocks, each with accumulators of its own: one chain of n
 // additions is off by up to n roundings (a million times 0.1 gives 100958 in f32), blocks of blocks
-// by the sum of their lengths.
+// by the sum of their lengths. How many there are may depend on sizes: then code for few and code
+// for many stand beside each other.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -38,6 +39,7 @@ struct AccumulateLoop {
   loop::Var var;
   loop::Expr lo, hi;
   int64_t step = 1;
+  int64_t most = INT64_MAX;  // no more iterations, whatever a size is
 };
 
 // Statements that combine into the accumulator they are given.
@@ -45,7 +47,7 @@ using AccumulateBody = std::function<loop::Block(const Accumulator&)>;
 
 // `loops`, outermost first, around `body`, which combines `body_chain` times into each register.
 loop::Block accumulate(loop::Kernel& kernel, const Accumulator& accumulator,
-                       std::vector<AccumulateLoop> loops, int64_t body_chain,
+                       std::vector<AccumulateLoop> loops, const Dim& body_chain,
                        const AccumulateBody& body);
 
 }  // namespace lathe

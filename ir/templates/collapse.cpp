@@ -1,9 +1,12 @@
 // Loop collapsing: i and j with i*n + j everywhere, j in [0, n), become one loop.
 #include "ir/templates/collapse.h"
 
+#include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "ir/loop/linear.h"
+#include "ir/loop/sized.h"
 
 namespace lathe {
 namespace {
@@ -37,10 +40,31 @@ bool is_used_outside_indices(Expr value, Var var) {
   return visit(visit, value);
 }
 
+// The same of a form in which sizes stand.
+bool only_linear(const loop::SizedLinear& form, Var var) {
+  return std::none_of(form.terms.begin(), form.terms.end(), [&](const auto& term) {
+    return !std::holds_alternative<loop::VarRead>(term.first->kind) &&
+           loop::depends_on(term.first, var);
+  });
+}
+
+Dim coefficient(const loop::SizedLinear& form, Var var) {
+  for (const auto& [atom, factor] : form.terms)
+    if (const auto* read = std::get_if<loop::VarRead>(&atom->kind); read && read->var == var)
+      return factor;
+  return 0;
+}
+
 bool walks_evenly(const std::vector<Expr>& values, const std::vector<Expr>& indices, Var outer,
-                  Var inner, int64_t n) {
+                  Var inner, const Dim& extent) {
   auto is_even = [&](Expr index) {
     const loop::Linear form = loop::linear(index);
+    if (!extent.is_const() || loop::has_sizes(form)) {
+      const loop::SizedLinear sized = loop::sized(form);
+      return only_linear(sized, outer) && only_linear(sized, inner) &&
+             coefficient(sized, outer) == coefficient(sized, inner) * extent;
+    }
+    const int64_t n = extent.value();
     return only_linear(form, outer) && only_linear(form, inner) &&
            form.coefficient(outer) == form.coefficient(inner) * n;
   };
@@ -71,13 +95,15 @@ void collapse(loop::Kernel& kernel, LoopVars& loops, std::vector<Expr>& values,
     loops.extents.erase(loops.extents.begin() + static_cast<long>(i));
   };
   for (size_t i = loops.vars.size(); i-- > 0;) {
-    if (loops.extents[i] == 1) drop(i);
+    if (loops.extents[i] == Dim(1)) drop(i);
   }
   for (size_t i = loops.vars.size(); i-- > 1;) {
     const Var outer = loops.vars[i - 1], inner = loops.vars[i];
     if (!walks_evenly(values, indices, outer, inner, loops.extents[i])) continue;
-    loops.extents[i] *= loops.extents[i - 1];
-    kernel.vars[inner.id].max = loops.extents[i] - 1;
+    const Dim both = loops.extents[i] * loops.extents[i - 1];
+    if (both.is_too_large()) continue;
+    loops.extents[i] = both;
+    kernel.set_extent(inner, both);
     drop(i - 1);
   }
 }
@@ -85,8 +111,9 @@ void collapse(loop::Kernel& kernel, LoopVars& loops, std::vector<Expr>& values,
 void collapse(loop::Kernel& kernel, loop::Reduce& reduce) {
   LoopVars loops{reduce.vars, {}};
   for (Expr extent : reduce.extents) {
-    if (!loop::as_int(extent)) return;
-    loops.extents.push_back(loop::as_int(extent)->value);
+    const std::optional<Dim> size = loop::as_size(extent);
+    if (!size) return;
+    loops.extents.push_back(*size);
   }
   std::vector<Expr> values = {reduce.body}, indices;
   collapse(kernel, loops, values, indices);
@@ -95,7 +122,7 @@ void collapse(loop::Kernel& kernel, loop::Reduce& reduce) {
   reduce.vars = loops.vars;
   reduce.body = values[0];
   reduce.extents.clear();
-  for (int64_t extent : loops.extents) reduce.extents.push_back(kernel.pool->integer(extent));
+  for (const Dim& extent : loops.extents) reduce.extents.push_back(kernel.pool->size(extent));
 }
 
 }  // namespace lathe

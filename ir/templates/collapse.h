@@ -11,12 +11,12 @@ namespace lathe {
 // memory indices. All are rewritten; kernel.vars gets the new ranges.
 struct LoopVars {
   std::vector<loop::Var> vars;
-  std::vector<int64_t> extents;
+  std::vector<Dim> extents;
 };
 void collapse(loop::Kernel& kernel, LoopVars& loops, std::vector<loop::Expr>& values,
               std::vector<loop::Expr>& indices);
 
-// The same for a reduction with constant extents; others are left alone.
+// The same for a reduction whose extents are sizes; others are left alone.
 void collapse(loop::Kernel& kernel, loop::Reduce& reduce);
 
 }  // namespace lathe

@@ -35,7 +35,8 @@ void split_digits(loop::Kernel& kernel, LoopVars& loops, std::vector<Expr>& valu
                   std::vector<Expr>& indices, int64_t least) {
   for (size_t i = 0; i < loops.vars.size() && loops.vars.size() < kMostLoops; ++i) {
     const Var var = loops.vars[i];
-    const int64_t extent = loops.extents[i], base = find_base(values, var, extent);
+    if (!loops.extents[i].is_const()) continue;
+    const int64_t extent = loops.extents[i].value(), base = find_base(values, var, extent);
     const bool is_innermost = i + 1 == loops.vars.size();
     if (base == 0 || (is_innermost && base < least)) continue;
     const loop::VarInfo info = kernel.vars[var.id];

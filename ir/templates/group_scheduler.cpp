@@ -31,7 +31,7 @@ class GroupScheduler final : public NestScheduler {
     double across = 0, along = 0;
     for (const loop::Reduce& reduce : collapsed_reductions()) {
       if (!loop::depends_on(reduce.body, inner)) continue;
-      across += lane_price(reduce.body, inner, nest_.extents.back(), own);
+      across += lane_price(reduce.body, inner, hint(nest_.extents.back()), own);
       const LaneChoice choice = cheapest_lanes(reduce, own);
       along += choice.price;
       longest_sum_ = std::max(longest_sum_, choice.extent);
@@ -49,15 +49,15 @@ class GroupScheduler final : public NestScheduler {
   // One thread for each sum would leave most of the machine idle for long: a group for each then.
   bool has_few_long_sums() const {
     int64_t results = 1;
-    for (int64_t extent : nest_.extents) results *= extent;
+    for (const Dim& extent : nest_.extents) results *= hint(extent);
     return results < target_.groups->filling / 2 && longest_sum_ >= kLongSum;
   }
 
   // Lanes of vectors that are spread over threads: enough for a row, so that short rows share a
   // block. Rows with sums of their own go to one warp each when there are many of them.
   int choose_lanes(bool vectorize_inner) override {
-    int64_t rows = 1, extent = vectorize_inner ? nest_.extents.back() : 1;
-    for (int64_t own : nest_.extents) rows *= own;
+    int64_t rows = 1, extent = vectorize_inner ? hint(nest_.extents.back()) : 1;
+    for (const Dim& own : nest_.extents) rows *= hint(own);
     if (vectorize_inner) rows /= std::max<int64_t>(extent, 1);
     const int64_t own = lanes_of_thread();
     const bool sums_rows =
@@ -82,9 +82,10 @@ class GroupScheduler final : public NestScheduler {
   }
 
   int64_t choose_block(int64_t rows) override {
-    const int64_t vectors =
-        std::clamp<int64_t>(rows * inner_extent_ / (lanes_ * kManyTasks), 1, kMostTaskVectors);
-    return std::min(inner_extent_, vectors * lanes_);
+    const int64_t vectors = std::clamp<int64_t>(rows * hint(inner_extent_) / (lanes_ * kManyTasks),
+                                                1, kMostTaskVectors);
+    return inner_extent_.is_const() ? std::min(inner_extent_.value(), vectors * lanes_)
+                                    : vectors * lanes_;
   }
 
   int64_t longest_sum_ = 1;  // extent of the variable that its lanes would be

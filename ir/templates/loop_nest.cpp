@@ -12,4 +12,9 @@ loop::Kernel schedule(LoopNest nest, const Target& target) {
                        : schedule_for_registers(std::move(nest), target);
 }
 
+int64_t size_at(const Dim& size, const std::map<std::string, int64_t>& hints) {
+  const Result<int64_t> value = size.evaluate(hints);
+  return value.ok() ? *value : 1;
+}
+
 }  // namespace lathe

@@ -8,6 +8,7 @@
 // become the parallel loop, split further when they are too few. Tensors share the loops, and what
 // their expressions share is computed once.
 #pragma once
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,13 +24,17 @@ namespace lathe {
 struct LoopNest {
   loop::Kernel kernel;          // has the pool, the buffers and the vars; the body is made here
   std::vector<loop::Var> vars;  // outermost first, in the physical order of the outputs
-  std::vector<int64_t> extents;
-  loop::Expr index;                   // over vars
-  std::vector<loop::BufferRef> outs;  // different ones, at least one
-  std::vector<loop::Expr> values;     // over vars; of the outputs' dtypes
+  std::vector<Dim> extents;
+  loop::Expr index;                           // over vars
+  std::vector<loop::BufferRef> outs;          // different ones, at least one
+  std::vector<loop::Expr> values;             // over vars; of the outputs' dtypes
+  std::map<std::string, int64_t> hints = {};  // sizes that choices reckon with
 };
 
 loop::Kernel schedule(LoopNest nest, const Target& target);
+
+// The value of a size where its symbols have these; 1 when they have none.
+int64_t size_at(const Dim& size, const std::map<std::string, int64_t>& hints);
 
 // Elements computed between reads of memory, for judging how much work an iteration is; at most
 // 2^31.

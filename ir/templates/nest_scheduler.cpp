@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/templates/ceil_div.h"
 #include "ir/templates/lane_choice.h"
 #include "ir/templates/pieces.h"
 #include "ir/templates/reduction.h"
@@ -43,7 +44,8 @@ loop::Kernel NestScheduler::run() {
   if (vectorize_inner) {
     inner_ = nest_.vars.back();
     inner_extent_ = nest_.extents.back();
-    if (style_.has_pieces)
+    // Where a piece ends is a number, which may lie behind the end of a size.
+    if (style_.has_pieces && inner_extent_.is_const())
       is_split_ = !piece_starts(nest_.values, inner_, nest_.kernel, most_pieces()).empty();
     nest_.vars.pop_back();
     nest_.extents.pop_back();
@@ -97,7 +99,7 @@ void NestScheduler::split_serial(bool vectorize_inner) {
 
 void NestScheduler::split_shared() {
   std::vector<Var> vars;
-  std::vector<int64_t> extents;
+  std::vector<Dim> extents;
   for (size_t i = 0; i < nest_.vars.size(); ++i) {
     if (reductions_depend_on(nest_.values, nest_.vars[i])) {
       vars.push_back(nest_.vars[i]);
@@ -113,7 +115,7 @@ void NestScheduler::split_shared() {
 Block NestScheduler::wrap(const Loops& loops, Block inside) {
   for (size_t i = loops.size(); i-- > 0;) {
     Block outer;
-    outer.push_back({For{loops[i].first, pool().integer(0), pool().integer(loops[i].second), 1,
+    outer.push_back({For{loops[i].first, pool().integer(0), pool().size(loops[i].second), 1,
                          LoopKind::serial, std::move(inside)}});
     inside = std::move(outer);
   }
@@ -159,28 +161,31 @@ loop::BufferRef NestScheduler::row_buffer(DType dtype) {
 // would compute a reduction anew. Of short ones a task may have several, the last ones of which are
 // the last row again where there are no more.
 void NestScheduler::decode_outer(Block& body) {
-  int64_t rows = 1;
-  for (int64_t extent : nest_.extents) rows *= extent;
+  Dim rows = 1;
+  for (const Dim& extent : nest_.extents) rows = rows * extent;
   const bool may_cut = !is_split_ && (!shared_.empty() || has_own_reductions(nest_.values, inner_));
-  block_extent_ = inner_extent_ > 0 && may_cut ? choose_block(rows) : inner_extent_;
-  blocks_ = block_extent_ > 0 ? (inner_extent_ + block_extent_ - 1) / block_extent_ : 1;
-  const bool may_join = inner_extent_ > 0 && !is_split_ && serial_.empty() && shared_.empty();
-  const int64_t at_once = may_join && blocks_ == 1 ? choose_rows(rows) : 1;
-  tasks_ = (rows + at_once - 1) / at_once * blocks_;
-  task_ = nest_.kernel.add_var({"task", loop::VarKind::loop, DType::i64, 1, 0, tasks_ - 1});
+  const bool is_empty = inner_extent_ == Dim(0);
+  block_extent_ = !is_empty && may_cut ? Dim(choose_block(hint(rows))) : inner_extent_;
+  blocks_ = block_extent_ == inner_extent_ ? Dim(1) : ceil_div(inner_extent_, block_extent_);
+  const bool may_join = !is_empty && !is_split_ && serial_.empty() && shared_.empty();
+  const int64_t at_once = may_join && blocks_ == Dim(1) ? choose_rows(hint(rows)) : 1;
+  tasks_ = ceil_div(rows, at_once) * blocks_;
+  task_ = nest_.kernel.add_loop_var("task", tasks_);
   const Expr task = pool().var(task_);
   Expr first = task * pool().integer(at_once);
-  if (blocks_ > 1) {
-    block_ = loop::mod(task, pool().integer(blocks_));
-    first = let(body, "row", loop::floor_div(task, pool().integer(blocks_)), rows - 1);
+  if (blocks_ != Dim(1)) {
+    const bool is_one_row = rows == Dim(1) && !blocks_.is_const();
+    block_ = is_one_row ? task : loop::mod(task, pool().size(blocks_));
+    first = is_one_row ? pool().integer(0)
+                       : let(body, "row", loop::floor_div(task, pool().size(blocks_)), rows);
   }
   for (int64_t i = 0; i < at_once; ++i) {
     Expr at = first + pool().integer(i), exists;
-    if (i > 0 && rows % at_once != 0) {
-      exists = loop::lt(at, pool().integer(rows));
-      at = loop::min(at, pool().integer(rows - 1));
+    if (i > 0 && Dim::mod(rows, at_once) != Dim(0)) {
+      exists = loop::lt(at, pool().size(rows));
+      at = loop::min(at, pool().size(rows - Dim(1)));
     }
-    rows_.push_back(decode_row(body, at_once > 1 ? let(body, "row", at, rows - 1) : at));
+    rows_.push_back(decode_row(body, at_once > 1 ? let(body, "row", at, rows) : at));
     rows_.back().exists = exists;
   }
 }
@@ -189,8 +194,8 @@ void NestScheduler::decode_outer(Block& body) {
 NestScheduler::Row NestScheduler::decode_row(Block& body, Expr position) {
   Row row{nest_.values, nest_.index, {}, {}};
   for (size_t i = nest_.vars.size(); i-- > 0;) {
-    Expr value = i == 0 ? position : loop::mod(position, pool().integer(nest_.extents[i]));
-    Expr named = let(body, nest_.kernel.vars[nest_.vars[i].id].name, value, nest_.extents[i] - 1);
+    Expr value = i == 0 ? position : loop::mod(position, pool().size(nest_.extents[i]));
+    Expr named = let(body, nest_.kernel.vars[nest_.vars[i].id].name, value, nest_.extents[i]);
     row.values = substitute(row.values, nest_.vars[i], named);
     row.index = loop::substitute(row.index, nest_.vars[i], named);
     if (tile_lo_) {
@@ -198,14 +203,15 @@ NestScheduler::Row NestScheduler::decode_row(Block& body, Expr position) {
       tile_hi_ = loop::substitute(tile_hi_, nest_.vars[i], named);
     }
     if (auto* read = std::get_if<loop::VarRead>(&named->kind)) row.vars.push_back(read->var);
-    if (i > 0) position = loop::floor_div(position, pool().integer(nest_.extents[i]));
+    if (i > 0) position = loop::floor_div(position, pool().size(nest_.extents[i]));
   }
   return row;
 }
 
-Expr NestScheduler::let(Block& body, const std::string& name, Expr value, int64_t max) {
+Expr NestScheduler::let(Block& body, const std::string& name, Expr value, const Dim& extent) {
   if (std::holds_alternative<loop::VarRead>(value->kind)) return value;
-  Var var = nest_.kernel.add_var({name, loop::VarKind::let, DType::i64, 1, 0, max});
+  const Var var = nest_.kernel.add_var({name, loop::VarKind::let});
+  nest_.kernel.set_extent(var, extent);
   body.push_back({Let{var, value}});
   return pool().var(var);
 }
@@ -256,7 +262,7 @@ Exprs NestScheduler::simplify_within(Exprs values, Var var, int64_t min, int64_t
 void NestScheduler::emit_row(Block& body, Expr index, const Exprs& values) {
   if (is_split_) {
     std::vector<int64_t> ends = piece_starts(values, inner_, nest_.kernel, most_pieces());
-    ends.push_back(inner_extent_);
+    ends.push_back(inner_extent_.value());
     int64_t start = 0;
     for (int64_t end : ends) {
       emit_vectors(body, index, simplify_within(values, inner_, start, end - 1), start, end);
@@ -264,26 +270,30 @@ void NestScheduler::emit_row(Block& body, Expr index, const Exprs& values) {
     }
     return;
   }
-  if (blocks_ == 1) return emit_vectors(body, index, values, 0, inner_extent_);
+  if (blocks_ == Dim(1)) return emit_vectors(body, index, values, 0, inner_extent_);
   // Blocks hold whole vectors, so only the last block has a rest.
-  Expr lo = let(body, "lo", block_ * pool().integer(block_extent_), (blocks_ - 1) * block_extent_);
-  const int64_t whole = inner_extent_ / lanes_ * lanes_;
-  Expr hi = lo + pool().integer(block_extent_);
+  Expr lo = let(body, "lo", block_ * pool().size(block_extent_),
+                (blocks_ - Dim(1)) * block_extent_ + Dim(1));
+  const Dim whole = whole_vectors(inner_extent_);
+  Expr hi = lo + pool().size(block_extent_);
   const bool is_even = inner_extent_ == blocks_ * block_extent_;  // all blocks are equal
-  if (style_.clamps_equal_blocks || !is_even) hi = loop::min(hi, pool().integer(whole));
+  if (style_.clamps_equal_blocks || !is_even) hi = loop::min(hi, pool().size(whole));
   emit_vector_loop(body, index, values, lo, hi);
   if (whole == inner_extent_) return;
   Block tail;
-  emit_tail(tail, index, values, whole, inner_extent_ - whole);
-  body.push_back({loop::If{loop::eq(block_, pool().integer(blocks_ - 1)), std::move(tail), {}}});
+  emit_tail(tail, index, values, whole, inner_extent_);
+  body.push_back({loop::If{loop::eq(block_, pool().size(blocks_ - Dim(1))), std::move(tail), {}}});
 }
 
-void NestScheduler::emit_vectors(Block& body, Expr index, const Exprs& values, int64_t start,
-                                 int64_t end) {
-  const int64_t whole = start + (end - start) / lanes_ * lanes_;
-  if (whole > start)
-    emit_vector_loop(body, index, values, pool().integer(start), pool().integer(whole));
-  if (whole < end) emit_tail(body, index, values, whole, end - whole);
+Dim NestScheduler::whole_vectors(const Dim& extent) const {
+  return Dim::floor_div(extent, lanes_) * Dim(lanes_);
+}
+
+void NestScheduler::emit_vectors(Block& body, Expr index, const Exprs& values, const Dim& start,
+                                 const Dim& end) {
+  const Dim whole = start + whole_vectors(end - start);
+  if (whole != start) emit_vector_loop(body, index, values, pool().size(start), pool().size(whole));
+  if (whole != end) emit_tail(body, index, values, whole, end);
 }
 
 void NestScheduler::emit_vector_loop(Block& body, Expr index, const Exprs& values, Expr lo,
@@ -293,25 +303,40 @@ void NestScheduler::emit_vector_loop(Block& body, Expr index, const Exprs& value
   body.push_back({For{inner_, lo, hi, lanes_, LoopKind::serial, std::move(inside)}});
 }
 
-void NestScheduler::emit_tail(Block& body, Expr index, const Exprs& values, int64_t start,
-                              int64_t count) {
-  Var lane0 = nest_.kernel.add_var({nest_.kernel.vars[inner_.id].name + "_tail", loop::VarKind::let,
-                                    DType::i64, 1, 0, inner_extent_ - 1});
-  body.push_back({Let{lane0, pool().integer(start)}});
-  Expr at = pool().var(lane0);
-  Expr mask = loop::lt(pool().ramp(pool().integer(0), 1, lanes_),
-                       loop::splat(pool().integer(count), lanes_));
-  emit_stores(body, substitute(values, inner_, at), loop::substitute(index, inner_, at),
-              {lane0, lanes_, mask}, count);
+// Of a size only when it leaves a rest.
+void NestScheduler::emit_tail(Block& body, Expr index, const Exprs& values, const Dim& start,
+                              const Dim& end) {
+  const Dim count = end - start;
+  if (!count.is_const()) {
+    Block rest;
+    emit_rest(rest, index, values, start, count);
+    body.push_back({loop::If{loop::lt(pool().size(start), pool().size(end)), std::move(rest), {}}});
+    return;
+  }
+  emit_rest(body, index, values, start, count);
 }
 
-// Of a vector of which so many lanes exist.
+void NestScheduler::emit_rest(Block& body, Expr index, const Exprs& values, const Dim& start,
+                              const Dim& count) {
+  const Var lane0 =
+      nest_.kernel.add_var({nest_.kernel.vars[inner_.id].name + "_tail", loop::VarKind::let});
+  nest_.kernel.set_extent(lane0, inner_extent_);
+  body.push_back({Let{lane0, pool().size(start)}});
+  Expr at = pool().var(lane0);
+  Expr mask =
+      loop::lt(pool().ramp(pool().integer(0), 1, lanes_), loop::splat(pool().size(count), lanes_));
+  emit_stores(body, substitute(values, inner_, at), loop::substitute(index, inner_, at),
+              {lane0, lanes_, mask},
+              count.is_const() ? std::optional(count.value()) : std::nullopt);
+}
+
+// Of a vector of which so many lanes exist; nothing: that depends on a size.
 void NestScheduler::emit_stores(Block& body, const Exprs& values, Expr index,
-                                const loop::VectorAxis& axis, int64_t count) {
-  if (store_squares(body, values, index, axis, count)) return;
+                                const loop::VectorAxis& axis, std::optional<int64_t> count) {
+  if (count && store_squares(body, values, index, axis, *count)) return;
   ReductionEmitter reductions(nest_.kernel, lanes_);
   const loop::Bindings bound = reductions.lower_lanes(values, axis, body);
-  if (store_turned(body, values, index, axis, count, bound)) return;
+  if (count && store_turned(body, values, index, axis, *count, bound)) return;
   Block stores;
   for (size_t i = 0; i < values.size(); ++i) {
     const Expr vector = loop::vectorize(values[i], axis, bound);
@@ -325,13 +350,13 @@ void NestScheduler::emit_stores(Block& body, const Exprs& values, Expr index,
 }
 
 void NestScheduler::finish(Block body) {
-  const int64_t extent =
-      std::clamp<int64_t>(block_extent_ * static_cast<int64_t>(rows_.size()), 1, kMostOperations);
+  const int64_t extent = std::clamp<int64_t>(
+      hint(block_extent_) * static_cast<int64_t>(rows_.size()), 1, kMostOperations);
   const int64_t per_task = std::max<int64_t>(1, count_operations(nest_.values) * extent / lanes_);
   nest_.kernel.grain = std::max<int64_t>(1, kTaskOperations / per_task);
   nest_.kernel.body.clear();
-  nest_.kernel.body.push_back({For{task_, pool().integer(0), pool().integer(tasks_), 1,
-                                   LoopKind::parallel, std::move(body)}});
+  nest_.kernel.body.push_back(
+      {For{task_, pool().integer(0), pool().size(tasks_), 1, LoopKind::parallel, std::move(body)}});
 }
 
 }  // namespace lathe

@@ -2,6 +2,7 @@
 // them. loop_nest.h says what is decided, and who asks for it calls schedule().
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -43,7 +44,7 @@ class NestScheduler {
   using Expr = loop::Expr;
   using Var = loop::Var;
   using Exprs = std::vector<Expr>;
-  using Loops = std::vector<std::pair<Var, int64_t>>;
+  using Loops = std::vector<std::pair<Var, Dim>>;
 
   // --- decisions, in this order
 
@@ -66,6 +67,7 @@ class NestScheduler {
   // Of a thread, where threads share vectors; otherwise 0.
   virtual int64_t lanes_of_thread() const { return 0; }
   // Stores of a vector of which `count` lanes exist, where they are no plain ones: false otherwise.
+  // Not asked where how many do depends on a size.
   virtual bool store_squares(Block& /*body*/, const Exprs& /*values*/, Expr /*index*/,
                              const loop::VectorAxis& /*axis*/, int64_t /*count*/) {
     return false;
@@ -78,6 +80,10 @@ class NestScheduler {
   }
 
   loop::Pool& pool() { return *nest_.kernel.pool; }
+  // The size itself, or the one that choices reckon with.
+  int64_t hint(const Dim& size) const {
+    return size.is_const() ? size.value() : size_at(size, nest_.hints);
+  }
   std::vector<loop::Reduce> collapsed_reductions();
   Block wrap(const Loops& loops, Block inside);
 
@@ -89,7 +95,7 @@ class NestScheduler {
   Var tile_;  // runs from tile_lo_ to tile_hi_ inside the vector loop; these are null without one
   Expr tile_lo_, tile_hi_;
   Loops shared_;  // inside the vector loop
-  int64_t inner_extent_ = 0;
+  Dim inner_extent_ = 0;
 
  private:
   // What the nest is for one position of the loops outside the innermost one.
@@ -106,18 +112,21 @@ class NestScheduler {
   loop::BufferRef row_buffer(DType dtype);
   void decode_outer(Block& body);
   Row decode_row(Block& body, Expr position);
-  Expr let(Block& body, const std::string& name, Expr value, int64_t max);
+  Expr let(Block& body, const std::string& name, Expr value, const Dim& extent);
   size_t most_pieces() const;
   void emit_rows(Block& body, const Row& row, const Exprs& values);
   void emit_branches(Block& body, const Row& row, const Exprs& values, Var var,
                      std::span<const int64_t> starts, int64_t min, int64_t max);
   Exprs simplify_within(Exprs values, Var var, int64_t min, int64_t max);
   void emit_row(Block& body, Expr index, const Exprs& values);
-  void emit_vectors(Block& body, Expr index, const Exprs& values, int64_t start, int64_t end);
+  void emit_vectors(Block& body, Expr index, const Exprs& values, const Dim& start, const Dim& end);
   void emit_vector_loop(Block& body, Expr index, const Exprs& values, Expr lo, Expr hi);
-  void emit_tail(Block& body, Expr index, const Exprs& values, int64_t start, int64_t count);
+  void emit_tail(Block& body, Expr index, const Exprs& values, const Dim& start, const Dim& end);
+  void emit_rest(Block& body, Expr index, const Exprs& values, const Dim& start, const Dim& count);
+  Dim whole_vectors(const Dim& extent) const;
+
   void emit_stores(Block& body, const Exprs& values, Expr index, const loop::VectorAxis& axis,
-                   int64_t count);
+                   std::optional<int64_t> count);
   void finish(Block body);
 
   Var task_;
@@ -125,7 +134,7 @@ class NestScheduler {
   std::vector<Row> rows_;  // of a task
   bool is_split_ = false;  // its range has pieces
   size_t num_pieces_ = 0;  // of the loops around it
-  int64_t block_extent_ = 0, blocks_ = 1, tasks_ = 1;
+  Dim block_extent_ = 0, blocks_ = 1, tasks_ = 1;
   Expr block_;
 };
 

@@ -183,7 +183,7 @@ Expr ReductionEmitter::emit(Expr e, Block& block) {
   const bool is_worth_lanes = gathers || reads_evenly(reduce.body, reduce.vars.back()) ||
                               count_operations({&reduce.body, 1}) >= kManyOperations;
   const bool is_vectorizable = !contains_reduction({&reduce.body, 1}) && is_worth_lanes &&
-                               loop::as_int(reduce.extents.back()) != nullptr;
+                               loop::as_size(reduce.extents.back()).has_value();
   if (is_position) {
     result = is_vectorizable && !gathers ? emit_position_vectorized(reduce, block)
                                          : emit_position(reduce, block, nullptr);
@@ -240,7 +240,7 @@ void ReductionEmitter::put_lanes_last(Reduce& reduce) const {
 }
 
 Block ReductionEmitter::add_up(const Reduce& reduce, size_t count, const Accumulator& accumulator,
-                               int64_t body_chain, const AccumulateBody& body) {
+                               const Dim& body_chain, const AccumulateBody& body) {
   std::vector<AccumulateLoop> loops;
   for (size_t i = 0; i < count; ++i)
     loops.push_back({reduce.vars[i], kernel_.pool->integer(0), reduce.extents[i], 1});
@@ -249,13 +249,36 @@ Block ReductionEmitter::add_up(const Reduce& reduce, size_t count, const Accumul
 
 Expr ReductionEmitter::emit_vectorized(const Reduce& reduce, DType dtype,
                                        const std::vector<KeptValue>& kept, Block& block) {
+  const Dim extent = *loop::as_size(reduce.extents.back());
+  constexpr int64_t kManyVectors = 2 * kAccumulators;
+  const DimRange vectors = Dim::floor_div(extent, lanes_).bounds(kernel_.symbols);
+  const bool has_many = vectors.min.value_or(0) >= kManyVectors;
+  if (has_many || vectors.max.value_or(INT64_MAX) < kManyVectors) {
+    const int64_t count = has_many ? kAccumulators : 1;
+    return loop::reduce_lanes(reduce.op, emit_lane_totals(reduce, dtype, kept, count, block));
+  }
+  const Accumulator total = start_accumulator(kernel_, {reduce.op, dtype, lanes_}, block);
+  const auto arm = [&](int64_t count) {
+    Block inside;
+    const Expr lanes = emit_lane_totals(reduce, dtype, kept, count, inside);
+    inside.push_back({SetReg{total.regs, {}, lanes}});
+    return inside;
+  };
+  loop::Pool& pool = *kernel_.pool;
+  const Expr is_long = loop::le(pool.integer(kManyVectors * lanes_), pool.size(extent));
+  block.push_back({loop::If{is_long, arm(kAccumulators), arm(1)}});
+  return loop::reduce_lanes(reduce.op, read(kernel_, total, pool.integer(0)));
+}
+
+Expr ReductionEmitter::emit_lane_totals(const Reduce& reduce, DType dtype,
+                                        const std::vector<KeptValue>& kept, int64_t count,
+                                        Block& block) {
   loop::Pool& pool = *kernel_.pool;
   const Var var = reduce.vars.back();
-  const int64_t extent = loop::as_int(reduce.extents.back())->value;
-  const int64_t count = extent / lanes_ >= 2 * kAccumulators ? kAccumulators : 1;
+  const Dim extent = *loop::as_size(reduce.extents.back());
   const Accumulator acc = start_accumulator(kernel_, {reduce.op, dtype, lanes_, count}, block);
-  const int64_t whole = extent / lanes_ * lanes_;
-  const int64_t unrolled = count > 1 ? extent / (lanes_ * count) * (lanes_ * count) : 0;
+  const auto round_down = [&](int64_t step) { return Dim::floor_div(extent, step) * Dim(step); };
+  const Dim whole = round_down(lanes_), unrolled = count > 1 ? round_down(lanes_ * count) : Dim(0);
   const Expr zero = pool.integer(0);
 
   const auto emit_unrolled = [&](const Accumulator& into) -> Block {
@@ -277,32 +300,50 @@ Expr ReductionEmitter::emit_vectorized(const Reduce& reduce, DType dtype,
   };
   const auto emit_row = [&](const Accumulator& into) -> Block {
     Block row;
-    if (unrolled > 0)
-      row = accumulate(kernel_, into, {{var, zero, pool.integer(unrolled), lanes_ * count}}, 1,
+    if (unrolled != Dim(0))
+      row = accumulate(kernel_, into, {{var, zero, pool.size(unrolled), lanes_ * count}}, 1,
                        emit_unrolled);
-    if (whole > unrolled) {
-      const AccumulateLoop rest{var, pool.integer(unrolled), pool.integer(whole), lanes_};
+    if (whole != unrolled) {
+      const int64_t most = extent.is_const() ? INT64_MAX : 2 * kAccumulators;
+      const AccumulateLoop rest{var, pool.size(unrolled), pool.size(whole), lanes_, most};
       for (Stmt& stmt : accumulate(kernel_, into, {rest}, 1, emit_whole))
         row.push_back(std::move(stmt));
     }
-    if (whole < extent) {
-      Var tail = kernel_.add_var(
-          {kernel_.vars[var.id].name + "_tail", loop::VarKind::let, DType::i64, 1, 0, extent - 1});
-      row.push_back({Let{tail, pool.integer(whole)}});
-      Expr mask =
-          loop::lt(pool.ramp(zero, 1, lanes_), loop::splat(pool.integer(extent - whole), lanes_));
-      const Expr body = body_at(reduce, kept, pool.var(tail), {tail, lanes_, mask}, row);
-      row.push_back(combine_into(kernel_, into, zero, body, mask));
-    }
+    add_rest(reduce, row, [&](Var tail, Expr mask, Block& rest) {
+      const Expr body = body_at(reduce, kept, pool.var(tail), {tail, lanes_, mask}, rest);
+      rest.push_back(combine_into(kernel_, into, zero, body, mask));
+    });
     return row;
   };
-  const int64_t row_chain = std::min(extent / (lanes_ * count) + 1, kLongestChain);
+  Dim row_chain = Dim::floor_div(extent, lanes_ * count) + Dim(1);
+  if (row_chain.is_const()) row_chain = std::min(row_chain.value(), kLongestChain);
   for (Stmt& stmt : add_up(reduce, reduce.vars.size() - 1, acc, row_chain, emit_row))
     block.push_back(std::move(stmt));
   Expr total = read(kernel_, acc, zero);
   for (int64_t i = 1; i < count; ++i)
     total = loop::combine(reduce.op, total, read(kernel_, acc, pool.integer(i)));
-  return loop::reduce_lanes(reduce.op, total);
+  return total;
+}
+
+void ReductionEmitter::add_rest(const Reduce& reduce, Block& block,
+                                const std::function<void(Var, Expr, Block&)>& body) {
+  loop::Pool& pool = *kernel_.pool;
+  const Dim extent = *loop::as_size(reduce.extents.back());
+  const Dim whole = Dim::floor_div(extent, lanes_) * Dim(lanes_);
+  if (whole == extent) return;
+  const Var tail =
+      kernel_.add_var({kernel_.vars[reduce.vars.back().id].name + "_tail", loop::VarKind::let});
+  kernel_.set_extent(tail, extent);
+  const Expr mask = loop::lt(pool.ramp(pool.integer(0), 1, lanes_),
+                             loop::splat(pool.size(extent - whole), lanes_));
+  Block rest;
+  rest.push_back({Let{tail, pool.size(whole)}});
+  body(tail, mask, rest);
+  if (!extent.is_const()) {
+    block.push_back({loop::If{loop::lt(pool.size(whole), pool.size(extent)), std::move(rest), {}}});
+    return;
+  }
+  for (Stmt& stmt : rest) block.push_back(std::move(stmt));
 }
 
 Expr ReductionEmitter::emit_serial(const Reduce& reduce, DType dtype, Block& block) {
@@ -377,8 +418,7 @@ Expr ReductionEmitter::emit_position_vectorized(const Reduce& reduce, Block& blo
       start_accumulator(kernel_, {order_of(reduce), reduce.body->dtype, lanes_}, block);
   const Accumulator position =
       start_accumulator(kernel_, {ReduceOp::sum, DType::i64, lanes_}, block);
-  const int64_t extent = loop::as_int(reduce.extents.back())->value;
-  const int64_t whole = extent / lanes_ * lanes_;
+  const Dim whole = Dim::floor_div(*loop::as_size(reduce.extents.back()), lanes_) * Dim(lanes_);
   const auto step = [&](Var lane, Expr mask, Block& into) {
     const Expr body =
         loop::vectorize(loop::substitute(reduce.body, var, pool.var(lane)), {lane, lanes_, mask});
@@ -387,19 +427,13 @@ Expr ReductionEmitter::emit_position_vectorized(const Reduce& reduce, Block& blo
   };
   const auto row = [&](const Accumulator&) {
     Block inside;
-    if (whole > 0) {
+    if (whole != Dim(0)) {
       Block vectors;
       step(var, {}, vectors);
       inside.push_back(
-          {For{var, zero, pool.integer(whole), lanes_, LoopKind::serial, std::move(vectors)}});
+          {For{var, zero, pool.size(whole), lanes_, LoopKind::serial, std::move(vectors)}});
     }
-    if (whole < extent) {
-      const Var tail = kernel_.add_var(
-          {kernel_.vars[var.id].name + "_tail", loop::VarKind::let, DType::i64, 1, 0, extent - 1});
-      inside.push_back({Let{tail, pool.integer(whole)}});
-      const Expr rest = loop::splat(pool.integer(extent - whole), lanes_);
-      step(tail, loop::lt(pool.ramp(zero, 1, lanes_), rest), inside);
-    }
+    add_rest(reduce, inside, step);
     return inside;
   };
   for (Stmt& stmt : add_up(reduce, reduce.vars.size() - 1, best, 1, row))

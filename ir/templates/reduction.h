@@ -1,6 +1,7 @@
 // Emits the loops of reduce expressions. Used by the generic schedule and by templates with row
 // statistics.
 #pragma once
+#include <functional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -52,6 +53,13 @@ class ReductionEmitter {
   loop::Expr emit(loop::Expr reduce, loop::Block& block);
   loop::Expr emit_vectorized(const loop::Reduce& reduce, DType dtype,
                              const std::vector<KeptValue>& kept, loop::Block& block);
+  // Lanes of its total, from so many vectors of accumulators.
+  loop::Expr emit_lane_totals(const loop::Reduce& reduce, DType dtype,
+                              const std::vector<KeptValue>& kept, int64_t count,
+                              loop::Block& block);
+  // `body` at the masked rest of the last loop behind whole vectors, where it has one.
+  void add_rest(const loop::Reduce& reduce, loop::Block& block,
+                const std::function<void(loop::Var tail, loop::Expr mask, loop::Block&)>& body);
   std::vector<KeptValue> kept_of(loop::Expr e, const loop::Reduce& reduce);
   // The body over lanes of `axis`, its last variable being `at`; what is kept is stored.
   loop::Expr body_at(const loop::Reduce& reduce, const std::vector<KeptValue>& kept, loop::Expr at,
@@ -68,7 +76,7 @@ class ReductionEmitter {
   void put_lanes_last(loop::Reduce& reduce) const;
   // The first `count` loops of the reduction around `body`, as accumulate() has them.
   loop::Block add_up(const loop::Reduce& reduce, size_t count, const Accumulator& accumulator,
-                     int64_t body_chain, const AccumulateBody& body);
+                     const Dim& body_chain, const AccumulateBody& body);
 
   loop::Kernel& kernel_;
   int lanes_;

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "ir/loop/linear.h"
+#include "ir/templates/ceil_div.h"
 #include "ir/templates/digits.h"
 #include "ir/templates/lane_choice.h"
 #include "ir/templates/nest_scheduler.h"
@@ -44,8 +45,8 @@ class RegisterScheduler final : public NestScheduler {
     const size_t at = find_lanes_of_sums(nest_.values, nest_.vars);
     const bool is_row =
         !nest_.vars.empty() && loop::linear(nest_.index).coefficient(nest_.vars.back()) == 1;
-    if (lanes == 1 || !is_row || at == nest_.vars.size() || nest_.extents[at] < lanes ||
-        count_values() * lanes > kMostSquareOperations)
+    if (lanes == 1 || !is_row || at == nest_.vars.size() || hint(nest_.extents[at]) < lanes ||
+        has_symbols() || count_values() * lanes > kMostSquareOperations)
       return false;
     is_turned_ = true;
     const auto from = static_cast<ptrdiff_t>(at);
@@ -53,6 +54,12 @@ class RegisterScheduler final : public NestScheduler {
     std::rotate(nest_.extents.begin() + from, nest_.extents.begin() + from + 1,
                 nest_.extents.end());
     return true;
+  }
+
+  // Squares that are turned have so many lines and columns as code says.
+  bool has_symbols() const {
+    return std::any_of(nest_.extents.begin(), nest_.extents.end(),
+                       [](const Dim& extent) { return !extent.is_const(); });
   }
 
   // Operations of an element beside its reductions.
@@ -82,7 +89,7 @@ class RegisterScheduler final : public NestScheduler {
                               ? target_.num_vector_registers / 2
                               : kColumnVectors;
     for (int64_t most = first; most > 1; most /= 2)
-      if (nest_.extents.back() >= most * lanes) return lanes * static_cast<int>(most);
+      if (hint(nest_.extents.back()) >= most * lanes) return lanes * static_cast<int>(most);
     return lanes;
   }
 
@@ -99,23 +106,24 @@ class RegisterScheduler final : public NestScheduler {
       if (std::abs(form.coefficient(inner_)) > 1) apart.push_back(std::move(form));
     });
     for (size_t i = nest_.vars.size(); i-- > 0;) {
-      const int64_t extent = nest_.extents[i];
+      const Dim extent = nest_.extents[i];
       const auto walks = [&](const loop::Linear& form) {
         return form.coefficient(nest_.vars[i]) == 1;
       };
-      if (extent < 2 || std::none_of(apart.begin(), apart.end(), walks)) continue;
-      is_square_ = may_turn(nest_.vars[i], extent);
-      const int64_t step = std::min<int64_t>(extent, is_square_ ? lanes_ : kTile);
+      if (hint(extent) < 2 || std::none_of(apart.begin(), apart.end(), walks)) continue;
+      is_square_ =
+          !has_symbols() && inner_extent_.is_const() && may_turn(nest_.vars[i], extent.value());
+      const int64_t step = std::min<int64_t>(hint(extent), is_square_ ? lanes_ : kTile);
       tile_ = nest_.vars[i];
-      nest_.extents[i] = (extent + step - 1) / step;
-      nest_.vars[i] = nest_.kernel.add_var(
-          {"tile", loop::VarKind::loop, DType::i64, 1, 0, nest_.extents[i] - 1});
+      nest_.extents[i] = ceil_div(extent, step);
+      nest_.vars[i] = nest_.kernel.add_loop_var("tile", nest_.extents[i]);
       tile_lo_ = pool().var(nest_.vars[i]) * pool().integer(step);
       tile_hi_ = tile_lo_ + pool().integer(step);
       tile_step_ = step;
-      tile_rest_ = extent % step;
-      last_tile_ = pool().integer(extent / step * step);
-      if (extent % step != 0) tile_hi_ = loop::min(tile_hi_, pool().integer(extent));
+      const Dim rest = Dim::mod(extent, step);
+      tile_rest_ = rest.is_const() ? rest.value() : 0;  // of squares, whose extents are numbers
+      last_tile_ = pool().size(extent - rest);
+      if (rest != Dim(0)) tile_hi_ = loop::min(tile_hi_, pool().size(extent));
       return;
     }
   }
@@ -132,24 +140,25 @@ class RegisterScheduler final : public NestScheduler {
 
   // Beyond the second cache reading it back takes as long as a function.
   bool may_keep_rows() const override {
-    return inner_extent_ > lanes_ && inner_extent_ * 4 <= target_.l2_bytes / 4;
+    const int64_t extent = hint(inner_extent_);
+    return extent > lanes_ && extent * 4 <= target_.l2_bytes / 4;
   }
 
   // Blocks of about the work of a task; the last is no shorter than it must be.
   int64_t choose_block(int64_t /*rows*/) override {
     const int64_t least = contains_reduction(nest_.values) ? 1 : kMinBlockVectors;
     const int64_t work = std::max<int64_t>(1, count_operations(nest_.values));
-    const int64_t vectors = std::max(least, kTaskOperations / work);
-    if (inner_extent_ < 2 * least * lanes_ || inner_extent_ <= vectors * lanes_)
-      return inner_extent_;
-    const int64_t most = vectors * lanes_, blocks = (inner_extent_ + most - 1) / most;
-    const int64_t even = (inner_extent_ + blocks - 1) / blocks;
-    return (even + lanes_ - 1) / lanes_ * lanes_;
+    const int64_t vectors = std::max(least, kTaskOperations / work), most = vectors * lanes_;
+    if (!inner_extent_.is_const()) return most;  // how many of them there are only a call knows
+    const int64_t extent = inner_extent_.value();
+    if (extent < 2 * least * lanes_ || extent <= most) return extent;
+    const int64_t even = ceil_div(extent, ceil_div(extent, most));
+    return ceil_div(even, lanes_) * lanes_;
   }
 
   // A short row with sums mostly waits for them, one after the other.
   int64_t choose_rows(int64_t rows) override {
-    if (inner_extent_ > kShortRow * lanes_ || !contains_reduction(nest_.values)) return 1;
+    if (hint(inner_extent_) > kShortRow * lanes_ || !contains_reduction(nest_.values)) return 1;
     if (rows < kRowsAtOnce * kManyRows) return 1;
     return rows % kRowsAtOnce != 0 && rows % (kRowsAtOnce - 1) == 0 ? kRowsAtOnce - 1 : kRowsAtOnce;
   }
@@ -181,7 +190,7 @@ class RegisterScheduler final : public NestScheduler {
                     int64_t count, const loop::Bindings& bound) override {
     if (!is_turned_) return false;
     const auto& [along, extent] = shared_.back();
-    const int64_t squares = extent / lanes_, rest = extent % lanes_;
+    const int64_t squares = extent.value() / lanes_, rest = extent.value() % lanes_;
     const auto store = [&, tile = along](Block& into, Expr first, int64_t steps) {
       store_turned_square(nest_.kernel, {axis.var, tile, lanes_, count, first, steps}, axis,
                           nest_.outs, values, index, bound, into);

@@ -21,15 +21,14 @@ bool is_function(Expr e) {
 
 }  // namespace
 
-std::vector<RowValue> row_values(std::span<const Expr> values, loop::Var inner, int64_t extent) {
+std::vector<RowValue> row_values(std::span<const Expr> values, loop::Var inner, const Dim& extent) {
   std::unordered_set<const loop::ExprNode*> computed;
   loop::for_each(values, [&](Expr e) { computed.insert(e.node()); });
   std::vector<RowValue> found;
   loop::for_each(values, [&](Expr e) {
     const auto* reduce = std::get_if<loop::Reduce>(&e->kind);
     if (reduce == nullptr || reduce->vars.size() != 1) return;
-    const auto* length = loop::as_int(reduce->extents[0]);
-    if (length == nullptr || length->value != extent) return;
+    if (loop::as_size(reduce->extents[0]) != extent) return;
     const loop::Var own = reduce->vars[0];
     // Not of what is inside one that was found.
     loop::rewrite(reduce->body, [&](Expr part) {

@@ -18,6 +18,6 @@ struct RowValue {
 // Those among `values` over rows of `extent` elements along `inner` that compute a function:
 // arithmetic takes no longer than memory.
 std::vector<RowValue> row_values(std::span<const loop::Expr> values, loop::Var inner,
-                                 int64_t extent);
+                                 const Dim& extent);
 
 }  // namespace lathe
