@@ -15,6 +15,7 @@
 #include "fmt/format.h"
 #include "ir/cost/price.h"
 #include "ir/graph/op_def.h"
+#include "ir/program/binding.h"
 #include "ir/support/diag_codes.h"
 #include "ir/support/hash.h"
 #include "passes/lowering/lowering.h"
@@ -199,7 +200,11 @@ class Chooser {
     LATHE_TRY(const Lowering::Trial trial, lowering_.try_kernel(region, kind, phase));
     candidate.why_not = trial.answer.why_not;
     if (!has_prices()) return Ok{};
-    const Program& program = trial.program;
+    if (!trial.answer.is_made()) return Ok{};
+    Program program = trial.program;
+    if (!program.symbols.empty()) {
+      LATHE_TRY(program, instantiate(program, lowering_.hints()));
+    }
     for (const Launch& launch : phase == Phase::init ? program.init : program.steps)
       candidate.seconds += predict(program, launch, lowering_.target(), weight_bytes_).seconds;
     return Ok{};

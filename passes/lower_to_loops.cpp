@@ -3,8 +3,8 @@
 // Contractions go through the templates of ir/templates with the parameters of the target;
 // everything else through the generic schedule. Views cost nothing: who reads one reads through it.
 // What depends on weights and literals alone (packing, folded norms) becomes the program's init.
-// Runs last on the graph; plan_memory then places the temporaries. Types must be static and guards
-// decided: specialize_shapes binds symbols before.
+// Runs last on the graph; plan_memory then places the temporaries. Symbolic sizes stay in the
+// program, with the guards: who runs it gives them values.
 #include "passes/lowering/lowering.h"
 
 #include <unordered_set>
@@ -40,20 +40,29 @@ void make_state_params(Graph& graph, const Registry& ops) {
   graph.erase_dead();
 }
 
-// Programs have known sizes, and no guards.
-Status check_decided(const std::vector<Guard>& guards) {
-  if (guards.empty()) return Ok{};
-  return Diag{code::kUnsupported, guards.front().loc,
-              fmt::format("the guard '{}' is of sizes that nothing gives, and no program checks it",
-                          to_string(guards.front()))};
+// A program checks guards of the sizes that it is given.
+Status check_guards(const std::vector<Guard>& guards, const Program& program) {
+  for (const Guard& guard : guards) {
+    std::vector<std::string> names;
+    guard.left.collect_symbols(names);
+    guard.right.collect_symbols(names);
+    for (const std::string& name : names)
+      if (program.symbols.count(name) == 0)
+        return Diag{code::kUnsupported, guard.loc,
+                    fmt::format("the guard '{}' is of sizes that nothing gives, and no program "
+                                "checks it",
+                                to_string(guard))};
+  }
+  return Ok{};
 }
 
 Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
-  LATHE_DO(check_decided(unit.module.guards));
   Graph& graph = unit.module.main();
   const size_t num_inputs = graph.params.size();
   make_state_params(graph, context.ops);
   LATHE_TRY(unit.program, Lowering(unit.module, context, all_kernels()).run(num_inputs));
+  LATHE_DO(check_guards(unit.module.guards, unit.program));
+  unit.program.guards = unit.module.guards;
   context.counters["kernels"] = static_cast<int64_t>(unit.program.kernels.size());
   context.counters["launches"] = static_cast<int64_t>(unit.program.steps.size());
   return Changed::yes;

@@ -19,7 +19,8 @@ const ProgramBuffer& buffer_of(const Program& program, BufferId id) {
 
 Port port_of(const Program& program, BufferId id) {
   const ProgramBuffer& buffer = buffer_of(program, id);
-  return {id, buffer.name, static_cast<size_t>(buffer.num_bytes)};
+  const bool is_known = buffer.num_bytes.is_const();
+  return {id, buffer.name, is_known ? static_cast<size_t>(buffer.num_bytes.value()) : 0};
 }
 
 }  // namespace
@@ -42,6 +43,22 @@ std::vector<Port> output_ports(const Program& program) {
   return ports;
 }
 
+void resize(std::vector<Port>& ports, std::span<const int64_t> num_bytes) {
+  for (Port& port : ports)
+    port.num_bytes = static_cast<size_t>(num_bytes[static_cast<size_t>(port.id)]);
+}
+
+Diag needs_sizes(const std::string& program) {
+  return bad_value(
+      fmt::format("program '{}' has symbolic sizes, which are not bound yet", program));
+}
+
+Status check_no_sizes(const std::string& program, std::span<const int64_t> sizes) {
+  if (sizes.empty()) return Ok{};
+  return bad_value(
+      fmt::format("program '{}' has no symbolic sizes, got {}", program, sizes.size()));
+}
+
 Status check_views(const std::string& program, std::span<const BufferView> views,
                    const std::vector<Port>& ports, const char* what) {
   if (views.size() != ports.size())
@@ -61,7 +78,7 @@ Result<BufferView> weight_bytes(const ProgramBuffer& buffer, const CompileOption
     return Diag{code::kMissingWeight, Loc::unknown(),
                 fmt::format("weight '{}' has no source", buffer.weight)};
   LATHE_TRY(BufferView view, options.weight(buffer.weight));
-  const auto num_bytes = static_cast<size_t>(buffer.num_bytes);
+  const auto num_bytes = static_cast<size_t>(buffer.num_bytes.value());
   if (view.num_bytes != num_bytes || (!view.bytes && num_bytes > 0))
     return bad_value(fmt::format("weight '{}' has {} bytes, expected {}", buffer.weight,
                                  view.num_bytes, num_bytes));
@@ -107,7 +124,8 @@ MemoryPlan place_buffers(const Program& program, size_t alignment) {
     BufferPlace& place = plan.places[i];
     if (buffer.kind == BufferKind::persistent || buffer.kind == BufferKind::constant)
       place.region = Region::persistent;
-    if (buffer.kind == BufferKind::temporary)
+    const bool is_bound_later = !program.symbols.empty() && !in_init[i];
+    if (buffer.kind == BufferKind::temporary && !is_bound_later)
       place.region = in_init[i] ? Region::init_arena : Region::arena;
     if (place.region == Region::none) continue;
     if (buffer.kind == BufferKind::temporary && buffer.offset >= 0) {
@@ -118,7 +136,7 @@ MemoryPlan place_buffers(const Program& program, size_t alignment) {
                     : place.region == Region::init_arena ? plan.init_bytes
                                                          : plan.arena_bytes;
     place.offset = total;
-    total += align_up(buffer.num_bytes);
+    total += align_up(buffer.num_bytes.value());
   }
   return plan;
 }

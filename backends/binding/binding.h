@@ -22,6 +22,12 @@ struct Port {
 };
 std::vector<Port> input_ports(const Program& program);
 std::vector<Port> output_ports(const Program& program);
+// Where sizes are bound: `num_bytes` is a binding's, by buffer. Until then symbolic ports have none.
+void resize(std::vector<Port>& ports, std::span<const int64_t> num_bytes);
+// kBadValue: a run before that.
+Diag needs_sizes(const std::string& program);
+// kBadValue: sizes for a program that has no symbols.
+Status check_no_sizes(const std::string& program, std::span<const int64_t> sizes);
 
 // One view of the right size for every port; `what` is "input" or "output".
 Status check_views(const std::string& program, std::span<const BufferView> views,
@@ -67,8 +73,8 @@ struct MemoryPlan {
   size_t init_bytes = 0;
   size_t persistent_bytes = 0;
 };
-// Temporaries lie in their arena where memory planning put them, others behind it. `alignment`: of
-// every offset, a power of two.
+// Temporaries lie in their arena where memory planning put them, others behind it; those of steps
+// lie nowhere yet in a program that has symbols. `alignment`: of every offset, a power of two.
 MemoryPlan place_buffers(const Program& program, size_t alignment);
 
 // The planned memory of an executable; a `Memory` says where it is by address().

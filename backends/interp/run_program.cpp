@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <optional>
 
 #include "backends/binding/binding.h"
 #include "backends/interp/library_call.h"
 #include "ir/loop/text.h"
+#include "ir/program/binding.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -18,18 +20,41 @@ constexpr uint64_t kBytesPerStep = 64;  // of a copy
 class InterpretedProgram final : public Executable {
  public:
   InterpretedProgram(const Program& program, const InterpretLimits& limits)
-      : program_(program), limits_(limits), memory_(program.buffers.size()) {}
+      : program_(program),
+        limits_(limits),
+        memory_(program.buffers.size()),
+        inputs_(input_ports(program)),
+        outputs_(output_ports(program)) {}
 
   Status prepare(const CompileOptions& options) {
     LATHE_DO(verify(program_));
-    LATHE_DO(check_bytes());
+    binder_.emplace(program_);
+    for (const ProgramBuffer& b : program_.buffers)
+      num_bytes_.push_back(b.num_bytes.is_const() ? b.num_bytes.value() : 0);
+    LATHE_DO(check_bytes(num_bytes_));
     LATHE_DO(allocate(options));
+    is_bound_ = program_.symbols.empty();
     return execute(program_.init);
   }
 
+  Status bind(std::span<const int64_t> sizes) override {
+    LATHE_TRY(Binding binding, binder_->bind(sizes));
+    LATHE_DO(check_bytes(binding.num_bytes));
+    num_bytes_ = std::move(binding.num_bytes);
+    sizes_ = std::move(binding.sizes);
+    resize(inputs_, num_bytes_);
+    resize(outputs_, num_bytes_);
+    for (size_t i = 0; i < num_bytes_.size(); ++i)
+      if (!program_.buffers[i].num_bytes.is_const())
+        memory_[i].assign(static_cast<size_t>(num_bytes_[i]), std::byte{0xff});
+    is_bound_ = true;
+    return Ok{};
+  }
+
   Status run(std::span<const BufferView> inputs, std::span<const BufferView> outputs) override {
-    LATHE_DO(check_views(program_.name, inputs, input_ports(program_), "input"));
-    LATHE_DO(check_views(program_.name, outputs, output_ports(program_), "output"));
+    if (!is_bound_) return needs_sizes(program_.name);
+    LATHE_DO(check_views(program_.name, inputs, inputs_, "input"));
+    LATHE_DO(check_views(program_.name, outputs, outputs_, "output"));
     for (size_t i = 0; i < inputs.size(); ++i) copy_in(program_.inputs[i], inputs[i]);
     LATHE_DO(execute(program_.steps));
     for (size_t i = 0; i < outputs.size(); ++i)
@@ -47,29 +72,30 @@ class InterpretedProgram final : public Executable {
   std::vector<std::byte>& bytes(BufferId id) { return memory_[static_cast<size_t>(id)]; }
 
   // The caller's side counts as well: a buffer may be an output any number of times.
-  Status check_bytes() const {
+  Status check_bytes(const std::vector<int64_t>& num_bytes) const {
     uint64_t left = limits_.max_bytes;
-    const auto take = [&](const ProgramBuffer& b) -> Status {
-      if (static_cast<uint64_t>(b.num_bytes) <= left) {
-        left -= static_cast<uint64_t>(b.num_bytes);
+    const auto take = [&](BufferId id) -> Status {
+      const auto bytes = static_cast<uint64_t>(num_bytes[static_cast<size_t>(id)]);
+      if (bytes <= left) {
+        left -= bytes;
         return Ok{};
       }
       return Diag{.code = code::kTooLarge,
                   .loc = Loc::unknown(),
                   .message = fmt::format("with the {} bytes of buffer '{}', program '{}' takes "
                                          "more memory than the {} bytes that it may",
-                                         b.num_bytes, b.name, program_.name, limits_.max_bytes)};
+                                         bytes, buffer(id).name, program_.name, limits_.max_bytes)};
     };
-    for (const ProgramBuffer& b : program_.buffers) LATHE_DO(take(b));
-    for (BufferId id : program_.inputs) LATHE_DO(take(buffer(id)));
-    for (BufferId id : program_.outputs) LATHE_DO(take(buffer(id)));
+    for (size_t i = 0; i < num_bytes.size(); ++i) LATHE_DO(take(static_cast<BufferId>(i)));
+    for (BufferId id : program_.inputs) LATHE_DO(take(id));
+    for (BufferId id : program_.outputs) LATHE_DO(take(id));
     return Ok{};
   }
 
   Status allocate(const CompileOptions& options) {
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const ProgramBuffer& b = program_.buffers[i];
-      memory_[i].assign(static_cast<size_t>(b.num_bytes), std::byte{0xff});
+      memory_[i].assign(static_cast<size_t>(num_bytes_[i]), std::byte{0xff});
       if (b.kind == BufferKind::constant) memory_[i] = b.bytes;
       if (b.kind != BufferKind::weight) continue;
       LATHE_TRY(BufferView view, weight_bytes(b, options));
@@ -84,25 +110,26 @@ class InterpretedProgram final : public Executable {
 
   Status execute(const std::vector<Launch>& launches) {
     steps_ = {limits_.max_steps};
-    for (const Launch& launch : launches) LATHE_DO(execute(launch));
+    const bool has_sizes = &launches == &program_.steps && !sizes_.empty();
+    for (size_t i = 0; i < launches.size(); ++i)
+      LATHE_DO(execute(launches[i], has_sizes ? sizes_[i] : std::span<const int64_t>()));
     return Ok{};
   }
 
-  Status execute(const Launch& launch) {
-    Status status = std::visit([this](const auto& kind) { return execute(kind); }, launch.kind);
+  Status execute(const Launch& launch, std::span<const int64_t> sizes) {
+    Status status = std::visit([&](const auto& kind) { return execute(kind, sizes); }, launch.kind);
     if (status.ok()) return status;
     Diag error = status.error();
     if (error.loc == Loc::unknown() && !launch.origins.empty()) error.loc = launch.origins.front();
     return error;
   }
 
-  Status execute(const CopyLaunch& copy) {
-    if (!steps_.take(static_cast<uint64_t>(buffer(copy.source).num_bytes) / kBytesPerStep))
-      return out_of_steps(steps_);
+  Status execute(const CopyLaunch& copy, std::span<const int64_t>) {
+    if (!steps_.take(bytes(copy.source).size() / kBytesPerStep)) return out_of_steps(steps_);
     bytes(copy.destination) = bytes(copy.source);
     return Ok{};
   }
-  Status execute(const KernelLaunch& launch) {
+  Status execute(const KernelLaunch& launch, std::span<const int64_t> sizes) {
     const std::vector<int64_t> offsets = byte_offsets(program_, launch);
     std::vector<loop::Memory> views;
     for (size_t i = 0; i < offsets.size(); ++i) {
@@ -110,14 +137,15 @@ class InterpretedProgram final : public Executable {
       const auto offset = static_cast<size_t>(offsets[i]);
       views.push_back({whole.data() + offset, whole.size() - offset});
     }
-    return loop::evaluate(program_.kernels[static_cast<size_t>(launch.kernel)], views, {}, steps_);
+    return loop::evaluate(program_.kernels[static_cast<size_t>(launch.kernel)], views, sizes,
+                          steps_);
   }
-  Status execute(const LibraryLaunch& launch) {
+  Status execute(const LibraryLaunch& launch, std::span<const int64_t>) {
     return run_call(
         launch.call, program_.buffers, [this](BufferId id) { return bytes(id).data(); }, steps_);
   }
-  Status execute(const ShapeLaunch&) { return Ok{}; }  // sizes of verified programs are numbers
-  Status execute(const HostLaunch& launch) {
+  Status execute(const ShapeLaunch&, std::span<const int64_t>) { return Ok{}; }
+  Status execute(const HostLaunch& launch, std::span<const int64_t>) {
     return Diag{
         .code = code::kUnavailable,
         .loc = Loc::unknown(),
@@ -127,7 +155,12 @@ class InterpretedProgram final : public Executable {
   const Program program_;
   const InterpretLimits limits_;
   loop::StepBudget steps_;
+  std::optional<Binder> binder_;
+  bool is_bound_ = false;
+  std::vector<int64_t> num_bytes_;           // by buffer; 0 where nothing is bound yet
+  std::vector<std::vector<int64_t>> sizes_;  // by step
   std::vector<std::vector<std::byte>> memory_;
+  std::vector<Port> inputs_, outputs_;
   ExecutableStats stats_;
 };
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "backends/wasm/kernel_emitter.h"
+#include "ir/loop/lift_sizes.h"
 
 namespace lathe::wasm {
 namespace {
@@ -39,8 +40,11 @@ Type type_of(DType dtype) {
 
 Result<KernelFrame> kernel_frame(const loop::Kernel& kernel) {
   LATHE_TRY(KernelFrame frame, placement::kernel_frame(kernel, "wasm"));
+  if (!loop::dims(kernel).empty())
+    return placement::unsupported(kernel, "wasm", "it has sizes that are not numbers");
   constexpr int64_t kLimit = INT32_MAX;
-  if (frame.lo < -kLimit || frame.hi > kLimit || frame.step > kLimit - frame.hi)
+  if (frame.lo.number < -kLimit || frame.hi.number > kLimit ||
+      frame.step > kLimit - frame.hi.number)
     return placement::unsupported(kernel, "wasm",
                                   "the bounds of its parallel loop need more than 32 bits");
   return frame;

@@ -77,11 +77,11 @@ class ProgramEmitter {
     if (auto* kernel = std::get_if<KernelLaunch>(&launch.kind)) {
       auto index = static_cast<size_t>(kernel->kernel);
       LATHE_TRY(KernelFrame frame, kernel_frame(program_.kernels[index]));
-      if (frame.lo < frame.hi) {
+      if (frame.lo.number < frame.hi.number) {
         const std::vector<int64_t> offsets = byte_offsets(program_, *kernel);
         for (size_t i = 0; i < offsets.size(); ++i) push_address(kernel->buffers[i], offsets[i]);
-        function.body.push_back(constant(frame.lo));
-        function.body.push_back(constant(frame.hi));
+        function.body.push_back(constant(frame.lo.number));
+        function.body.push_back(constant(frame.hi.number));
         function.body.push_back(constant(result_.layout.scratch));
         function.body.push_back({Op::call, static_cast<uint32_t>(function_of_[index])});
       }
@@ -89,7 +89,7 @@ class ProgramEmitter {
       push_address(copy->destination, 0);
       push_address(copy->source, 0);
       function.body.push_back(
-          constant(program_.buffers[static_cast<size_t>(copy->source)].num_bytes));
+          constant(program_.buffers[static_cast<size_t>(copy->source)].num_bytes.value()));
       function.body.push_back({Op::memory_copy});
     } else {
       return Diag{.code = code::kUnavailable,
@@ -128,7 +128,7 @@ std::string place_json(const Program& program, BufferId id, int64_t address) {
   const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(id)];
   const std::string& name = buffer.kind == BufferKind::weight ? buffer.weight : buffer.name;
   return fmt::format(R"({{"name": {}, "address": {}, "bytes": {}}})", quoted(name), address,
-                     buffer.num_bytes);
+                     buffer.num_bytes.value());
 }
 
 std::string places_json(const Program& program, const std::vector<Placement>& places) {
@@ -153,7 +153,8 @@ std::string launch_json(const Program& program, const Layout& layout, const Laun
     text += fmt::format("{}{}", i == 0 ? "" : ", ",
                         layout.address[static_cast<size_t>(kernel->buffers[i])] + offsets[i]);
   return text + fmt::format(R"(], "lo": {}, "hi": {}, "step": {}, "grain": {}, "scratch": {}}})",
-                            frame->lo, frame->hi, frame->step, source.grain, frame->scratch_bytes);
+                            frame->lo.number, frame->hi.number, frame->step, source.grain,
+                            frame->scratch_bytes);
 }
 
 }  // namespace

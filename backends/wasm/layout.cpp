@@ -88,10 +88,10 @@ class Planner {
       bool is_weight = b.kind == BufferKind::weight && in_steps_[id];
       if (b.kind != BufferKind::constant && b.kind != BufferKind::persistent && !is_weight)
         continue;
-      layout_.address[id] = take(b.num_bytes);
+      layout_.address[id] = take(b.num_bytes.value());
       if (!is_weight) continue;
       layout_.weights.push_back({static_cast<BufferId>(id), layout_.address[id]});
-      weight_bytes_ += room(b.num_bytes);
+      weight_bytes_ += room(b.num_bytes.value());
     }
   }
 
@@ -101,7 +101,7 @@ class Planner {
     for (size_t id = 0; id < program_.buffers.size(); ++id) {
       const ProgramBuffer& b = buffer(id);
       if (b.kind != BufferKind::temporary || in_init_[id] != of_init) continue;
-      layout_.address[id] = b.offset >= 0 ? arena + b.offset : take(b.num_bytes);
+      layout_.address[id] = b.offset >= 0 ? arena + b.offset : take(b.num_bytes.value());
     }
   }
 
@@ -116,7 +116,7 @@ class Planner {
         bool is_known = std::any_of(staged.begin(), staged.end(),
                                     [&](const Placement& p) { return p.buffer == id; });
         if (buffer(index).kind != BufferKind::weight || in_steps_[index] || is_known) continue;
-        staged.push_back({id, take(buffer(index).num_bytes)});
+        staged.push_back({id, take(buffer(index).num_bytes.value())});
       }
       layout_.staged.push_back(std::move(staged));
       end = std::max(end, at_);
@@ -128,7 +128,7 @@ class Planner {
     int64_t shared = at_;
     for (size_t id = 0; id < program_.buffers.size(); ++id)
       if (buffer(id).kind == BufferKind::input || buffer(id).kind == BufferKind::output)
-        layout_.address[id] = take(buffer(id).num_bytes);
+        layout_.address[id] = take(buffer(id).num_bytes.value());
     int64_t arena = at_;
     port_bytes_ = arena - shared;
     place_temporaries(false, program_.arena_bytes);

@@ -156,7 +156,7 @@ Status describe(lathe_model& handle) {
       continue;
     }
     LATHE_TRY(BufferView view, weights.get(buffer.name));
-    LATHE_TRY(OwnBuffer own, OwnBuffer::create(buffer.num_bytes, buffer.name));
+    LATHE_TRY(OwnBuffer own, OwnBuffer::create(buffer.num_bytes.value(), buffer.name));
     std::copy_n(view.bytes, std::min(view.num_bytes, own.num_bytes), own.bytes.get());
     handle.state.push_back(std::move(own));
   }
@@ -165,7 +165,7 @@ Status describe(lathe_model& handle) {
     if (i < graph.outputs.size()) {
       handle.outputs.push_back(describe(buffer.name, buffer.type));
     } else {
-      LATHE_TRY(OwnBuffer own, OwnBuffer::create(buffer.num_bytes, buffer.name));
+      LATHE_TRY(OwnBuffer own, OwnBuffer::create(buffer.num_bytes.value(), buffer.name));
       handle.results.push_back(std::move(own));
     }
   }

@@ -33,8 +33,8 @@ std::string kernel_of(const LaunchRow& row) {
 
 // Alike: the same work by the same kind, in other layers.
 std::string key_of(const LaunchRow& row) {
-  return fmt::format("{} {} {} {}", row.launch->label, kernel_of(row), row.launch->flops,
-                     row.launch->bytes);
+  return fmt::format("{} {} {} {}", row.launch->label, kernel_of(row), row.launch->flops.value(),
+                     row.launch->bytes.value());
 }
 
 std::string cut(std::string text, size_t width) {

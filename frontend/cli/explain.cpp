@@ -86,8 +86,8 @@ std::vector<Group> group_launches(const Build& made, const std::vector<double>& 
       same->refusal = refusal_of(steps[i], made.lowered.report, locs);
     }
     ++same->count;
-    same->flops += steps[i].flops;
-    same->bytes += steps[i].bytes;
+    same->flops += steps[i].flops.value();
+    same->bytes += steps[i].bytes.value();
     same->seconds += i < seconds.size() ? seconds[i] : 0;
   }
   std::stable_sort(groups.begin(), groups.end(),

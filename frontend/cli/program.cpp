@@ -30,11 +30,13 @@ std::string summary(const ProgramText& text) {
   std::string sizes;
   for (BufferKind kind : {BufferKind::input, BufferKind::output, BufferKind::weight,
                           BufferKind::constant, BufferKind::persistent}) {
-    int64_t num_bytes = 0;
+    Dim num_bytes = 0;
     for (const ProgramBuffer& buffer : text.program.buffers)
-      if (buffer.kind == kind && num_bytes <= INT64_MAX - buffer.num_bytes)
-        num_bytes += buffer.num_bytes;
-    if (num_bytes > 0) sizes += fmt::format("{} {}, ", kind_name(kind), format_bytes(num_bytes));
+      if (buffer.kind == kind) num_bytes = num_bytes + buffer.num_bytes;
+    if (num_bytes != Dim(0))
+      sizes += fmt::format(
+          "{} {}, ", kind_name(kind),
+          num_bytes.is_const() ? format_bytes(num_bytes.value()) : num_bytes.str() + " bytes");
   }
   return fmt::format(
       "{}: a program, verified: {}\n  {}arena {}\nNext: --emit=loops, lathe run {}\n", text.path,
@@ -77,14 +79,15 @@ Result<std::string> emit_program(const ProgramText& text, const std::string& emi
 
 int run_program(const ProgramText& text, const ProgramTextOptions& options,
                 const std::string& save_outputs) {
-  const Result<std::vector<Tensor>> outputs = run_program_text(text.program, options);
-  if (!outputs.ok()) return report(outputs.error(), text.locs);
+  const Result<ProgramResults> results = run_program_text(text.program, options);
+  if (!results.ok()) return report(results.error(), text.locs);
+  const std::vector<Tensor>& outputs = results->outputs;
   say("{}: {}, interpreted; every access was within its buffer\n", text.path,
       size_text(text.program));
-  for (size_t i = 0; i < outputs->size(); ++i)
-    say("  {}\n", show_output(text.program, i, (*outputs)[i], kShownElements));
+  for (size_t i = 0; i < outputs.size(); ++i)
+    say("  {}\n", show_output(results->program, i, outputs[i], kShownElements));
   if (save_outputs.empty()) return kHeld;
-  const Status written = save_tensors(save_outputs, *outputs);
+  const Status written = save_tensors(save_outputs, outputs);
   return written.ok() ? kHeld : report(written.error(), text.locs);
 }
 

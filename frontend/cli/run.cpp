@@ -230,7 +230,8 @@ Result<std::optional<ProgramText>> find_program(const RunArguments& arguments,
     for (const auto& [key, values] : arguments.flags)
       if (!values.empty()) given.push_back(key);
     if (!arguments.json.empty()) given.push_back("json");
-    LATHE_TRY(program, load_program(config.models[0].source, given, {"inputs", "weights"}, locs));
+    LATHE_TRY(program,
+              load_program(config.models[0].source, given, {"inputs", "weights", "dims"}, locs));
   }
   if (!program && arguments.max_steps)
     return Diag{code::kBadValue, Loc::unknown(), "--max-steps is of a program's text alone"};
@@ -248,7 +249,7 @@ int run(RunArguments arguments) {
   Result<std::optional<ProgramText>> program = find_program(arguments, *config, locs);
   if (!program.ok()) return report(program.error(), locs);
   if (*program) {
-    ProgramTextOptions options{.inputs = config->inputs};
+    ProgramTextOptions options{.inputs = config->inputs, .dims = config->request.dims};
     if (config->request.weights.is_random) options.weights = config->request.weights.seed;
     if (arguments.max_steps) options.limits.max_steps = *arguments.max_steps;
     return run_program(**program, options, arguments.save_outputs);

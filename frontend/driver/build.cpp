@@ -10,6 +10,7 @@
 #include "frontend/driver/autotune.h"
 #include "frontend/driver/machine.h"
 #include "ir/op/all_ops.h"
+#include "ir/program/binding.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -36,6 +37,27 @@ Status check_input(const Program& program, size_t index, const Tensor& input) {
 double milliseconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
       .count();
+}
+
+// Compiles the program, with its symbols where the backend takes them, and binds it to these sizes.
+Status compile_at(Build& build, Backend& backend, const CompileOptions& options,
+                  const std::map<std::string, int64_t>& sizes) {
+  Program& program = build.lowered.unit.program;
+  if (program.symbols.empty()) {
+    LATHE_TRY(build.executable, backend.compile(program, options));
+    return Ok{};
+  }
+  LATHE_TRY(Program numbers, instantiate(program, sizes));
+  if (backend.takes_symbols()) {
+    LATHE_TRY(build.executable, backend.compile(program, options));
+    LATHE_TRY(const std::vector<int64_t> ordered, ordered_sizes(program, sizes));
+    LATHE_DO(build.executable->bind(ordered));
+    build.symbolic = std::move(program);
+  } else {
+    LATHE_TRY(build.executable, backend.compile(numbers, options));
+  }
+  program = std::move(numbers);
+  return Ok{};
 }
 
 }  // namespace
@@ -84,12 +106,11 @@ Result<Build> build(const Model& model, Backend& backend, const CompileRequest& 
   compile.reduce_overhead = request.reduces_overhead();
   compile.weight = [&](const std::string& name) { return weights.get(name); };
   compile.release_weight = [&](const std::string& name) { weights.release(name); };
-  Result<std::unique_ptr<Executable>> executable = backend.compile(result.program(), compile);
-  if (!executable.ok()) {
+  Status status = compile_at(result, backend, compile, model.dims);
+  if (!status.ok()) {
     failure.locs = result.lowered.unit.module.locs;
-    return std::move(executable).error();
+    return status.error();
   }
-  result.executable = *std::move(executable);
   weights.close();
   result.init_ms = result.executable->stats().init_ms;
   result.compile_ms = milliseconds_since(start) - result.init_ms;
@@ -98,20 +119,20 @@ Result<Build> build(const Model& model, Backend& backend, const CompileRequest& 
 
 int64_t Build::flops() const {
   int64_t sum = 0;
-  for (const Launch& launch : program().steps) sum += launch.flops;
+  for (const Launch& launch : program().steps) sum += launch.flops.value();
   return sum;
 }
 
 int64_t Build::traffic_bytes() const {
   int64_t sum = 0;
-  for (const Launch& launch : program().steps) sum += launch.bytes;
+  for (const Launch& launch : program().steps) sum += launch.bytes.value();
   return sum;
 }
 
 int64_t Build::io_bytes() const {
   int64_t sum = 0;
   for (const auto* ids : {&program().inputs, &program().outputs})
-    for (BufferId id : *ids) sum += program().buffers[static_cast<size_t>(id)].num_bytes;
+    for (BufferId id : *ids) sum += program().buffers[static_cast<size_t>(id)].num_bytes.value();
   return sum;
 }
 
@@ -127,7 +148,7 @@ Result<CallBuffers> CallBuffers::create(const Program& program, const std::vecto
   double total = 0;
   for (const auto* ids : {&program.inputs, &program.outputs})
     for (BufferId id : *ids)
-      total += static_cast<double>(program.buffers[static_cast<size_t>(id)].num_bytes);
+      total += static_cast<double>(program.buffers[static_cast<size_t>(id)].num_bytes.value());
   LATHE_DO(check_fits(total, "inputs and results"));
   CallBuffers call;
   const auto allocate = [&call](size_t num_bytes, const std::string& name) -> Result<BufferView> {

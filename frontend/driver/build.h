@@ -1,6 +1,7 @@
 // From a model to something that runs: the pipeline, the program, the executable.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,10 @@ struct Build {
   double compile_ms = 0;    // passes and code, without init
   double init_ms = 0;       // folding and packing of weights
   std::string tuning = {};  // a line of max-autotune: what it decided, and where that is kept
+  // With numbers for sizes: those that the executable is bound to.
   const Program& program() const { return lowered.unit.program; }
-  int64_t flops() const;          // of one run
+  std::optional<Program> symbolic = {};  // what was compiled, where it has symbols
+  int64_t flops() const;                 // of one run
   int64_t traffic_bytes() const;  // between kernels: each operand and result of each launch once
   int64_t io_bytes() const;       // inputs and outputs
 };

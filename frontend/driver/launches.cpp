@@ -30,7 +30,8 @@ std::vector<LaunchRow> describe_launches(const Program& program,
 
 Json to_json(const LaunchRow& row) {
   const Launch& launch = *row.launch;
-  Json json{{"label", launch.label}, {"flops", launch.flops}, {"bytes", launch.bytes}};
+  Json json{
+      {"label", launch.label}, {"flops", launch.flops.value()}, {"bytes", launch.bytes.value()}};
   if (!launch.region.empty()) json["region"] = launch.region;
   if (row.seconds > 0) json["seconds"] = row.seconds;
   if (row.price.seconds > 0) {

@@ -9,6 +9,7 @@
 #include "frontend/driver/build.h"
 #include "frontend/driver/files.h"
 #include "frontend/driver/model.h"
+#include "ir/program/binding.h"
 #include "ir/program/text.h"
 #include "ir/support/diag_codes.h"
 
@@ -61,14 +62,19 @@ Result<std::optional<ProgramText>> read_program(const std::string& path, LocTabl
   return std::optional<ProgramText>(std::move(read));
 }
 
-Result<std::vector<Tensor>> run_program_text(const Program& program,
-                                             const ProgramTextOptions& options) {
+Result<ProgramResults> run_program_text(const Program& symbolic,
+                                        const ProgramTextOptions& options) {
+  std::map<std::string, int64_t> sizes = symbolic.hints;
+  for (const auto& [symbol, size] : options.dims) sizes[symbol] = size;
+  LATHE_TRY(const std::vector<int64_t> ordered, ordered_sizes(symbolic, sizes));
+  LATHE_TRY(Program program, instantiate(symbolic, sizes));
   const Module weights = declared_weights(program);
   WeightStore store(weights, options.weights);
   CompileOptions compile;
   compile.weight = [&](const std::string& name) { return store.get(name); };
   // Refuses what is too large before inputs and outputs are made.
-  LATHE_TRY(std::unique_ptr<Executable> executable, interpret(program, compile, options.limits));
+  LATHE_TRY(std::unique_ptr<Executable> executable, interpret(symbolic, compile, options.limits));
+  LATHE_DO(executable->bind(ordered));
   LATHE_TRY(const std::vector<Tensor> inputs, make_inputs(program, options.inputs));
   LATHE_TRY(CallBuffers call, CallBuffers::create(program, inputs, std::move(store)));
   if (Status ran = call.run(*executable); !ran.ok()) {
@@ -78,7 +84,8 @@ Result<std::vector<Tensor>> run_program_text(const Program& program,
           {Loc::unknown(), "inputs were made from a seed; --inputs FILE.npz gives others"});
     return error;
   }
-  return call.outputs();
+  LATHE_TRY(std::vector<Tensor> outputs, call.outputs());
+  return ProgramResults{std::move(program), std::move(outputs)};
 }
 
 std::string show_output(const Program& program, size_t index, const Tensor& output, size_t most) {

@@ -32,8 +32,8 @@ class Pricer {
     } else {
       // Whole buffers, by memcpy or by a library at the rate of the vector units.
       price.arithmetic = peak_seconds(launch);
-      price.limit = seconds(static_cast<double>(launch.bytes) / rates_.l2_bytes_a_cycle);
-      price.memory = seconds(static_cast<double>(launch.bytes) / rates_.l3_bytes_a_cycle);
+      price.limit = seconds(static_cast<double>(launch.bytes.value()) / rates_.l2_bytes_a_cycle);
+      price.memory = seconds(static_cast<double>(launch.bytes.value()) / rates_.l3_bytes_a_cycle);
     }
     const double start = rates_.launch_us * 1e-6;
     price.limit = std::max({price.limit, peak_seconds(launch), start});
@@ -52,7 +52,8 @@ class Pricer {
   // At the peak for f32.
   double peak_seconds(const Launch& launch) const {
     const double lanes = target_.vector_bytes / 4.0;
-    return seconds(static_cast<double>(launch.flops) / (2 * lanes * rates_.vectors_a_cycle));
+    return seconds(static_cast<double>(launch.flops.value()) /
+                   (2 * lanes * rates_.vectors_a_cycle));
   }
 
   Price of(const loop::Kernel& kernel, const std::vector<BufferId>& buffers) const {
@@ -82,7 +83,7 @@ class Pricer {
   // Whoever wrote a small buffer left it in the second cache; weights come from where all of them
   // fit.
   double footprint(const ProgramBuffer& buffer) const {
-    return is_weight(buffer) ? weight_bytes_ : 2 * static_cast<double>(buffer.num_bytes);
+    return is_weight(buffer) ? weight_bytes_ : 2 * static_cast<double>(buffer.num_bytes.value());
   }
   double bytes_a_cycle(const ProgramBuffer& buffer) const {
     const double size = footprint(buffer);
@@ -124,7 +125,7 @@ double weight_bytes(const Program& program) {
   double bytes = 0;
   for (size_t i = 0; i < is_read.size(); ++i)
     if (is_read[i] && is_weight(program.buffers[i]))
-      bytes += static_cast<double>(program.buffers[i].num_bytes);
+      bytes += static_cast<double>(program.buffers[i].num_bytes.value());
   return bytes;
 }
 

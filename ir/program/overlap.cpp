@@ -9,7 +9,8 @@ bool may_overlap(const Program& program, BufferId a, BufferId b) {
   const ProgramBuffer& x = program.buffers[static_cast<size_t>(a)];
   const ProgramBuffer& y = program.buffers[static_cast<size_t>(b)];
   return x.kind == BufferKind::temporary && y.kind == BufferKind::temporary && x.offset >= 0 &&
-         y.offset >= 0 && x.offset < y.offset + y.num_bytes && y.offset < x.offset + x.num_bytes;
+         y.offset >= 0 && x.offset < y.offset + y.num_bytes.value() &&
+         y.offset < x.offset + x.num_bytes.value();
 }
 
 bool is_noalias(const Program& program, const Launch& launch) {

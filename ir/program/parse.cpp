@@ -30,6 +30,8 @@ class Parser {
     LATHE_DO(lexer_.expect("->"));
     LATHE_TRY(program_.outputs, ids());
     LATHE_DO(lexer_.expect("{"));
+    while (lexer_.accept("dim")) LATHE_DO(symbol());
+    while (lexer_.peek().is("guard")) LATHE_DO(guard());
     while (lexer_.peek().kind == TokenKind::value) LATHE_DO(buffer());
     while (lexer_.accept("mutates")) LATHE_DO(mutation());
     if (lexer_.accept("init")) LATHE_DO(block(program_.init, program_.init_arena_bytes));
@@ -85,7 +87,7 @@ class Parser {
     LATHE_DO(lexer_.expect(":"));
     LATHE_TRY(made.type, parse_type(lexer_));
     LATHE_DO(lexer_.expect(","));
-    LATHE_TRY(made.num_bytes, count());
+    LATHE_TRY(made.num_bytes, size());
     LATHE_DO(lexer_.expect("bytes"));
     if (lexer_.accept("at")) {
       LATHE_TRY(made.offset, count());
@@ -110,6 +112,50 @@ class Parser {
     if (value < 0)
       return lexer_.error(at, "expected a number that is not negative", code::kBadValue);
     return value;
+  }
+
+  // A number that is not negative, or an expression of the program's symbols.
+  Result<Dim> size() {
+    const Token at = lexer_.peek();
+    LATHE_TRY(Dim value, parse_dim(lexer_));
+    if (value.is_const() && value.value() < 0)
+      return lexer_.error(at, "expected a number that is not negative", code::kBadValue);
+    std::vector<std::string> names;
+    value.collect_symbols(names);
+    for (const std::string& name : names)
+      if (program_.symbols.count(name) == 0)
+        return lexer_.error(at, fmt::format("no size '{}' in this program", name.substr(0, 40)),
+                            code::kUndefinedValue);
+    return value;
+  }
+
+  Status symbol() {
+    LATHE_TRY(const Token name, lexer_.expect(TokenKind::name, "a name such as s0"));
+    LATHE_DO(lexer_.expect("in"));
+    LATHE_TRY(const DimRange range, parse_range(lexer_));
+    if (!program_.symbols.emplace(std::string(name.text), range).second)
+      return lexer_.error(name, "a second size of that name", code::kRedefinedValue);
+    if (lexer_.accept("hint")) {
+      LATHE_TRY(program_.hints[std::string(name.text)], count());
+    }
+    return Ok{};
+  }
+
+  Status guard() {
+    const Loc loc = lexer_.loc(lexer_.take());
+    LATHE_TRY(Guard made, parse_known_guard(lexer_));
+    made.loc = loc;
+    program_.guards.push_back(std::move(made));
+    return Ok{};
+  }
+
+  Status sizes(KernelLaunch& launch) {
+    LATHE_DO(lexer_.expect("("));
+    do {
+      LATHE_TRY(Dim value, size());
+      launch.sizes.push_back(std::move(value));
+    } while (lexer_.accept(","));
+    return lexer_.expect(")");
   }
 
   Status mutation() {
@@ -154,6 +200,7 @@ class Parser {
     if (lexer_.accept("kernel")) {
       LATHE_TRY(kernel, lexer_.expect(TokenKind::function, "a kernel such as @relu_0"));
       LATHE_TRY(KernelLaunch begun, begins());
+      if (lexer_.accept("sizes")) LATHE_DO(sizes(begun));
       made.kind = std::move(begun);
     } else if (lexer_.accept("library")) {
       LATHE_TRY(LibraryCall call, parse_call(lexer_));
@@ -184,10 +231,10 @@ class Parser {
       LATHE_TRY(made.label, lexer_.string());
     }
     if (lexer_.accept("flops")) {
-      LATHE_TRY(made.flops, count());
+      LATHE_TRY(made.flops, size());
     }
     if (lexer_.accept("bytes")) {
-      LATHE_TRY(made.bytes, count());
+      LATHE_TRY(made.bytes, size());
     }
     if (kernel)
       names_.push_back({*std::move(kernel), &launches == &program_.init, launches.size()});

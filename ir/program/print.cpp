@@ -29,7 +29,10 @@ struct LaunchPrinter {
       begins += (i == 0 ? "" : ", ") + spell(l.buffers[i]);
       if (l.offset(i) != 0) begins += fmt::format(" at {}", l.offset(i));
     }
-    return fmt::format("kernel @{}({})", name, begins);
+    std::string sizes;
+    for (const Dim& size : l.sizes) sizes += (sizes.empty() ? "" : ", ") + size.str();
+    return fmt::format("kernel @{}({}){}", name, begins,
+                       sizes.empty() ? "" : fmt::format(" sizes ({})", sizes));
   }
   std::string operator()(const LibraryLaunch& l) const { return "library " + print(l.call, spell); }
   std::string operator()(const CopyLaunch& l) const {
@@ -47,8 +50,8 @@ struct LaunchPrinter {
 std::string print_launch(const Program& program, const Launch& launch) {
   std::string text = "    " + std::visit(LaunchPrinter{program}, launch.kind);
   if (!launch.label.empty()) text += " as " + quote(launch.label);
-  if (launch.flops != 0) text += fmt::format(" flops {}", launch.flops);
-  if (launch.bytes != 0) text += fmt::format(" bytes {}", launch.bytes);
+  if (launch.flops != Dim(0)) text += " flops " + launch.flops.str();
+  if (launch.bytes != Dim(0)) text += " bytes " + launch.bytes.str();
   return text + "\n";
 }
 
@@ -60,8 +63,9 @@ std::string print_block(const Program& program, const char* name,
 }
 
 std::string print_buffer(int id, const ProgramBuffer& buffer) {
-  std::string text = fmt::format("  %{} = {} {}: {}, {} bytes", id, kind_name(buffer.kind),
-                                 quote(buffer.name), to_string(buffer.type), buffer.num_bytes);
+  std::string text =
+      fmt::format("  %{} = {} {}: {}, {} bytes", id, kind_name(buffer.kind), quote(buffer.name),
+                  to_string(buffer.type), buffer.num_bytes.str());
   if (buffer.offset >= 0) text += fmt::format(" at {}", buffer.offset);
   if (!buffer.weight.empty()) text += " of " + quote(buffer.weight);
   if (!buffer.bytes.empty()) text += " holds \"" + to_base64(buffer.bytes) + "\"";
@@ -73,6 +77,12 @@ std::string print_buffer(int id, const ProgramBuffer& buffer) {
 std::string print(const Program& program) {
   std::string text = fmt::format("program @{}({}) -> ({}) {{\n", program.name,
                                  buffer_list(program.inputs), buffer_list(program.outputs));
+  for (const auto& [symbol, range] : program.symbols) {
+    const auto hint = program.hints.find(symbol);
+    text += fmt::format("  dim {} in {}{}\n", symbol, to_string(range),
+                        hint == program.hints.end() ? "" : fmt::format(" hint {}", hint->second));
+  }
+  for (const Guard& guard : program.guards) text += fmt::format("  guard {}\n", spell_known(guard));
   for (size_t i = 0; i < program.buffers.size(); ++i)
     text += print_buffer(static_cast<int>(i), program.buffers[i]);
   for (const ProgramMutation& mutation : program.mutations)

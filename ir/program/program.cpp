@@ -107,7 +107,7 @@ int64_t Program::in_place_bytes() const {
   int64_t sum = 0;
   for (BufferId id : read) {
     const ProgramBuffer& buffer = buffers[static_cast<size_t>(id)];
-    if (buffer.kind == BufferKind::weight) sum += buffer.num_bytes;
+    if (buffer.kind == BufferKind::weight) sum += buffer.num_bytes.value();
   }
   return sum;
 }

@@ -3,9 +3,13 @@
 // `init` runs once, when weights are bound: it folds and packs them into persistent buffers, after
 // which the weights themselves are no longer read. `steps` runs for every call. Launches run in
 // order; a backend may overlap those that do not depend on each other.
+//
+// Sizes may be expressions of the program's symbols. What they are at one call is a Binding
+// (binding.h); init has none.
 #pragma once
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 #include <variant>
 #include <vector>
@@ -13,6 +17,7 @@
 #include "ir/loop/node.h"
 #include "ir/program/call.h"
 #include "ir/support/result.h"
+#include "ir/type/guard.h"
 #include "ir/type/tensor_type.h"
 
 namespace lathe {
@@ -27,11 +32,13 @@ enum class BufferKind : uint8_t {
 };
 
 struct ProgramBuffer {
-  std::string name;       // of the value it holds
-  TensorType type;        // static; layout says where elements lie
-  int64_t num_bytes = 0;  // may exceed the type's: packed weights, padded borders
+  std::string name;   // of the value it holds
+  TensorType type;    // layout says where elements lie
+  Dim num_bytes = 0;  // may exceed the type's: packed weights, padded borders
   BufferKind kind = BufferKind::temporary;
-  int64_t offset = -1;                // in the arena, for planned temporaries; 64-byte aligned
+  // In the arena, for planned temporaries; 64-byte aligned. Bindings plan those of programs that
+  // have symbols.
+  int64_t offset = -1;
   std::string weight = {};            // fully qualified name, for kind weight
   std::vector<std::byte> bytes = {};  // for kind constant
 };
@@ -46,6 +53,7 @@ struct KernelLaunch {
   // Launches that do the same further along share a kernel.
   std::vector<int64_t> offsets = {};
   int64_t offset(size_t i) const { return offsets.empty() ? 0 : offsets[i]; }
+  std::vector<Dim> sizes = {};  // values of the kernel's dims, in order
 };
 struct LibraryLaunch {
   LibraryCall call;
@@ -67,8 +75,8 @@ struct Launch {
   std::string label;        // "linear_gelu", for tables
   std::string region = {};  // the node of the graph that it is part of; of nobody when text made it
   std::vector<Loc> origins = {};
-  int64_t flops = 0;  // multiply and add count one each; transcendental functions one
-  int64_t bytes = 0;  // least traffic: each element that it may touch, once
+  Dim flops = 0;  // multiply and add count one each; transcendental functions one
+  Dim bytes = 0;  // least traffic: each element that it may touch, once
   // What it reads or writes: a kernel's in its order, otherwise what is read and then what is
   // written.
   std::vector<BufferId> buffers() const;
@@ -90,10 +98,13 @@ struct Program {
   std::vector<ProgramMutation> mutations;
   std::vector<Launch> init;
   std::vector<Launch> steps;
-  int64_t arena_bytes = 0;         // of steps
-  int64_t init_arena_bytes = 0;    // of init's own temporaries
-  int64_t num_kernels() const;     // launches in steps that run on the device
-  int64_t in_place_bytes() const;  // weights that steps read where they are mapped
+  std::map<std::string, DimRange> symbols = {};  // with the sizes that they may be
+  std::map<std::string, int64_t> hints = {};     // what choices among kernels reckoned with
+  std::vector<Guard> guards = {};                // what must hold of symbols beside their ranges
+  int64_t arena_bytes = 0;                       // of steps
+  int64_t init_arena_bytes = 0;                  // of init's own temporaries
+  int64_t num_kernels() const;                   // launches in steps that run on the device
+  int64_t in_place_bytes() const;                // weights that steps read where they are mapped
 };
 
 struct BufferUse {

@@ -2,17 +2,20 @@
 // program that prints the same and computes the same. The lexer's tokens; kernels as in
 // ir/loop/spelling.h, types as in ir/graph/print.cpp.
 //
-//   program  = "program" FUNCTION "(" ids ")" "->" "(" ids ")" "{" { buffer } { mutation }
-//              [ "init" block ] "steps" block "}" { kernel }
-//   buffer   = id "=" kind STRING ":" type "," INT "bytes" [ "at" INT ] [ "of" STRING ]
+//   program  = "program" FUNCTION "(" ids ")" "->" "(" ids ")" "{" { size } { guard } { buffer }
+//              { mutation } [ "init" block ] "steps" block "}" { kernel }
+//   size     = "dim" NAME "in" "[" bound "," bound "]" [ "hint" INT ]   // as in ir/graph/print.cpp
+//   guard    = "guard" comparison [ "because" STRING ] [ "by" NAME ]
+//   buffer   = id "=" kind STRING ":" type "," SIZE "bytes" [ "at" INT ] [ "of" STRING ]
 //              [ "holds" STRING ]          // ids count from %0; bytes of constants in base64
 //   kind     = "input" | "output" | "weight" | "constant" | "persistent" | "temporary"
 //   mutation = "mutates" STRING ":" id "=" id   // the weight or param, its input, its output
 //   block    = "arena" INT "{" { launch } "}"
-//   launch   = ( "kernel" FUNCTION "(" [ begin { "," begin } ] ")" | "library" call
+//   launch   = ( "kernel" FUNCTION "(" [ begin { "," begin } ] ")" [ sizes ] | "library" call
 //              | "copy" id "to" id | "shape" STRING "=" size expression
 //              | "host" STRING "(" ids ")" "->" "(" ids ")" )
-//              [ "as" STRING ] [ "flops" INT ] [ "bytes" INT ]
+//              [ "as" STRING ] [ "flops" SIZE ] [ "bytes" SIZE ]
+//   sizes    = "sizes" "(" SIZE { "," SIZE } ")"   // values of the kernel's dims
 //   begin    = id [ "at" INT ]           // from its element INT on, a multiple of 64 bytes
 //   call     = "matmul" operands [ activation ]
 //            | "convolution" operands "padding" ints "stride" ints "dilation" ints [ activation ]

@@ -2,11 +2,13 @@
 //
 // Checked: ids are in range; a kernel launch has one buffer per global buffer of its kernel, each
 // at least as large behind its begin, which is aligned, and writes only what may be written; the
-// operands of a library call lie within their buffers and fit each other; persistent buffers are
+// operands of a library call lie within their buffers and fit each other; a kernel's dims have
+// values; persistent buffers are
 // written by init and read by steps; nothing is read before it is written; every output is written
 // or is an input, a constant or persistent; what is used as an input or output is one of the
 // program; somebody reads what a launch writes; planned temporaries are 64-byte aligned, lie in
 // their arena and do not overlap while both are alive.
+// Of sizes with symbols what no size satisfies is refused, and the rest left to who binds them.
 // Not checked: the kernels themselves (loop::verify), and that a launch which gets the same memory
 // as operand and result (two temporaries at one offset) works in place.
 #include <fmt/format.h>
@@ -19,6 +21,8 @@
 #include <string_view>
 #include <utility>
 
+#include "ir/loop/lift_sizes.h"
+#include "ir/program/buffer_kind.h"
 #include "ir/program/program.h"
 #include "ir/program/verify.h"
 #include "ir/program/verify_call.h"
@@ -92,21 +96,43 @@ class Verifier {
     const ProgramBuffer& b = program_.buffers[index];
     BufferId id = static_cast<BufferId>(index);
     go_to(id);
-    if (!b.type.is_static())
-      return fail(fmt::format("buffer {} has the symbolic type {}", quote(id), to_string(b.type)));
-    auto elements = b.type.static_elements();
-    if (!elements || *elements > INT64_MAX / dtype_bytes(b.type.dtype))
+    const Dim needed = b.type.num_elements() * Dim(dtype_bytes(b.type.dtype));
+    if (needed.is_too_large() || (b.type.is_static() && !b.type.static_elements()))
       return fail(fmt::format("the size of buffer {} overflows", quote(id)));
-    if (b.offset > INT64_MAX - b.num_bytes)
+    LATHE_DO(check_symbols(needed, id));
+    LATHE_DO(check_symbols(b.num_bytes, id));
+    if (b.num_bytes.is_const() && b.offset > INT64_MAX - b.num_bytes.value())
       return fail(fmt::format("buffer {} lies beyond all memory", quote(id)));
-    if (b.num_bytes < *elements * dtype_bytes(b.type.dtype))
+    if (is_more(needed, b.num_bytes))
       return fail(fmt::format("buffer {} has {} bytes, less than its type {} needs", quote(id),
-                              b.num_bytes, to_string(b.type)));
-    if (b.kind == BufferKind::constant && static_cast<int64_t>(b.bytes.size()) != b.num_bytes)
+                              b.num_bytes.str(), to_string(b.type)));
+    const bool is_of_steps = b.kind != BufferKind::constant && b.kind != BufferKind::weight &&
+                             b.kind != BufferKind::persistent;
+    if (!b.num_bytes.is_const() && !is_of_steps)
+      return fail(fmt::format("{} {} has the symbolic size of {} bytes", kind_name(b.kind),
+                              quote(id), b.num_bytes.str()));
+    if (!b.num_bytes.is_const() && b.offset >= 0)
+      return fail(fmt::format("buffer {} of symbolic size has a place", quote(id)));
+    if (b.kind == BufferKind::constant && Dim(static_cast<int64_t>(b.bytes.size())) != b.num_bytes)
       return fail(fmt::format("constant {} holds {} bytes, expected {}", quote(id), b.bytes.size(),
-                              b.num_bytes));
+                              b.num_bytes.str()));
     if (b.kind != BufferKind::constant && !b.bytes.empty())
       return fail(fmt::format("buffer {} holds bytes and is no constant", quote(id)));
+    return Ok{};
+  }
+
+  // At every size.
+  bool is_more(const Dim& a, const Dim& b) const {
+    return (a - b).bounds(program_.symbols).min.value_or(0) > 0;
+  }
+
+  Status check_symbols(const Dim& size, BufferId id) const {
+    std::vector<std::string> names;
+    size.collect_symbols(names);
+    for (const std::string& name : names)
+      if (program_.symbols.count(name) == 0)
+        return fail(fmt::format("buffer {} is as large as {}, and the program has no '{}'",
+                                quote(id), size.str(), name));
     return Ok{};
   }
 
@@ -138,8 +164,8 @@ class Verifier {
     LATHE_DO(check_id(copy.source, "a copy"));
     LATHE_DO(check_id(copy.destination, "a copy"));
     if (buffer(copy.source).num_bytes == buffer(copy.destination).num_bytes) return Ok{};
-    return fail(fmt::format("copy of {} bytes to {} bytes", buffer(copy.source).num_bytes,
-                            buffer(copy.destination).num_bytes));
+    return fail(fmt::format("copy of {} bytes to {} bytes", buffer(copy.source).num_bytes.str(),
+                            buffer(copy.destination).num_bytes.str()));
   }
 
   Status check_kind(const LibraryLaunch& launch) const {
@@ -166,6 +192,13 @@ class Verifier {
       return fail(fmt::format("kernel {} does not exist, expected less than {}", launch.kernel,
                               program_.kernels.size()));
     const loop::Kernel& kernel = program_.kernels[static_cast<size_t>(launch.kernel)];
+    const std::vector<loop::Var> dims = loop::dims(kernel);
+    if (dims.size() != launch.sizes.size())
+      return fail(fmt::format("kernel '{}' takes {} sizes, its launch has {}", kernel.name,
+                              dims.size(), launch.sizes.size()));
+    std::map<std::string, Dim> sizes;
+    for (size_t i = 0; i < dims.size(); ++i)
+      sizes.emplace(kernel.vars[dims[i].id].name, launch.sizes[i]);
     size_t count = 0;
     for (const loop::Buffer& formal : kernel.buffers) {
       if (formal.space != loop::Space::global) continue;
@@ -178,22 +211,23 @@ class Verifier {
         return fail(fmt::format("kernel '{}' takes {} for '{}', {} is {}", kernel.name,
                                 dtype_name(formal.dtype), formal.name, quote(id),
                                 dtype_name(buffer(id).type.dtype)));
-      const int64_t has = buffer(id).num_bytes / dtype_bytes(formal.dtype);
-      if (formal.size.value() > has)
+      const Dim needs = formal.size.substitute(sizes);
+      const Dim has = Dim::floor_div(buffer(id).num_bytes, dtype_bytes(formal.dtype));
+      if (is_more(needs, has))
         return fail(fmt::format("kernel '{}' needs {} elements of {} for '{}', {} has {} bytes",
-                                kernel.name, formal.size.str(), dtype_name(formal.dtype),
-                                formal.name, quote(id), buffer(id).num_bytes));
+                                kernel.name, needs.str(), dtype_name(formal.dtype), formal.name,
+                                quote(id), buffer(id).num_bytes.str()));
       if (launch.offsets.empty()) continue;
       if (launch.offsets.size() != launch.buffers.size())
         return fail(fmt::format("kernel '{}' is launched with {} buffers and {} offsets",
                                 kernel.name, launch.buffers.size(), launch.offsets.size()));
       const int64_t offset = launch.offsets[count - 1];
-      if (offset < 0 || offset > has - formal.size.value() ||
+      if (offset < 0 || is_more(Dim(offset) + needs, has) ||
           offset * dtype_bytes(formal.dtype) % kBufferAlignment != 0)
-        return fail(fmt::format(
-            "kernel '{}' begins at element {} of {}, expected a multiple of {} bytes, "
-            "at most {}",
-            kernel.name, offset, quote(id), kBufferAlignment, has - formal.size.value()));
+        return fail(
+            fmt::format("kernel '{}' begins at element {} of {}, expected a multiple of {} bytes, "
+                        "at most {}",
+                        kernel.name, offset, quote(id), kBufferAlignment, (has - needs).str()));
     }
     if (count != launch.buffers.size())
       return fail(fmt::format("kernel '{}' has {} buffers, its launch {}", kernel.name, count,
@@ -220,7 +254,7 @@ class Verifier {
         return fail(
             fmt::format("{} writes buffer {}", is_init_ ? "init" : "a step", quote(use.id)));
       s.is_written = true;
-    } else if (!s.is_written && !is_source(b.kind) && b.num_bytes > 0) {
+    } else if (!s.is_written && !is_source(b.kind) && b.num_bytes != Dim(0)) {
       return fail(b.kind == BufferKind::input
                       ? fmt::format("buffer {} is read and no input of the program", quote(use.id))
                       : fmt::format("buffer {} is read before it is written", quote(use.id)));
@@ -252,7 +286,7 @@ class Verifier {
             fmt::format("buffer {} is an output of the program, but not of a kind that "
                         "outlives a call",
                         quote(id)));
-      bool is_empty = buffer(id).num_bytes == 0;  // nothing writes it
+      bool is_empty = buffer(id).num_bytes == Dim(0);  // nothing writes it
       if (!is_source(kind) && !is_empty && !state(id).is_written)
         return fail(fmt::format("output {} is never written", quote(id)));
     }
@@ -299,11 +333,12 @@ class Verifier {
       BufferId id = static_cast<BufferId>(i);
       go_to(id);
       if (b.kind != BufferKind::temporary || b.offset < 0 || state(id).first == kNever) continue;
+      const int64_t bytes = b.num_bytes.value();
       int64_t arena = state(id).in_init ? program_.init_arena_bytes : program_.arena_bytes;
-      if (b.offset % kBufferAlignment != 0 || b.num_bytes > arena || b.offset > arena - b.num_bytes)
+      if (b.offset % kBufferAlignment != 0 || bytes > arena || b.offset > arena - bytes)
         return fail(fmt::format("temporary {} at {} is misaligned or outside its arena of {} bytes",
                                 quote(id), b.offset, arena));
-      if (b.num_bytes > 0) planned[state(id).in_init ? 1 : 0].push_back(id);
+      if (bytes > 0) planned[state(id).in_init ? 1 : 0].push_back(id);
     }
     for (std::vector<BufferId>& ids : planned) LATHE_DO(check_overlaps(std::move(ids)));
     return Ok{};
@@ -321,11 +356,11 @@ class Verifier {
         alive.erase(ends.begin()->second);
         ends.erase(ends.begin());
       }
-      const int64_t begin = buffer(id).offset, end = begin + buffer(id).num_bytes;
+      const int64_t begin = buffer(id).offset, end = begin + buffer(id).num_bytes.value();
       auto other = alive.lower_bound(begin);
       if (other != alive.begin()) other = alive.lower_bound(std::prev(other)->first);
       for (; other != alive.end() && other->first < end; ++other)
-        if (other->first + buffer(other->second).num_bytes > begin &&
+        if (other->first + buffer(other->second).num_bytes.value() > begin &&
             !takes_over(id, other->second))
           return overlap(id, other->second);
       ends.emplace(state(id).last, alive.emplace(begin, id));

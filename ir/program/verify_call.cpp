@@ -60,7 +60,7 @@ class CallVerifier {
       return fail(fmt::format("operand '{}' has {} dims and {} strides", operand.name,
                               tensor.shape.size(), tensor.strides.size()));
     const ProgramBuffer& buffer = buffers_[static_cast<size_t>(tensor.buffer)];
-    const int64_t size = buffer.num_bytes / dtype_bytes(buffer.type.dtype);
+    const int64_t size = buffer.num_bytes.value() / dtype_bytes(buffer.type.dtype);
     const std::optional<Reach> ends = reach(tensor);
     if (!ends)
       return fail(fmt::format("operand '{}' has the shape {}, whose elements do not exist",

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ir/graph/op_def.h"
+#include "passes/analysis/symbols.h"
 
 namespace lathe {
 namespace {
@@ -41,6 +42,7 @@ ConstantValues::ConstantValues(const Graph& graph) {
   for (const auto& node : graph.nodes) {
     const Traits& traits = node->op->traits;
     if (traits.has_effects || traits.is_random || node->in_place) continue;
+    if (has_symbols(*node)) continue;  // their values come with sizes, weights come before
     bool is_constant = !node->operands.empty() || traits.op_class == OpClass::source ||
                        node->op->name == "constant";
     for (Value operand : node->operands)

@@ -1,6 +1,8 @@
 // Symbols of types and attributes.
 #include "passes/analysis/symbols.h"
 
+#include <algorithm>
+
 #include "fmt/format.h"
 #include "ir/support/diag_codes.h"
 #include "passes/analysis/rewrite.h"
@@ -19,6 +21,44 @@ void collect(const Node& node, std::vector<std::string>& names) {
 }
 
 }  // namespace
+
+bool has_symbols(const Node& node) {
+  std::vector<std::string> names;
+  collect(node, names);
+  if (!names.empty()) return true;
+  for (const auto& body : node.bodies)
+    for (const auto& inner : body->nodes)
+      if (has_symbols(*inner)) return true;
+  return false;
+}
+
+std::map<std::string, DimRange> ranges_of_symbols(Module& module) {
+  std::vector<std::string> names;
+  for (const Graph* graph : all_graphs(module)) {
+    for (const auto& param : graph->params) collect(*param, names);
+    for (const auto& node : graph->nodes) collect(*node, names);
+  }
+  std::map<std::string, DimRange> ranges;
+  for (const std::string& name : names) {
+    const auto known = module.dims.find(name);
+    DimRange range = known == module.dims.end() ? DimRange{} : known->second;
+    range.min = std::max<int64_t>(range.min.value_or(0), 0);
+    ranges.emplace(name, range);
+  }
+  return ranges;
+}
+
+std::map<std::string, int64_t> hints_of_symbols(Module& module) {
+  constexpr int64_t kUsual = 64;
+  std::map<std::string, int64_t> hints;
+  for (const auto& [name, range] : ranges_of_symbols(module)) {
+    const auto known = module.hints.find(name);
+    hints[name] = known != module.hints.end()
+                      ? known->second
+                      : std::max(*range.min, std::min(range.max.value_or(kUsual), kUsual));
+  }
+  return hints;
+}
 
 std::vector<std::string> symbols_of(Module& module) {
   std::vector<std::string> names;

@@ -228,7 +228,7 @@ class ContractionLowering {
   // `computed` is the contraction alone, or with its epilogue.
   Status emit(std::vector<ContractionOperands>& products, const Node& computed, BufferId out) {
     LaunchInfo info = describe(node_);
-    info.flops /= static_cast<int64_t>(products.size());
+    info.flops = Dim::floor_div(info.flops, static_cast<int64_t>(products.size()));
     for (ContractionOperands& product : products) {
       KernelContext kernel = context();
       LATHE_DO(emit(kernel, product, computed, out, info));

@@ -145,7 +145,7 @@ class LibraryAttention {
     const BufferId weights = temporary("weights", dtype_, square);
     scores.d = *result(scored, lowering_.buffer(scored).type, i, t, queries_, keys_);
     LaunchInfo info = describe(node_);
-    info.flops /= 2;
+    info.flops = Dim::floor_div(info.flops, 2);
     info.label += "_scores";
     if (depth > 0) emit_matmul(lowering_, scores, info, phase_);
     if (depth == 0) LATHE_DO(emit_zeros(scored, info));

@@ -63,7 +63,7 @@ Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination
           fmt::format("its {} columns leave most of a tile of {} empty", operands.spec.n, tile->n)};
   }
   LaunchInfo info = describe(node);
-  info.flops /= static_cast<int64_t>(products.size());
+  info.flops = Dim::floor_div(info.flops, static_cast<int64_t>(products.size()));
   for (ContractionOperands operands : products) {
     operands.spec.dtype = compute_dtype(dtype);
     LATHE_DO(emit_product(lowering, node, operands, *tile, outs.front().buffer, info, phase));

@@ -132,9 +132,9 @@ Expr KernelContext::address(const TensorType& type, std::span<const Expr> index)
 loop::BufferRef KernelContext::use(BufferId buffer, bool is_written) {
   if (auto found = refs_.find(buffer); found != refs_.end()) return found->second;
   const ProgramBuffer& info = lowering_.buffer(buffer);
-  loop::BufferRef ref =
-      kernel_.add_buffer({info.name, info.type.dtype, info.num_bytes / dtype_bytes(info.type.dtype),
-                          loop::Space::global, is_written});
+  loop::BufferRef ref = kernel_.add_buffer(
+      {info.name, info.type.dtype, Dim::floor_div(info.num_bytes, dtype_bytes(info.type.dtype)),
+       loop::Space::global, is_written});
   refs_.emplace(buffer, ref);
   buffers_.push_back(buffer);
   return ref;

@@ -7,11 +7,13 @@
 
 #include "fmt/format.h"
 #include "ir/loop/expand_math.h"
+#include "ir/loop/lift_sizes.h"
 #include "ir/loop/rebase.h"
 #include "ir/loop/strict.h"
 #include "ir/loop/text.h"
 #include "ir/loop/traffic.h"
 #include "ir/support/diag_codes.h"
+#include "passes/analysis/symbols.h"
 #include "passes/lowering/kernel_context.h"
 #include "passes/lowering/tidy.h"
 
@@ -50,58 +52,53 @@ bool is_copied_view(const Node& node) {
   return view == ViewKind::join || view == ViewKind::pad;
 }
 
-int64_t elements(const TensorType& type) { return type.static_elements().value_or(0); }
-
-double count(const TensorType& type) { return static_cast<double>(elements(type)); }
+Dim elements(const TensorType& type) { return type.num_elements(); }
+Dim bytes_of(const TensorType& type) { return elements(type) * Dim(dtype_bytes(type.dtype)); }
 
 // Multiplies and adds of a contraction; its operands' inner extents say how deep each sum is.
-double contraction_flops(const Node& node) {
-  const double results = count(node.types[0]);
-  const auto extent = [](const Dim& dim) { return static_cast<double>(dim.value()); };
-  if (node.op->name == "matmul") return 2 * results * extent(node.operand(0).type().shape.back());
+Dim contraction_flops(const Node& node) {
+  const Dim results = elements(node.types[0]);
+  if (node.op->name == "matmul") return Dim(2) * results * node.operand(0).type().shape.back();
   if (node.op->name == "convolution") {
     const TensorType& weight = node.operand(1).type();
-    return 2 * results * count(weight) / std::max(1.0, extent(weight.shape[0]));
+    return Dim(2) * results * Dim::floor_div(elements(weight), Dim::max(Dim(1), weight.shape[0]));
   }
   if (node.op->name == "recurrent_layer")
-    return 2 * results * extent(node.operand(2).type().shape.back());
+    return Dim(2) * results * node.operand(2).type().shape.back();
   const TensorType& key = node.operand(1).type();
-  return 4 * results * extent(key.shape[key.shape.size() - 2]);
+  return Dim(4) * results * key.shape[key.shape.size() - 2];
 }
 
 // Of one launch; elementwise ops count one for each element.
-double count_flops(const Node& node) {
+Dim count_flops(const Node& node) {
   if (!node.bodies.empty()) {
-    double flops = 0;
-    for (const auto& member : node.bodies[0]->nodes) flops += count_flops(*member);
+    Dim flops = 0;
+    for (const auto& member : node.bodies[0]->nodes) flops = flops + count_flops(*member);
     return flops;
   }
   switch (node.op->traits.op_class) {
     case OpClass::contraction:
       return contraction_flops(node);
     case OpClass::elementwise:
-      return node.types.empty() ? 0 : count(node.types[0]);
+      return node.types.empty() ? Dim(0) : elements(node.types[0]);
     case OpClass::reduction:
     case OpClass::normalize: {
       const Value input = node.operand(0);
-      return input ? count(input.type()) : 0;
+      return input ? elements(input.type()) : Dim(0);
     }
     default:
       return 0;
   }
 }
 
-// Static types, of sizes whose bytes, and sums of a few, are numbers.
+// Sizes whose bytes, and sums of a few, are numbers; of symbols who gives them values finds out.
 Status check_types(const Node& node) {
   for (const TensorType& type : node.types) {
-    if (!type.is_static())
-      return Diag{code::kUnsupported, node.loc,
-                  fmt::format("'{}' has the symbolic type {}: run specialize_shapes first",
-                              node.name, to_string(type))};
-    if (elements(type) > kMostElements)
+    const Dim count = elements(type);
+    if (count.is_too_large() || (count.is_const() && count.value() > kMostElements))
       return Diag{code::kTooLarge, node.loc,
                   fmt::format("'{}' is {}, of {} elements; expected at most {}", node.name,
-                              to_string(type), elements(type), kMostElements)};
+                              to_string(type), count.str(), kMostElements)};
   }
   return Ok{};
 }
@@ -115,16 +112,41 @@ Status check_types(const Graph& graph) {
   return Ok{};
 }
 
+// Of the elements that a kernel without sizes touches, each once.
+int64_t touched_bytes(const loop::Kernel& kernel) {
+  const std::vector<int64_t> touched = loop::touched_elements(kernel);
+  int64_t bytes = 0;
+  size_t next = 0;
+  for (const loop::Buffer& buffer : kernel.buffers)
+    if (buffer.space == loop::Space::global) bytes += touched[next++] * dtype_bytes(buffer.dtype);
+  return bytes;
+}
+
+// Of all elements of its buffers: which of them a kernel touches depends on its sizes.
+Dim whole_bytes(const loop::Kernel& kernel, const std::vector<Dim>& sizes) {
+  std::map<std::string, Dim> values;
+  const std::vector<loop::Var> dims = loop::dims(kernel);
+  for (size_t i = 0; i < dims.size(); ++i) values.emplace(kernel.vars[dims[i].id].name, sizes[i]);
+  Dim bytes = 0;
+  for (const loop::Buffer& buffer : kernel.buffers)
+    if (buffer.space == loop::Space::global)
+      bytes = bytes + buffer.size.substitute(values) * Dim(dtype_bytes(buffer.dtype));
+  return bytes;
+}
+
 }  // namespace
 
 LaunchInfo describe(const Node& node) {
-  constexpr double kMostFlops = int64_t{1} << 52;  // absurd sizes still add up in 64 bits
-  return {label_of(node), node.loc, static_cast<int64_t>(std::min(count_flops(node), kMostFlops))};
+  constexpr int64_t kMostFlops = int64_t{1} << 52;  // absurd sizes still add up in 64 bits
+  const Dim flops = count_flops(node);
+  const bool is_absurd = flops.is_too_large() || (flops.is_const() && flops.value() > kMostFlops);
+  return {label_of(node), node.loc, is_absurd ? Dim(kMostFlops) : flops};
 }
 
 Lowering::Lowering(Module& module, PassContext& context, std::vector<KernelDef> kinds)
     : graph_(module.main()),
-      symbols_(module.dims),
+      symbols_(ranges_of_symbols(module)),
+      hints_(hints_of_symbols(module)),
       context_(context),
       kinds_(std::move(kinds)),
       target_(context.target),
@@ -143,6 +165,8 @@ Lowering::Lowering(Module& module, PassContext& context, std::vector<KernelDef> 
 Result<Program> Lowering::run(size_t num_inputs) {
   LATHE_TRY(const auto nodes, launched_nodes());
   program_.name = graph_.name;
+  program_.symbols = symbols_;
+  program_.hints = hints_;
   LATHE_DO(bind_params());
   LATHE_DO(bind_outputs());
   bind_mutations(num_inputs);
@@ -181,7 +205,7 @@ Result<Lowering::Trial> Lowering::try_kernel(Node& region, const KernelDef& kind
     std::vector<Destination> outs;
     for (int result : results) {
       ProgramBuffer buffer{.name = region.name, .type = region.types[static_cast<size_t>(result)]};
-      buffer.num_bytes = elements(buffer.type) * dtype_bytes(buffer.type.dtype);
+      buffer.num_bytes = bytes_of(buffer.type);
       buffer.kind = BufferKind::output;
       outs.push_back({result, add_buffer(std::move(buffer))});
       program_.outputs.push_back(outs.back().buffer);
@@ -191,6 +215,7 @@ Result<Lowering::Trial> Lowering::try_kernel(Node& region, const KernelDef& kind
   }
   program_.buffers.assign(std::move_iterator(buffers_.begin()), std::move_iterator(buffers_.end()));
   trial.program = std::move(program_);
+  trial.program.symbols = symbols_;
   return trial;
 }
 
@@ -221,11 +246,11 @@ BufferId Lowering::add_buffer(ProgramBuffer buffer) {
   return static_cast<BufferId>(buffers_.size()) - 1;
 }
 
-BufferId Lowering::add_temporary(const std::string& name, TensorType type, int64_t num_elements,
+BufferId Lowering::add_temporary(const std::string& name, TensorType type, const Dim& num_elements,
                                  Phase phase) {
   ProgramBuffer buffer;
   buffer.name = name;
-  buffer.num_bytes = num_elements * dtype_bytes(type.dtype);
+  buffer.num_bytes = num_elements * Dim(dtype_bytes(type.dtype));
   buffer.type = std::move(type);
   buffer.kind = phase == Phase::init ? BufferKind::persistent : BufferKind::temporary;
   return add_buffer(std::move(buffer));
@@ -236,7 +261,7 @@ Status Lowering::bind_params() {
     ProgramBuffer buffer;
     buffer.name = param->name;
     buffer.type = param->types[0];
-    buffer.num_bytes = elements(buffer.type) * dtype_bytes(buffer.type.dtype);
+    buffer.num_bytes = bytes_of(buffer.type);
     buffer.kind = BufferKind::input;
     const BufferId id = add_buffer(std::move(buffer));
     places_[param->result()] = id;
@@ -254,7 +279,7 @@ Status Lowering::bind_outputs() {
     buffer.name = value.node->name;
     buffer.type = value.type();
     buffer.type.layout.clear();
-    buffer.num_bytes = elements(buffer.type) * dtype_bytes(buffer.type.dtype);
+    buffer.num_bytes = bytes_of(buffer.type);
     buffer.kind = BufferKind::output;
     const BufferId id = add_buffer(std::move(buffer));
     program_.outputs.push_back(id);
@@ -329,7 +354,7 @@ Result<BufferId> Lowering::constant_buffer(const Node& node) {
   ProgramBuffer buffer;
   buffer.name = node.name;
   buffer.type = node.types[0];
-  buffer.num_bytes = elements(buffer.type) * dtype_bytes(buffer.type.dtype);
+  buffer.num_bytes = bytes_of(buffer.type);
   if (is_weight(node)) {
     buffer.kind = BufferKind::weight;
     buffer.weight = node.string_attr("name");
@@ -397,7 +422,7 @@ Status Lowering::emit_planned(Node& node, std::span<const Destination> outs, Pha
   const KernelDef* kind = find_kernel(kinds_, node.plan->kind);
   if (kind == nullptr) return unknown_kernel(kinds_, node.plan->kind, node.loc);
   Verdict answer = applies(*kind, node, target_);
-  if (answer.is_made() && elements(buffer(outs.front().buffer).type) > 0) {
+  if (answer.is_made() && elements(buffer(outs.front().buffer).type) != Dim(0)) {
     LATHE_TRY(answer, kind->emit(*this, node, outs, phase));
   }
   if (answer.is_made()) return Ok{};
@@ -409,7 +434,7 @@ Status Lowering::emit_loops(const Node& node, std::span<const Destination> outs,
   std::vector<BufferId> buffers;
   for (const Destination& out : outs) buffers.push_back(out.buffer);
   const TensorType& type = buffer(buffers.front()).type;
-  if (elements(type) == 0) return Ok{};
+  if (elements(type) == Dim(0)) return Ok{};
   KernelContext kernel(*this, node, phase);
   return emit_elements(kernel, buffers, describe(node), [&](size_t i, Index index) {
     const Value value{const_cast<Node*>(&node), outs[i].result};
@@ -427,8 +452,7 @@ Status Lowering::emit_elements(KernelContext& kernel, std::span<const BufferId> 
                                const LaunchInfo& info, const ElementsFn& element) {
   const TensorType type = buffer(outs.front()).type;
   const ElementLoops loops = element_loops(kernel.kernel(), type);
-  LoopNest nest{.vars = loops.vars};
-  for (const Dim& extent : loops.extents) nest.extents.push_back(extent.value());
+  LoopNest nest{.vars = loops.vars, .extents = loops.extents, .hints = hints_};
   for (size_t i = 0; i < outs.size(); ++i) {
     const Expr value = element(i, loops.index);
     nest.values.push_back(loop::cast(value, buffer(outs[i]).type.dtype));
@@ -453,15 +477,15 @@ Status Lowering::emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers,
   else if (!target_.has_functions)
     loop::expand_math(kernel, target_.has_fma);
   std::vector<Launch>& launches = phase == Phase::init ? program_.init : program_.steps;
+  std::vector<Dim> sizes = loop::lift_sizes(kernel);
   if (is_trial_) {  // who prices a kernel looks at it closely enough
-    launch.kind = KernelLaunch{static_cast<int>(program_.kernels.size()), std::move(buffers)};
+    launch.kind = KernelLaunch{
+        static_cast<int>(program_.kernels.size()), std::move(buffers), {}, std::move(sizes)};
     program_.kernels.push_back(std::move(kernel));
     launches.push_back(std::move(launch));
     return Ok{};
   }
-  const std::vector<int64_t> touched = loop::touched_elements(kernel);
-  for (size_t i = 0; i < buffers.size(); ++i)
-    launch.bytes += touched[i] * dtype_bytes(buffer(buffers[i]).type.dtype);
+  launch.bytes = sizes.empty() ? Dim(touched_bytes(kernel)) : whole_bytes(kernel, sizes);
   std::vector<int64_t> offsets = loop::rebase(kernel, kBufferAlignment);
   auto [found, is_new] = kernel_index_.emplace(loop::canonical_form(kernel),
                                                static_cast<int>(program_.kernels.size()));
@@ -471,8 +495,9 @@ Status Lowering::emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers,
   }
   const bool is_further =
       std::any_of(offsets.begin(), offsets.end(), [](int64_t offset) { return offset > 0; });
-  launch.kind = KernelLaunch{found->second, std::move(buffers),
-                             is_further ? std::move(offsets) : std::vector<int64_t>{}};
+  launch.kind =
+      KernelLaunch{found->second, std::move(buffers),
+                   is_further ? std::move(offsets) : std::vector<int64_t>{}, std::move(sizes)};
   launches.push_back(std::move(launch));
   return Ok{};
 }
@@ -484,8 +509,8 @@ void Lowering::emit_library(LibraryCall call, const LaunchInfo& info, Phase phas
   launch.origins = {info.origin};
   launch.flops = info.flops;
   for (const CallOperand& operand : operands(call))
-    launch.bytes +=
-        distinct_elements(*operand.tensor) * dtype_bytes(buffer(operand.tensor->buffer).type.dtype);
+    launch.bytes = launch.bytes + Dim(distinct_elements(*operand.tensor) *
+                                      dtype_bytes(buffer(operand.tensor->buffer).type.dtype));
   launch.kind = LibraryLaunch{std::move(call)};
   (phase == Phase::init ? program_.init : program_.steps).push_back(std::move(launch));
 }
@@ -496,7 +521,7 @@ Status Lowering::copy_outputs() {
     const BufferId out = program_.outputs[i];
     auto made = outputs_.find(value);
     if (made != outputs_.end() && made->second == out) continue;
-    if (elements(value.type()) == 0) continue;
+    if (elements(value.type()) == Dim(0)) continue;
     auto place = places_.find(value);
     KernelContext kernel(*this, Phase::step, value.node->name);
     const bool is_whole = place != places_.end() && value.type().layout.empty();
@@ -504,7 +529,7 @@ Status Lowering::copy_outputs() {
       Launch launch;
       launch.label = "copy";
       launch.origins = {value.node->loc};
-      launch.bytes = 2 * buffer(out).num_bytes;
+      launch.bytes = Dim(2) * buffer(out).num_bytes;
       launch.kind = CopyLaunch{place->second, out};
       program_.steps.push_back(std::move(launch));
       continue;

@@ -38,13 +38,13 @@ class KernelContext;
 struct LaunchInfo {
   std::string label;  // "matmul_add_gelu", or what the launch does for one: "pack", "pad", "copy"
   Loc origin;
-  int64_t flops = 0;  // multiplies and adds count one each
+  Dim flops = 0;  // multiplies and adds count one each
 };
 LaunchInfo describe(const Node& node);
 
 class Lowering {
  public:
-  // The module's types must be static. `kinds` are looked up by the names of plans.
+  // `kinds` are looked up by the names of plans.
   Lowering(Module& module, PassContext& context, std::vector<KernelDef> kinds);
   // Params from `num_inputs` on are state: weights that the graph replaces.
   Result<Program> run(size_t num_inputs);
@@ -72,7 +72,7 @@ class Lowering {
   bool is_read(Value value) const { return reads_.count(value) != 0; }
 
   // A buffer of at least the type's elements; init's is persistent when a step reads it.
-  BufferId add_temporary(const std::string& name, TensorType type, int64_t num_elements,
+  BufferId add_temporary(const std::string& name, TensorType type, const Dim& num_elements,
                          Phase phase);
   // Stays where it is while others are added.
   const ProgramBuffer& buffer(BufferId id) const { return buffers_[static_cast<size_t>(id)]; }
@@ -90,8 +90,9 @@ class Lowering {
   // Appends one plain loop that makes these results, of an op or of a fused node.
   Status emit_loops(const Node& node, std::span<const Destination> outs, Phase phase);
   const Target& target() const { return target_; }
-  // Ranges of what sizes are made of.
+  // Ranges of what sizes are made of, and the values that choices reckon with.
   const std::map<std::string, DimRange>& symbols() const { return symbols_; }
+  const std::map<std::string, int64_t>& hints() const { return hints_; }
 
  private:
   BufferId add_buffer(ProgramBuffer buffer);
@@ -112,7 +113,8 @@ class Lowering {
   void settle_persistent();
 
   Graph& graph_;
-  const std::map<std::string, DimRange>& symbols_;
+  const std::map<std::string, DimRange> symbols_;
+  const std::map<std::string, int64_t> hints_;
   PassContext& context_;
   std::vector<KernelDef> kinds_;
   std::string region_;     // whose launches are being appended

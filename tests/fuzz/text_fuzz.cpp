@@ -17,13 +17,13 @@ namespace {
 std::vector<std::string> run(const Program& program, const LocTable& locs) {
   const ProgramTextOptions options{
       .weights = 0, .limits = {.max_bytes = uint64_t{4} << 20, .max_steps = 1 << 15}};
-  const Result<std::vector<Tensor>> results = run_program_text(program, options);
+  const Result<ProgramResults> results = run_program_text(program, options);
   if (!results) {
     must_blame_the_input(results.error(), locs);
     return {results.error().code};
   }
   std::vector<std::string> bits;
-  for (const Tensor& result : *results) {
+  for (const Tensor& result : results->outputs) {
     const std::vector<std::byte> bytes = to_bytes(result);
     bits.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }

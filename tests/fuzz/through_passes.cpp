@@ -47,7 +47,7 @@ uint64_t seed_of(std::string_view input) {  // FNV-1a
 uint64_t num_bytes(const Program& program) {
   uint64_t sum = 0;
   for (const ProgramBuffer& buffer : program.buffers)
-    sum += std::min(static_cast<uint64_t>(buffer.num_bytes), kMostBytes + 1);
+    sum += std::min(static_cast<uint64_t>(buffer.num_bytes.value()), kMostBytes + 1);
   return sum;
 }
 

@@ -23,7 +23,7 @@ std::string error_of(std::string_view text, const InterpretLimits& limits) {
        {std::pair(&program->inputs, &inputs), std::pair(&program->outputs, &outputs)})
     for (BufferId id : *ids) {
       if (!status.ok()) break;
-      const auto num_bytes = program->buffers[static_cast<size_t>(id)].num_bytes;
+      const auto num_bytes = program->buffers[static_cast<size_t>(id)].num_bytes.value();
       memory.emplace_back(static_cast<size_t>(num_bytes));
       views->push_back({memory.back().data(), memory.back().size()});
     }

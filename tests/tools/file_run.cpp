@@ -49,9 +49,9 @@ constexpr size_t kShownElements = 8;
 Status run_program(const Program& program, std::string& output) {
   const ProgramTextOptions options{.weights = 0,
                                    .limits = {.max_bytes = 1 << 30, .max_steps = 1 << 20}};
-  LATHE_TRY(const std::vector<Tensor> results, run_program_text(program, options));
-  for (size_t i = 0; i < results.size(); ++i)
-    output += show_output(program, i, results[i], kShownElements) + "\n";
+  LATHE_TRY(const ProgramResults results, run_program_text(program, options));
+  for (size_t i = 0; i < results.outputs.size(); ++i)
+    output += show_output(results.program, i, results.outputs[i], kShownElements) + "\n";
   return Ok{};
 }
 

@@ -81,7 +81,7 @@ class BorrowedWeights {
 Status check_size(const Model& model, const Program& program) {
   // Doubles: no number of absurd sizes overflows.
   double flops = 0, elements = static_cast<double>(model.weight_totals().elements);
-  for (const Launch& launch : program.steps) flops += static_cast<double>(launch.flops);
+  for (const Launch& launch : program.steps) flops += static_cast<double>(launch.flops.value());
   for (const auto& ports : {program.inputs, program.outputs})
     for (BufferId id : ports)
       elements += static_cast<double>(

@@ -64,7 +64,7 @@ Json buffer_json(const ProgramBuffer& buffer) {
   Json json{{"name", buffer.name},
             {"kind", kind_name(buffer.kind)},
             {"type", to_string(buffer.type)},
-            {"num_bytes", buffer.num_bytes}};
+            {"num_bytes", buffer.num_bytes.value()}};
   if (buffer.offset >= 0) json["offset"] = buffer.offset;
   if (!buffer.weight.empty()) json["weight"] = buffer.weight;
   return json;

@@ -110,7 +110,7 @@ Result<CudaExecutable::Step> CudaExecutable::make_step(const Program& program,
     step.library = plans.of(library->call);
   } else if (auto* copy = std::get_if<CopyLaunch>(&launch.kind)) {
     step.copy_bytes =
-        static_cast<size_t>(program.buffers[static_cast<size_t>(copy->source)].num_bytes);
+        static_cast<size_t>(program.buffers[static_cast<size_t>(copy->source)].num_bytes.value());
   } else {
     return Diag{code::kUnavailable,
                 launch.origins.empty() ? Loc::unknown() : launch.origins.front(),

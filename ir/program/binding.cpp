@@ -1,0 +1,215 @@
+// Numbers for sizes: see binding.h.
+#include "ir/program/binding.h"
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+#include <utility>
+
+#include "ir/loop/lift_sizes.h"
+#include "ir/loop/text.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+namespace {
+
+std::vector<std::string> names_of(const std::map<std::string, DimRange>& symbols) {
+  std::vector<std::string> names;
+  for (const auto& [name, range] : symbols) names.push_back(name);
+  return names;
+}
+
+bool holds(Relation relation, int64_t left, int64_t right) {
+  switch (relation) {
+    case Relation::eq:
+      return left == right;
+    case Relation::ne:
+      return left != right;
+    case Relation::lt:
+      return left < right;
+    case Relation::le:
+      return left <= right;
+    case Relation::gt:
+      return left > right;
+    case Relation::ge:
+      return left >= right;
+  }
+  return false;
+}
+
+}  // namespace
+
+Binder::Binder(const Program& program)
+    : name_(program.name),
+      guards_(program.guards),
+      tape_(names_of(program.symbols)),
+      lives_(lifetimes(program, program.steps)) {
+  for (const auto& [name, range] : program.symbols) ranges_.push_back(range);
+  for (const Guard& guard : guards_)
+    guard_sides_.emplace_back(tape_.add(guard.left), tape_.add(guard.right));
+  for (const ProgramBuffer& buffer : program.buffers) {
+    num_bytes_.push_back(tape_.add(buffer.num_bytes));
+    if (!buffer.num_bytes.is_const() || !buffer.type.is_static())
+      type_fits_.emplace_back(
+          tape_.add(buffer.type.num_elements() * Dim(dtype_bytes(buffer.type.dtype))),
+          num_bytes_.back());
+  }
+  for (const Launch& step : program.steps) {
+    sizes_.emplace_back();
+    if (const auto* copy = std::get_if<CopyLaunch>(&step.kind))
+      alike_.emplace_back(copy->source, copy->destination);
+    const auto* launch = std::get_if<KernelLaunch>(&step.kind);
+    if (launch == nullptr || launch->sizes.empty()) continue;
+    const loop::Kernel& kernel = program.kernels[static_cast<size_t>(launch->kernel)];
+    const std::vector<loop::Var> dims = loop::dims(kernel);
+    std::map<std::string, Dim> values;
+    for (size_t i = 0; i < dims.size(); ++i) {
+      const loop::VarInfo& info = kernel.vars[dims[i].id];
+      values.emplace(info.name, launch->sizes[i]);
+      sizes_.back().push_back(tape_.add(launch->sizes[i]));
+      size_checks_.push_back({sizes_.back().back(), info.min, info.max, info.multiple});
+    }
+    size_t next = 0;
+    for (const loop::Buffer& formal : kernel.buffers) {
+      if (formal.space != loop::Space::global) continue;
+      const BufferId id = launch->buffers[next];
+      fit_checks_.push_back({tape_.add(formal.size.substitute(values)), id, launch->offset(next++),
+                             dtype_bytes(formal.dtype)});
+    }
+  }
+}
+
+Result<Binding> Binder::bind(std::span<const int64_t> values) const {
+  LATHE_CHECK(values.size() == ranges_.size(), "a size of each symbol");
+  for (size_t i = 0; i < values.size(); ++i) {
+    const DimRange& range = ranges_[i];
+    if (values[i] < range.min.value_or(0) || (range.max && values[i] > *range.max))
+      return Diag{code::kDimRange, Loc::unknown(),
+                  fmt::format("'{}' = {} is outside its range {}", symbols()[i], values[i],
+                              to_string(range))};
+  }
+  const auto too_large = [&](std::string_view what) {
+    return Diag{code::kTooLarge, Loc::unknown(),
+                fmt::format("at these sizes {} of program '{}' is too large", what, name_)};
+  };
+  std::vector<int64_t> numbers;
+  if (!tape_.run(values, numbers)) return too_large("a size");
+  for (size_t i = 0; i < guards_.size(); ++i) {
+    const auto [left, right] = guard_sides_[i];
+    if (!holds(guards_[i].relation, numbers[left], numbers[right]))
+      return Diag{code::kBadValue, guards_[i].loc,
+                  fmt::format("the guard '{}' does not hold", to_string(guards_[i]))};
+  }
+  for (const SizeCheck& check : size_checks_)
+    if (const int64_t size = numbers[check.at];
+        size < check.min || size > check.max || size % check.multiple != 0)
+      return Diag{code::kBadValue, Loc::unknown(),
+                  fmt::format("a kernel of program '{}' cannot take the size {}", name_, size)};
+
+  Binding binding;
+  for (size_t at : num_bytes_) {
+    if (numbers[at] < 0 || numbers[at] > INT64_MAX / 2) return too_large("a buffer");
+    binding.num_bytes.push_back(numbers[at]);
+  }
+  const auto bytes_of = [&](BufferId id) { return binding.num_bytes[static_cast<size_t>(id)]; };
+  bool fits = true;
+  for (const FitCheck& check : fit_checks_)
+    fits =
+        fits && numbers[check.needed] <= bytes_of(check.buffer) / check.bytes_each - check.offset;
+  for (const auto& [needed, has] : type_fits_) fits = fits && numbers[needed] <= numbers[has];
+  for (const auto& [a, b] : alike_) fits = fits && bytes_of(a) == bytes_of(b);
+  if (!fits)
+    return Diag{code::kBadValue, Loc::unknown(),
+                fmt::format("at these sizes a buffer of program '{}' is too small", name_)};
+  for (const std::vector<size_t>& places : sizes_) {
+    binding.sizes.emplace_back();
+    for (size_t at : places) binding.sizes.back().push_back(numbers[at]);
+  }
+  std::vector<Lifetime> lives = lives_;
+  int64_t sum = 0;
+  for (Lifetime& life : lives) {
+    life.bytes = aligned(bytes_of(life.id));
+    if (__builtin_add_overflow(sum, life.bytes, &sum)) return too_large("the arena");
+  }
+  binding.arena_bytes = place(lives);
+  binding.offsets.assign(num_bytes_.size(), -1);
+  for (const Lifetime& life : lives) binding.offsets[static_cast<size_t>(life.id)] = life.offset;
+  return binding;
+}
+
+namespace {
+
+// Kernels of a program at sizes, equal ones once.
+class KernelsAtSizes {
+ public:
+  explicit KernelsAtSizes(const Program& program) : source_(program) {}
+
+  int at(int kernel, const std::vector<int64_t>& sizes) {
+    const auto [found, is_new] = made_.emplace(std::pair(kernel, sizes), 0);
+    if (!is_new) return found->second;
+    loop::Kernel own = source_.kernels[static_cast<size_t>(kernel)];
+    if (!sizes.empty()) own = loop::at_sizes(std::move(own), sizes);
+    const int copies = copies_[kernel]++;
+    if (copies > 0) own.name += fmt::format("_at{}", copies);
+    found->second = static_cast<int>(kernels.size());
+    kernels.push_back(std::move(own));
+    return found->second;
+  }
+
+  std::vector<loop::Kernel> kernels;
+
+ private:
+  const Program& source_;
+  std::map<std::pair<int, std::vector<int64_t>>, int> made_;
+  std::map<int, int> copies_;
+};
+
+}  // namespace
+
+Result<std::vector<int64_t>> ordered_sizes(const Program& program,
+                                           const std::map<std::string, int64_t>& values) {
+  std::vector<int64_t> ordered;
+  for (const auto& [symbol, range] : program.symbols) {
+    const auto value = values.find(symbol);
+    if (value == values.end())
+      return Diag{code::kBadValue, Loc::unknown(),
+                  fmt::format("program '{}' needs a size of '{}'", program.name, symbol)};
+    ordered.push_back(value->second);
+  }
+  return ordered;
+}
+
+Result<Program> instantiate(const Program& program, const std::map<std::string, int64_t>& values) {
+  LATHE_TRY(const std::vector<int64_t> numbers, ordered_sizes(program, values));
+  LATHE_TRY(const Binding binding, Binder(program).bind(numbers));
+  std::map<std::string, Dim> dims;
+  for (const auto& [symbol, value] : values) dims.emplace(symbol, value);
+  Program result = program;
+  KernelsAtSizes kernels(program);
+  for (auto* launches : {&result.init, &result.steps})
+    for (size_t i = 0; i < launches->size(); ++i) {
+      Launch& launch = (*launches)[i];
+      launch.flops = launch.flops.substitute(dims);
+      launch.bytes = launch.bytes.substitute(dims);
+      auto* kernel = std::get_if<KernelLaunch>(&launch.kind);
+      if (kernel == nullptr) continue;
+      const bool has_sizes = launches == &result.steps;
+      kernel->kernel =
+          kernels.at(kernel->kernel, has_sizes ? binding.sizes[i] : std::vector<int64_t>());
+      kernel->sizes.clear();
+    }
+  result.kernels = std::move(kernels.kernels);
+  for (size_t i = 0; i < result.buffers.size(); ++i) {
+    ProgramBuffer& buffer = result.buffers[i];
+    for (Dim& dim : buffer.type.shape) dim = dim.substitute(dims);
+    buffer.num_bytes = binding.num_bytes[i];
+    if (binding.offsets[i] >= 0) buffer.offset = binding.offsets[i];
+  }
+  result.arena_bytes = binding.arena_bytes;
+  result.symbols.clear();
+  result.hints.clear();
+  result.guards.clear();
+  return result;
+}
+
+}  // namespace lathe

@@ -1,0 +1,69 @@
+// A program whose sizes have symbols, at one value of each.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/program/arena.h"
+#include "ir/program/program.h"
+#include "ir/support/result.h"
+#include "ir/type/dim_tape.h"
+
+namespace lathe {
+
+// The numbers of one call.
+struct Binding {
+  std::vector<int64_t> num_bytes;           // by buffer
+  std::vector<int64_t> offsets;             // by buffer, in the arena of steps; -1: not in there
+  std::vector<std::vector<int64_t>> sizes;  // by step: of its kernel's dims
+  int64_t arena_bytes = 0;                  // of steps
+};
+
+// Makes bindings, fast: everything that does not depend on sizes is found out once.
+class Binder {
+ public:
+  explicit Binder(const Program& program);
+
+  // At these values, in the order of symbols(). An error says which range or guard forbids them
+  // (kDimRange, kBadValue), or that something is too large (kTooLarge); `names` says what the user
+  // calls a symbol.
+  Result<Binding> bind(std::span<const int64_t> values) const;
+
+  const std::vector<std::string>& symbols() const { return tape_.symbols(); }
+
+ private:
+  struct SizeCheck {
+    size_t at;  // in the tape
+    int64_t min, max, multiple;
+  };
+  struct FitCheck {
+    size_t needed;  // elements, in the tape
+    BufferId buffer;
+    int64_t offset, bytes_each;
+  };
+
+  std::string name_;
+  std::vector<DimRange> ranges_;
+  std::vector<Guard> guards_;
+  DimTape tape_;
+  std::vector<size_t> num_bytes_;           // by buffer, in the tape, as what follows
+  std::vector<std::vector<size_t>> sizes_;  // by step
+  std::vector<std::pair<size_t, size_t>> guard_sides_;
+  std::vector<SizeCheck> size_checks_;
+  std::vector<FitCheck> fit_checks_;
+  std::vector<std::pair<size_t, size_t>> type_fits_;  // a type's bytes, its buffer's
+  std::vector<std::pair<BufferId, BufferId>> alike_;  // buffers that are copied
+  std::vector<Lifetime> lives_;                       // of steps
+};
+
+// Sizes of the program's symbols in their order; kBadValue when one has none.
+Result<std::vector<int64_t>> ordered_sizes(const Program& program,
+                                           const std::map<std::string, int64_t>& values);
+
+// The program at these sizes, as one that has no symbols: planned, and with kernels of their own
+// for each of the sizes that launches give them.
+Result<Program> instantiate(const Program& program, const std::map<std::string, int64_t>& values);
+
+}  // namespace lathe
