@@ -3,13 +3,14 @@
 //   void symbol(void** buffers, int64_t lo, int64_t hi, void* scratch)
 //
 // that runs the iterations lo <= var < hi of the kernel's parallel loop. `buffers` holds one
-// pointer per global buffer, in order; `scratch` is the caller's alone. No IR passes run on the
+// pointer per global buffer, in order, and behind them, for a kernel with dims, one to their values
+// (int64_t each); `scratch` is the caller's alone. No IR passes run on the
 // result: what matters is emitted in its final form (unrolled, register arrays as SSA values,
 // invariants hoisted, addresses shared).
 //
 // What a kernel must look like (beyond loop::verify with is_scheduled):
-// - The parallel loop has constant lo and hi, its range is not empty, and lo, hi of each call are
-//   values that its variable takes (hi may be the end). No variable of kind dim.
+// - The parallel loop's lo and hi are numbers or dims, its range is not empty, and lo, hi of each call
+//   are values that its variable takes (hi may be the end). Sizes have been lifted to dims.
 // - Bounds of unroll loops are constant once outer unroll loops are expanded; register indices are
 //   too. A kernel expands to at most kMaxStatements statements.
 // - Transcendental functions and integer pow are expanded (loop::expand_math); no reduce, and no

@@ -50,11 +50,19 @@ KernelEmitter::Index KernelEmitter::resolve(const loop::LaneIndex& parts) {
   auto atom_of = [&](Expr atom, const loop::VarRead* read) -> std::variant<int64_t, Term> {
     Placed placed = emit(atom);
     if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(placed.value)) return known->getSExtValue();
-    return Term{placed, 1, read ? vars_[read->var.id].divisor : 1};
+    return Term{placed, 1, read ? vars_[read->var.id].divisor : divisor_of(atom)};
   };
   result.add(parts.base, let_of, atom_of);
   result.merge_terms([](const Placed& a, const Placed& b) { return a.value == b.value; });
   return result;
+}
+
+// Divides every value of the product of variables.
+int64_t KernelEmitter::divisor_of(Expr e) const {
+  if (auto* read = std::get_if<loop::VarRead>(&e->kind)) return vars_[read->var.id].divisor;
+  auto* product = std::get_if<loop::Binary>(&e->kind);
+  if (!product || product->op != BinaryOp::mul) return 1;
+  return std::gcd(divisor_of(product->a) * divisor_of(product->b), int64_t{kBufferAlign});
 }
 
 Placed KernelEmitter::sum(const Index& index) {

@@ -46,7 +46,7 @@ Result<std::unique_ptr<Executable>> CpuExecutable::create(const Program& program
   Clock::time_point start = Clock::now();
   LATHE_DO(executable->make_steps(program, options, isa, cache));
   executable->stats_.codegen_ms = 1e3 * seconds_since(start);
-  LATHE_DO(executable->bind(program));
+  LATHE_DO(executable->place(program));
   start = Clock::now();
   LATHE_DO(executable->run_init(program, options));
   executable->stats_.init_ms = 1e3 * seconds_since(start);
@@ -107,7 +107,7 @@ Result<CpuExecutable::Step> CpuExecutable::make_step(const Program& program, con
   if (auto* copy = std::get_if<CopyLaunch>(&launch.kind)) {
     step.buffers = {copy->source, copy->destination};
     step.copy_bytes =
-        static_cast<size_t>(program.buffers[static_cast<size_t>(copy->source)].num_bytes);
+        static_cast<size_t>(program.buffers[static_cast<size_t>(copy->source)].num_bytes.value());
     return step;
   }
   const char* kind = std::holds_alternative<LibraryLaunch>(launch.kind) ? "library"
@@ -122,7 +122,7 @@ Result<CpuExecutable::Step> CpuExecutable::make_step(const Program& program, con
 
 // ---- memory -------------------------------------------------------------------------------------
 
-Status CpuExecutable::bind(const Program& program) {
+Status CpuExecutable::place(const Program& program) {
   const MemoryPlan plan = place_buffers(program, kBufferAlign);
   LATHE_TRY(addresses_, memory_.allocate(plan, Block::allocate));
   LATHE_TRY(scratch_, Block::allocate(scratch_stride_ * static_cast<size_t>(pool_->num_threads()),
@@ -137,6 +137,53 @@ Status CpuExecutable::bind(const Program& program) {
   outputs_ = output_ports(program);
   input_staging_.resize(inputs_.size());
   output_staging_.resize(outputs_.size());
+  if (!program.symbols.empty()) bindings_.emplace(program);
+  return Ok{};
+}
+
+Status CpuExecutable::bind(std::span<const int64_t> sizes) {
+  if (!bindings_) return check_no_sizes(name_, sizes);
+  LATHE_TRY(std::shared_ptr<const Binding> binding, bindings_->at(sizes));
+  if (binding == bound_) return Ok{};
+  LATHE_DO(reserve(*binding));
+  bound_ = std::move(binding);
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    Step& step = steps_[i];
+    step.sizes = bound_->sizes[i];
+    if (!step.function)
+      step.copy_bytes =
+          static_cast<size_t>(bound_->num_bytes[static_cast<size_t>(step.buffers[0])]);
+  }
+  for (size_t id = 0; id < addresses_.size(); ++id)
+    if (bound_->offsets[id] >= 0) addresses_[id] = memory_.arena.address() + bound_->offsets[id];
+  resize(inputs_, bound_->num_bytes);
+  resize(outputs_, bound_->num_bytes);
+  stats_.arena_bytes = bound_->arena_bytes;
+  return Ok{};
+}
+
+// Room for the temporaries and the scratch memory of a binding; what there is only grows.
+Status CpuExecutable::reserve(const Binding& binding) {
+  size_t stride = scratch_stride_;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const int64_t bytes = steps_[i].frame.scratch_bytes_at(binding.sizes[i]);
+    if (bytes > placement::kMaxScratchBytes)
+      return Diag{
+          code::kTooLarge, Loc::unknown(),
+          fmt::format("at these sizes the scratch buffers of a kernel of program '{}' exceed "
+                      "{} bytes",
+                      name_, placement::kMaxScratchBytes)};
+    stride = std::max(stride, align_up(static_cast<size_t>(bytes)));
+  }
+  if (stride > scratch_stride_) {
+    LATHE_TRY(scratch_, Block::allocate(stride * static_cast<size_t>(pool_->num_threads()),
+                                        "scratch memory"));
+    scratch_stride_ = stride;
+  }
+  const auto arena_bytes = static_cast<size_t>(binding.arena_bytes);
+  if (arena_bytes > memory_.arena.size()) {
+    LATHE_TRY(memory_.arena, Block::allocate(arena_bytes, "the arena"));
+  }
   return Ok{};
 }
 
@@ -190,7 +237,7 @@ Status CpuExecutable::bind_input(size_t index, const BufferView& view) {
   std::byte* bytes = view.bytes;
   if (!is_aligned(bytes)) {
     Block& staging = input_staging_[index];
-    if (!staging.address()) {
+    if (!staging.address() || staging.size() < port.num_bytes) {
       LATHE_TRY(staging, Block::allocate(port.num_bytes, "an input"));
     }
     bytes = staging.address();
@@ -210,7 +257,7 @@ Status CpuExecutable::bind_output(size_t index, const BufferView& view,
   });
   if (is_shared || !is_aligned(bytes)) {
     Block& staging = output_staging_[index];
-    if (!staging.address()) {
+    if (!staging.address() || staging.size() < port.num_bytes) {
       LATHE_TRY(staging, Block::allocate(port.num_bytes, "an output"));
     }
     bytes = staging.address();
@@ -220,6 +267,7 @@ Status CpuExecutable::bind_output(size_t index, const BufferView& view,
 }
 
 Status CpuExecutable::run(std::span<const BufferView> inputs, std::span<const BufferView> outputs) {
+  if (bindings_ && !bound_) return needs_sizes(name_);
   LATHE_DO(check_views(name_, inputs, inputs_, "input"));
   LATHE_DO(check_views(name_, outputs, outputs_, "output"));
   for (size_t i = 0; i < inputs.size(); ++i) LATHE_DO(bind_input(i, inputs[i]));
@@ -256,16 +304,18 @@ void CpuExecutable::execute(const Step& step) {
   void* inline_pointers[kInline];
   std::vector<void*> more;
   void** pointers = inline_pointers;
-  if (step.buffers.size() > kInline) {
-    more.resize(step.buffers.size());
+  if (step.buffers.size() >= kInline) {
+    more.resize(step.buffers.size() + 1);
     pointers = more.data();
   }
   for (size_t i = 0; i < step.buffers.size(); ++i)
     pointers[i] = addresses_[static_cast<size_t>(step.buffers[i])] + step.offsets[i];
+  pointers[step.buffers.size()] = const_cast<int64_t*>(step.sizes.data());
 
-  const KernelFrame& frame = step.frame;
-  if (frame.lo >= frame.hi) return;
-  int64_t iterations = (frame.hi - frame.lo + frame.step - 1) / frame.step;
+  const int64_t begin = step.frame.lo.at(step.sizes), end = step.frame.hi.at(step.sizes);
+  const int64_t stride = step.frame.step;
+  if (begin >= end) return;
+  int64_t iterations = (end - begin + stride - 1) / stride;
   int threads = pool_->num_threads();
   // Enough chunks to balance, none below the grain.
   constexpr int64_t kChunksPerThread = 16;
@@ -275,12 +325,12 @@ void CpuExecutable::execute(const Step& step) {
                                                      (kChunksPerThread * threads));
   int64_t chunks = (iterations + per_chunk - 1) / per_chunk;
   if (chunks == 1) {
-    step.function(pointers, frame.lo, frame.hi, scratch_.address());
+    step.function(pointers, begin, end, scratch_.address());
     return;
   }
   pool_->run(chunks, [&](int worker, int64_t chunk) {
-    int64_t lo = frame.lo + chunk * per_chunk * frame.step;
-    int64_t hi = std::min(frame.hi, lo + per_chunk * frame.step);
+    int64_t lo = begin + chunk * per_chunk * stride;
+    int64_t hi = std::min(end, lo + per_chunk * stride);
     step.function(pointers, lo, hi,
                   scratch_.address() + static_cast<size_t>(worker) * scratch_stride_);
   });

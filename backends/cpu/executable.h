@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "backends/cpu/jit.h"
 #include "backends/cpu/memory.h"
 #include "backends/cpu/thread_pool.h"
+#include "ir/program/binding_cache.h"
 
 namespace lathe::cpu {
 
@@ -20,6 +22,7 @@ class CpuExecutable final : public Executable {
                                                     const CompileOptions& options, Isa isa,
                                                     ObjectCache& cache);
 
+  Status bind(std::span<const int64_t> sizes) override;
   Status run(std::span<const BufferView> inputs, std::span<const BufferView> outputs) override;
   const ExecutableStats& stats() const override { return stats_; }
   std::vector<double> step_seconds() const override { return step_seconds_; }
@@ -34,10 +37,12 @@ class CpuExecutable final : public Executable {
     std::vector<BufferId> buffers;
     std::vector<int64_t> offsets;  // of a kernel's buffers, in bytes
     size_t copy_bytes = 0;
+    std::span<const int64_t> sizes = {};  // of the kernel's dims, where they are bound
   };
 
   CpuExecutable() = default;
-  Status bind(const Program& program);
+  Status place(const Program& program);
+  Status reserve(const Binding& binding);
   Status make_steps(const Program& program, const CompileOptions& options, Isa isa,
                     ObjectCache& cache);
   Result<Step> make_step(const Program& program, const Launch& launch);
@@ -59,6 +64,8 @@ class CpuExecutable final : public Executable {
   std::shared_ptr<ThreadPool> pool_;
   std::vector<int> function_of_;  // by kernel: its position in the JIT, -1 when no launch uses it
   std::vector<Step> init_, steps_;
+  std::optional<BindingCache> bindings_;  // of a program with symbols
+  std::shared_ptr<const Binding> bound_;
   ExecutableStats stats_;
   bool is_timing_ = false;
   std::vector<double> step_seconds_;

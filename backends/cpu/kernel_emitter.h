@@ -44,6 +44,8 @@ class KernelEmitter : private placement::Statements<KernelEmitter> {
   llvm::Function* make_body(const std::string& symbol);
   void make_entry(const std::string& symbol, llvm::Function* body);
   void place_buffers(llvm::Function* body);
+  void set_dims(llvm::Function* body);
+  llvm::Value* num_elements(const loop::Buffer& buffer);
   void set_attributes(llvm::Function* function) const;
   llvm::Value* fail(std::string_view message);  // keeps the first error; returns a placeholder
 
@@ -109,6 +111,7 @@ class KernelEmitter : private placement::Statements<KernelEmitter> {
   };
   Index resolve(Expr index);
   Index resolve(const loop::LaneIndex& parts);
+  int64_t divisor_of(Expr e) const;
   Placed sum(const Index& index);  // constant and terms, as one i64
   Address address(loop::BufferRef buffer, const Index& index);
   llvm::Value* displaced(const Address& at);

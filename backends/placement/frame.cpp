@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/loop/lift_sizes.h"
 #include "ir/loop/pool.h"
 #include "ir/loop/threads.h"
 #include "ir/support/diag_codes.h"
@@ -10,24 +11,55 @@
 namespace lathe::placement {
 namespace {
 
-constexpr int64_t kAlign = 64;
+int64_t padded(int64_t bytes) {
+  return (bytes + kScratchAlign - 1) / kScratchAlign * kScratchAlign;
+}
 
-Result<int64_t> scratch_bytes(const loop::Kernel& kernel, std::string_view target) {
-  int64_t total = 0;
+std::optional<FrameSize> frame_size(const loop::Kernel& kernel, std::string_view name) {
+  const std::vector<loop::Var> dims = loop::dims(kernel);
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (kernel.vars[dims[i].id].name == name) return FrameSize{0, static_cast<int>(i)};
+  return std::nullopt;
+}
+
+std::optional<FrameSize> frame_size(const loop::Kernel& kernel, loop::Expr bound) {
+  if (const loop::IntConst* number = loop::as_int(bound)) return FrameSize{number->value};
+  const auto* read = std::get_if<loop::VarRead>(&bound->kind);
+  if (!read || kernel.vars[read->var.id].kind != loop::VarKind::dim) return std::nullopt;
+  return frame_size(kernel, kernel.vars[read->var.id].name);
+}
+
+Status add_scratch(const loop::Kernel& kernel, std::string_view target, KernelFrame& frame) {
   for (const loop::Buffer& buffer : kernel.buffers) {
     if (buffer.space == loop::Space::global) continue;
-    if (!buffer.size.is_const())
-      return unsupported(kernel, target, fmt::format("the size of '{}' is symbolic", buffer.name));
+    if (!buffer.size.is_const()) {
+      const std::optional<FrameSize> elements = frame_size(kernel, buffer.size.symbol_name());
+      if (!elements)
+        return unsupported(kernel, target,
+                           fmt::format("the size of '{}' is none of its dims", buffer.name));
+      frame.sized_scratch.push_back({*elements, dtype_bytes(buffer.dtype)});
+      continue;
+    }
     if (buffer.size.value() < 0 || buffer.size.value() > kMaxScratchBytes ||
-        (total += padded_bytes(buffer)) > kMaxScratchBytes)
+        (frame.scratch_bytes += padded_bytes(buffer)) > kMaxScratchBytes)
       return unsupported(kernel, target,
                          fmt::format("its scratch buffers exceed {} bytes at '{}'",
                                      kMaxScratchBytes, buffer.name));
   }
-  return total;
+  return Ok{};
 }
 
 }  // namespace
+
+int64_t KernelFrame::scratch_bytes_at(std::span<const int64_t> sizes) const {
+  int64_t total = scratch_bytes;
+  for (const auto& [elements, bytes_each] : sized_scratch) {
+    if (elements.at(sizes) > kMaxScratchBytes || total > kMaxScratchBytes)
+      return kMaxScratchBytes + 1;
+    total += padded(elements.at(sizes) * bytes_each);
+  }
+  return total;
+}
 
 Diag unsupported(const loop::Kernel& kernel, std::string_view target, std::string_view message) {
   return Diag{.code = code::kUnsupported,
@@ -37,7 +69,7 @@ Diag unsupported(const loop::Kernel& kernel, std::string_view target, std::strin
 }
 
 int64_t padded_bytes(const loop::Buffer& buffer) {
-  return (buffer.size.value() * dtype_bytes(buffer.dtype) + kAlign - 1) / kAlign * kAlign;
+  return padded(buffer.size.value() * dtype_bytes(buffer.dtype));
 }
 
 Result<KernelFrame> kernel_frame(const loop::Kernel& kernel, std::string_view target) {
@@ -45,16 +77,17 @@ Result<KernelFrame> kernel_frame(const loop::Kernel& kernel, std::string_view ta
       kernel.body.size() == 1 ? std::get_if<loop::For>(&kernel.body.front().kind) : nullptr;
   if (!loop || loop->kind != loop::LoopKind::parallel)
     return unsupported(kernel, target, "its body is not one parallel loop");
-  const loop::IntConst* lo = loop::as_int(loop->lo);
-  const loop::IntConst* hi = loop::as_int(loop->hi);
+  const std::optional<FrameSize> lo = frame_size(kernel, loop->lo);
+  const std::optional<FrameSize> hi = frame_size(kernel, loop->hi);
   if (!lo || !hi)
-    return unsupported(kernel, target, "the bounds of its parallel loop are not constant");
+    return unsupported(kernel, target,
+                       "the bounds of its parallel loop are neither numbers nor sizes");
   if (loop->step < 1)
     return unsupported(kernel, target, "the step of its parallel loop is not positive");
   if (loop::thread_loop(*loop)) return unsupported(kernel, target, "it has threads of a group");
   if (loop::has_tiles(kernel)) return unsupported(kernel, target, "it has matrix tiles");
-  KernelFrame frame{lo->value, hi->value, loop->step, 0};
-  LATHE_TRY(frame.scratch_bytes, scratch_bytes(kernel, target));
+  KernelFrame frame{*lo, *hi, loop->step};
+  LATHE_DO(add_scratch(kernel, target, frame));
   return frame;
 }
 

@@ -34,12 +34,12 @@ Status run_compiled(const loop::Kernel& kernel, cpu::EmitOptions options, Memori
     pointers.push_back(block.address());
     blocks.push_back(std::move(block));
   }
-  int64_t middle = (frame.lo + frame.hi) / 2;
-  if (middle > frame.lo && frame.step == 1)
-    jit->functions()[0](pointers.data(), frame.lo, middle, scratch.address());
+  int64_t middle = (frame.lo.number + frame.hi.number) / 2;
+  if (middle > frame.lo.number && frame.step == 1)
+    jit->functions()[0](pointers.data(), frame.lo.number, middle, scratch.address());
   else
-    middle = frame.lo;
-  jit->functions()[0](pointers.data(), middle, frame.hi, scratch.address());
+    middle = frame.lo.number;
+  jit->functions()[0](pointers.data(), middle, frame.hi.number, scratch.address());
   for (size_t i = 0; i < memory.size(); ++i)
     std::memcpy(memory[i].data(), blocks[i].address(), memory[i].size());
   return Ok{};

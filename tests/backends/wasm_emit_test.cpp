@@ -61,8 +61,8 @@ class WasmEmitTest : public testing::TestWithParam<Isa> {
     LATHE_DO(process_->load(encode(module), module.num_pages));
     for (size_t i = 0; i < memory.size(); ++i)
       LATHE_DO(process_->write(static_cast<uint32_t>(arguments[i]), memory[i]));
-    int64_t middle = frame.step == 1 ? (frame.lo + frame.hi) / 2 : frame.lo;
-    for (auto [lo, hi] : {std::pair{frame.lo, middle}, {middle, frame.hi}}) {
+    int64_t middle = frame.step == 1 ? (frame.lo.number + frame.hi.number) / 2 : frame.lo.number;
+    for (auto [lo, hi] : {std::pair{frame.lo.number, middle}, {middle, frame.hi.number}}) {
       if (lo >= hi) continue;
       std::vector<int32_t> all = arguments;
       all.insert(all.end(), {static_cast<int32_t>(lo), static_cast<int32_t>(hi), scratch});
