@@ -1,6 +1,7 @@
 // Cases as text, and their values (see case.h).
 #include "tests/random/case.h"
 
+#include <cstdlib>
 #include <sstream>
 #include <utility>
 
@@ -17,9 +18,22 @@ Fill fill_of(const Case& test, const std::string& name) {
   return found == test.fills.end() ? Fill{} : found->second;
 }
 
+Sizes parse_sizes(const std::string& text) {
+  Sizes sizes;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const size_t equals = word.find('=');
+    if (equals != std::string::npos)
+      sizes[word.substr(0, equals)] = std::strtoll(word.c_str() + equals + 1, nullptr, 10);
+  }
+  return sizes;
+}
+
 }  // namespace
 
-Case copy(const Case& from) { return {from.title, from.passes, from.fills, clone(from.module)}; }
+Case copy(const Case& from) {
+  return {from.title, from.passes, from.fills, clone(from.module), from.sizes};
+}
 
 std::string print(const Case& test) {
   std::string text;
@@ -27,6 +41,11 @@ std::string print(const Case& test) {
   for (std::string line; std::getline(title, line);) text += "// " + line + "\n";
   text += "// passes: " + test.passes + "\n";
   for (const auto& [name, how] : test.fills) text += "// " + name + ": " + print(how) + "\n";
+  for (const Sizes& sizes : test.sizes) {
+    text += "// sizes:";
+    for (const auto& [symbol, size] : sizes) text += fmt::format(" {}={}", symbol, size);
+    text += "\n";
+  }
   return text + print(test.module);
 }
 
@@ -42,6 +61,8 @@ Result<Case> parse_case(std::string_view text, const std::string& file) {
     if (key == "passes") {
       test.passes = line.substr(colon + 2);
       is_title = false;
+    } else if (key == "sizes") {
+      test.sizes.push_back(parse_sizes(line.substr(colon + 1)));
     } else if (is_title) {
       test.title += (test.title.empty() ? "" : "\n") + line;
     } else {

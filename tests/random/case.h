@@ -5,10 +5,16 @@
 //   // passes: default,-cse
 //   // x: quarters -2 2 seed 17
 //   func @main(%x: f32[1, 1, 1]) -> ...
+//
+// One with symbols names the sizes that it is run at, in this order:
+//
+//   // sizes: s0=4 s1=7
+//   // sizes: s0=1 s1=7
 #pragma once
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ir/graph/node.h"
 #include "ir/support/result.h"
@@ -16,11 +22,14 @@
 
 namespace lathe::random_graphs {
 
+using Sizes = std::map<std::string, int64_t>;
+
 struct Case {
   std::string title;  // a sentence; lines of a file before its first "passes:"
   std::string passes = "default";
   std::map<std::string, Fill> fills;  // of params and weights by name
   Module module;                      // its weights have bytes
+  std::vector<Sizes> sizes = {};      // of its symbols, where it has any
 };
 
 Case copy(const Case& from);

@@ -24,8 +24,9 @@ class Minimiser {
     for (bool goes_on = true; goes_on && asked_ < kMaxQuestions;) {
       goes_on = false;
       for (bool (Minimiser::*step)() :
-           {&Minimiser::fewer_outputs, &Minimiser::fewer_nodes, &Minimiser::fewer_passes,
-            &Minimiser::smaller_extents, &Minimiser::plainer_nodes, &Minimiser::plainer_values})
+           {&Minimiser::fewer_sizes, &Minimiser::fewer_outputs, &Minimiser::fewer_nodes,
+            &Minimiser::fewer_passes, &Minimiser::smaller_extents, &Minimiser::plainer_nodes,
+            &Minimiser::plainer_values})
         while ((this->*step)() && asked_ < kMaxQuestions) goes_on = true;
     }
     return std::move(best_);
@@ -40,6 +41,15 @@ class Minimiser {
   }
   bool keep(const Edit& edit) { return keep(rebuild(best_, edit)); }
   const Graph& graph() const { return best_.module.main(); }
+
+  bool fewer_sizes() {
+    for (size_t i = 0; i < best_.sizes.size() && best_.sizes.size() > 1; ++i) {
+      Case candidate = copy(best_);
+      candidate.sizes.erase(candidate.sizes.begin() + static_cast<std::ptrdiff_t>(i));
+      if (keep(std::move(candidate))) return true;
+    }
+    return false;
+  }
 
   bool fewer_outputs() {
     if (graph().outputs.size() < 2) return false;
@@ -81,7 +91,8 @@ class Minimiser {
     std::set<int64_t> found;
     const auto note = [&](const Node& node) {
       for (const TensorType& type : node.types)
-        for (const Dim& dim : type.shape) found.insert(dim.value());
+        for (const Dim& dim : type.shape)
+          if (dim.is_const()) found.insert(dim.value());
     };
     for (const auto& param : graph().params) note(*param);
     for (const auto& node : graph().nodes) note(*node);

@@ -15,6 +15,7 @@
 #include "tests/random/generator.h"
 #include "tests/random/minimise.h"
 #include "tests/random/run_case.h"
+#include "tests/random/symbolize.h"
 #include "tests/random/workers.h"
 
 namespace lathe::random_graphs {
@@ -28,6 +29,7 @@ constexpr const char* kHelp = R"(flags, each followed by its value:
                   "interp sm_90"; may be repeated (cpu avx2)
   --alternate 1   each graph on one of the machines instead of all
   --strict 1      strict numerics: every machine must return the bits of the first
+  --symbols 1     sizes become symbols: one program for each graph, run at some sizes
   --jobs N        processes (2)
   --keep DIR      write failing graphs there, minimised
   --max-failures N  stop after so many (10)
@@ -38,7 +40,7 @@ constexpr const char* kHelp = R"(flags, each followed by its value:
 struct Flags {
   uint64_t seed = 0, first = 0, count = 100;
   std::vector<Machine> machines;
-  bool alternates = false, is_strict = false;
+  bool alternates = false, is_strict = false, has_symbols = false;
   int jobs = 2, max_failures = 10;
   std::string keep, file;
   std::optional<uint64_t> print;
@@ -56,6 +58,8 @@ Status read_flag(Flags& flags, const std::string& key, const std::string& value)
     flags.alternates = number != 0;
   else if (key == "--strict")
     flags.is_strict = number != 0;
+  else if (key == "--symbols")
+    flags.has_symbols = number != 0;
   else if (key == "--jobs")
     flags.jobs = static_cast<int>(number);
   else if (key == "--max-failures")
@@ -140,6 +144,13 @@ int run_file(const Flags& flags) {
   return verdict.is_failure() ? 1 : 0;
 }
 
+Case make(const Flags& flags, uint64_t index) {
+  Case test = generate(flags.seed, index);
+  if (!flags.has_symbols) return test;
+  std::optional<Case> symbolic = symbolize(test, flags.seed + index);
+  return symbolic ? *std::move(symbolic) : std::move(test);
+}
+
 // The generator evaluates what it makes, which a wrong row can crash too.
 bool is_generated(uint64_t seed, uint64_t index) {
   const Verdict verdict = judge_apart([&] {
@@ -161,7 +172,7 @@ int run_seed(const Flags& flags) {
   const Coverage coverage = work(
       {.first = flags.first, .count = flags.count, .jobs = flags.jobs},
       [&](uint64_t index, Coverage& seen) {
-        return judge(flags, generate(flags.seed, index), machines_of(index), &seen);
+        return judge(flags, make(flags, index), machines_of(index), &seen);
       },
       [&](uint64_t index, const Verdict& verdict) {
         ++counts[verdict.kind];
@@ -181,7 +192,7 @@ int run_seed(const Flags& flags) {
     for (const auto& [index, verdict] : failures) {
       if (!is_generated(flags.seed, index)) continue;
       keep(flags, fmt::format("seed_{}_graph_{}", flags.seed, index),
-           minimised(flags, generate(flags.seed, index), machines_of(index), verdict));
+           minimised(flags, make(flags, index), machines_of(index), verdict));
     }
   return failures.empty() ? 0 : 1;
 }
@@ -193,7 +204,7 @@ int run(int count, char** words) {
     return 2;
   }
   if (flags->print) {
-    fmt::print("{}", print(generate(flags->seed, *flags->print)));
+    fmt::print("{}", print(make(*flags, *flags->print)));
     return 0;
   }
   return flags->file.empty() ? run_seed(*flags) : run_file(*flags);

@@ -37,6 +37,9 @@ class Rebuilder {
   std::optional<Case> run() {
     result_.title = from_.title;
     result_.passes = from_.passes;
+    result_.sizes = from_.sizes;
+    result_.module.dims = from_.module.dims;
+    result_.module.hints = from_.module.hints;
     result_.module.graphs.push_back(std::make_unique<Graph>());
     loc_ = result_.module.locs.text("<random>", 1, 1);
     if (!edit_.as_params.empty() && !evaluate()) return std::nullopt;
@@ -66,11 +69,14 @@ class Rebuilder {
     return values_->run(graph, inputs_of(from_)).ok();
   }
 
-  int64_t extent(int64_t size) const { return edit_.extent ? edit_.extent(size) : size; }
+  Dim extent(const Dim& size) const {
+    if (edit_.dim) return edit_.dim(size);
+    return edit_.extent && size.is_const() ? Dim(edit_.extent(size.value())) : size;
+  }
 
   TensorType type(TensorType type) const {
     if (edit_.dtype) type.dtype = edit_.dtype(type.dtype);
-    for (Dim& dim : type.shape) dim = extent(dim.value());
+    for (Dim& dim : type.shape) dim = extent(dim);
     return type;
   }
 
@@ -85,10 +91,10 @@ class Rebuilder {
     if (edit_.attr) value = edit_.attr(node, spec, value);
     if (auto* dtype = std::get_if<DType>(&value); dtype != nullptr && edit_.dtype)
       *dtype = edit_.dtype(*dtype);
-    if (auto* dim = std::get_if<Dim>(&value); dim != nullptr && dim->is_const())
-      *dim = extent(dim->value());
+    if (edit_.dim && node.op->name == kConstantOp) return value;
+    if (auto* dim = std::get_if<Dim>(&value)) *dim = extent(*dim);
     if (auto* dims = std::get_if<std::vector<Dim>>(&value))
-      for (Dim& dim : *dims) dim = extent(dim.value());
+      for (Dim& dim : *dims) dim = extent(dim);
     return value;
   }
 

@@ -14,6 +14,7 @@ namespace lathe::random_graphs {
 struct Edit {
   std::function<DType(DType)> dtype = {};       // of params, weights and attributes
   std::function<int64_t(int64_t)> extent = {};  // likewise: sizes, and attributes that list sizes
+  std::function<Dim(const Dim&)> dim = {};      // the same of params and attributes, as symbols
   std::function<Attr(const Node&, const AttrSpec&, const Attr&)> attr = {};
   std::set<const Node*> as_params = {};  // nodes that inputs with such values replace
   const Node* bypassed = nullptr;        // an operand of it stands for its result

@@ -12,9 +12,11 @@
 #include "frontend/driver/backends.h"
 #include "frontend/driver/build.h"
 #include "ir/op/all_ops.h"
+#include "ir/program/binding.h"
 #include "ir/support/diag_codes.h"
 #include "ir/target/target.h"
 #include "tests/random/oracle.h"
+#include "tests/random/symbolize.h"
 
 namespace lathe::random_graphs {
 namespace {
@@ -91,26 +93,62 @@ Result<Ran> run_twice(const Program& program, const Model& model, const std::vec
   return Ran{std::move(first), program.mutations, program.outputs};
 }
 
+// A case that is compiled once.
+class Compiled {
+ public:
+  static Result<std::unique_ptr<Compiled>> create(const Case& test, const Machine& machine,
+                                                  Numerics numerics, Coverage* coverage) {
+    auto made = std::make_unique<Compiled>();
+    made->model_.module = clone(test.module);
+    LATHE_TRY(Backend * backend, backend_of(machine));
+    const bool is_static = test.sizes.empty();
+    CompileRequest request{.threads = 1,
+                           .passes = test.passes + (is_static ? "" : ",-specialize_shapes"),
+                           .numerics = numerics};
+    BuildFailure failure;
+    LATHE_TRY(Lowered lowered,
+              lower(made->model_, backend->target(), request, failure, {.check_honesty = true}));
+    made->program_ = std::move(lowered.unit.program);
+    if (coverage != nullptr) {
+      count_passes(lowered.report, *coverage);
+      count_launches(made->program_, *coverage);
+    }
+    made->weights_ = std::make_unique<WeightStore>(made->model_.weights());
+    CompileOptions compile;
+    compile.weight = [store = made->weights_.get()](const std::string& name) {
+      return store->get(name);
+    };
+    LATHE_TRY(made->executable_, backend->compile(made->program_, compile));
+    return made;
+  }
+
+  Result<Ran> run(const std::vector<Tensor>& inputs) { return run_twice(program_, inputs); }
+
+  // An error of code kDimRange, kBadValue or kTooLarge refuses the sizes.
+  Result<Ran> run_at(const Sizes& sizes, const std::vector<Tensor>& inputs) {
+    LATHE_TRY(const std::vector<int64_t> ordered, ordered_sizes(program_, sizes));
+    LATHE_DO(executable_->bind(ordered));
+    LATHE_TRY(const Program numbers, instantiate(program_, sizes));
+    return run_twice(numbers, inputs);
+  }
+
+ private:
+  Result<Ran> run_twice(const Program& program, const std::vector<Tensor>& inputs) {
+    return random_graphs::run_twice(program, model_, inputs,
+                                    [&](auto in, auto out) { return executable_->run(in, out); });
+  }
+
+  Model model_;
+  Program program_;
+  std::unique_ptr<WeightStore> weights_;
+  std::unique_ptr<Executable> executable_;
+};
+
 Result<Ran> run_on(const Case& test, const Machine& machine, Numerics numerics,
                    Coverage* coverage) {
-  Model model;
-  model.module = clone(test.module);
-  LATHE_TRY(Backend * backend, backend_of(machine));
-  CompileRequest request{.threads = 1, .passes = test.passes, .numerics = numerics};
-  BuildFailure failure;
-  LATHE_TRY(Lowered lowered,
-            lower(model, backend->target(), request, failure, {.check_honesty = true}));
-  const Program& program = lowered.unit.program;
-  if (coverage != nullptr) {
-    count_passes(lowered.report, *coverage);
-    count_launches(program, *coverage);
-  }
-  WeightStore weights = model.weights();
-  CompileOptions compile;
-  compile.weight = [&](const std::string& name) { return weights.get(name); };
-  LATHE_TRY(std::unique_ptr<Executable> executable, backend->compile(program, compile));
-  return run_twice(program, model, inputs_of(test),
-                   [&](auto in, auto out) { return executable->run(in, out); });
+  LATHE_TRY(std::unique_ptr<Compiled> compiled,
+            Compiled::create(test, machine, numerics, coverage));
+  return compiled->run(inputs_of(test));
 }
 
 // The new contents of a param that the graph writes; null when it does not.
@@ -152,6 +190,45 @@ Verdict failed(const Diag& diag) {
   return {Verdict::Kind::error, fmt::format("{}: {}", diag.code, diag.message)};
 }
 
+Verdict judge_with_oracle(const Case& test, const Ran& ran, bool uses_tf32) {
+  const auto oracle = ask_oracle(test, uses_tf32);
+  if (!oracle.ok()) return {Verdict::Kind::untold, oracle.error().message};
+  const Verdict verdict = judge(test, ran, *oracle);
+  if (verdict.kind != Verdict::Kind::wrong) return verdict;
+  const auto sure = ask_oracle(test, uses_tf32, kManyRuns);
+  return sure.ok() ? judge(test, ran, *sure) : verdict;
+}
+
+bool is_refusal(const Diag& diag) {
+  return diag.code == code::kDimRange || diag.code == code::kBadValue ||
+         diag.code == code::kTooLarge;
+}
+
+// One executable at all sizes, one after the other. Sizes that no op forbids must run; those that
+// one does must be refused.
+Verdict run_symbolic(const Case& test, const Machine& machine, bool uses_tf32, Coverage* coverage) {
+  auto compiled = Compiled::create(test, machine, Numerics::standard, coverage);
+  if (!compiled.ok()) return failed(compiled.error());
+  Verdict all{Verdict::Kind::untold, "no sizes are told"};
+  for (const Sizes& sizes : test.sizes) {
+    std::string at;
+    for (const auto& [symbol, size] : sizes) at += fmt::format("{} = {}, ", symbol, size);
+    const std::optional<Case> numbers = at_sizes(test, sizes);
+    if (!numbers) {
+      const auto ran = (*compiled)->run_at(sizes, {});
+      if (ran.ok() || !is_refusal(ran.error()))
+        return {Verdict::Kind::wrong, at + "which an op forbids, are accepted"};
+      continue;
+    }
+    const auto ran = (*compiled)->run_at(sizes, inputs_of(*numbers));
+    if (!ran.ok()) return {failed(ran.error()).kind, at + failed(ran.error()).text};
+    const Verdict verdict = judge_with_oracle(*numbers, *ran, uses_tf32);
+    if (verdict.is_failure()) return {verdict.kind, at + verdict.text};
+    if (verdict.kind == Verdict::Kind::agrees) all = verdict;
+  }
+  return all;
+}
+
 }  // namespace
 
 std::string_view kind_name(Verdict::Kind kind) { return kKindNames[static_cast<size_t>(kind)]; }
@@ -181,17 +258,12 @@ Status check_machine(const Machine& machine) {
 Verdict run_case(const Case& test, const Machine& machine, Coverage* coverage) {
   const Target* target = find_target(machine.isa);
   const bool uses_tf32 = target != nullptr && target->uses_tf32;
-  const auto oracle = ask_oracle(test, uses_tf32);
-  if (!oracle.ok()) return {Verdict::Kind::untold, oracle.error().message};
   if (coverage != nullptr)
     for (const auto& node : test.module.main().nodes)
       ++(*coverage)["op " + node->op->name + (node->in_place ? "_" : "")];
+  if (!test.sizes.empty()) return run_symbolic(test, machine, uses_tf32, coverage);
   const auto ran = run_on(test, machine, Numerics::standard, coverage);
-  if (!ran.ok()) return failed(ran.error());
-  const Verdict verdict = judge(test, *ran, *oracle);
-  if (verdict.kind != Verdict::Kind::wrong) return verdict;
-  const auto sure = ask_oracle(test, uses_tf32, kManyRuns);
-  return sure.ok() ? judge(test, *ran, *sure) : verdict;
+  return ran.ok() ? judge_with_oracle(test, *ran, uses_tf32) : failed(ran.error());
 }
 
 Verdict compare_bits(const Case& test, const std::vector<Machine>& machines) {
