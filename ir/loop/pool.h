@@ -1,8 +1,8 @@
 // The pool that owns and interns a kernel's expressions, and the functions that build them.
 //
 // Builders simplify as they go: integer and float constants fold, x+0, x*1, x*0 (integers only),
-// select of a constant, splat of a splat; arithmetic of sizes is that of Dims. Float identities that change NaN, signed zeros or
-// rounding are not applied.
+// select of a constant, splat of a splat; arithmetic of sizes is that of Dims. Float identities
+// that change NaN, signed zeros or rounding are not applied.
 #pragma once
 #include <cstddef>
 #include <deque>

@@ -47,6 +47,11 @@ loop::Expr Window::at(loop::Expr o, loop::Expr k) const {
          static_cast<double>(-padding);
 }
 
+int64_t Window::transposed_at(int64_t o, int64_t k) const {
+  const int64_t scaled = o + padding - k * dilation;
+  return scaled >= 0 && scaled % stride == 0 ? scaled / stride : -1;
+}
+
 Result<std::vector<Window>> windows(const Node& node, const std::vector<int64_t>& kernel) {
   const std::vector<int64_t> zeros(kernel.size(), 0), ones(kernel.size(), 1);
   const bool is_pool = node.op->traits.op_class == OpClass::reduction;
@@ -140,6 +145,26 @@ GuardedIndex guard(ElementContext& context, std::vector<loop::Expr> index,
     const loop::Expr inside = logical_and(le(zero, at), le(at, last));
     result.is_inside = result.is_inside ? logical_and(result.is_inside, inside) : inside;
     at = context.simplify(min(max(at, zero), last));
+  }
+  return result;
+}
+
+GuardedIndex guard_transposed(ElementContext& context, std::vector<loop::Expr> index,
+                              std::span<const loop::Expr> taps, const std::vector<int64_t>& extents,
+                              const std::vector<Window>& windows, size_t first_spatial) {
+  GuardedIndex result{context.pool().boolean(true), std::move(index)};
+  for (size_t d = 0; d < windows.size(); ++d) {
+    const Window& window = windows[d];
+    loop::Expr& i = result.index[first_spatial + d];
+    const loop::Expr zero = context.integer(0), stride = context.integer(window.stride);
+    const loop::Expr last = context.integer(extents[first_spatial + d] - 1);
+    const loop::Expr scaled =
+        i + static_cast<double>(window.padding) - taps[d] * static_cast<double>(window.dilation);
+    i = floor_div(scaled, stride);
+    result.is_inside = logical_and(
+        result.is_inside,
+        logical_and(eq(mod(scaled, stride), zero), logical_and(le(zero, i), le(i, last))));
+    i = min(max(i, zero), last);
   }
   return result;
 }

@@ -21,6 +21,8 @@ struct Window {  // along one spatial dim
   // Where tap `k` of output `o` reads; may lie in the padding.
   int64_t at(int64_t o, int64_t k) const { return o * stride - padding + k * dilation; }
   loop::Expr at(loop::Expr o, loop::Expr k) const;
+  // Where tap `k` of output `o` of the transposed window reads, or -1 where it reads nothing.
+  int64_t transposed_at(int64_t o, int64_t k) const;
 };
 
 // The windows of `rank` spatial dims from the node's attributes of these names (stride, padding,
@@ -54,7 +56,12 @@ struct GuardedIndex {
 GuardedIndex guard(ElementContext& context, std::vector<loop::Expr> index,
                    const std::vector<int64_t>& extents, const std::vector<Window>& windows,
                    size_t first_spatial, bool ceil_mode = false);
-// The same for numbers.
+// Where tap `taps` of the transposed windows reads for output `index`: the stride must also divide
+// the position.
+GuardedIndex guard_transposed(ElementContext& context, std::vector<loop::Expr> index,
+                              std::span<const loop::Expr> taps, const std::vector<int64_t>& extents,
+                              const std::vector<Window>& windows, size_t first_spatial);
+// Whether a read of numbers needs no guard.
 bool is_inside(int64_t index, int64_t extent);
 
 }  // namespace lathe

@@ -77,13 +77,6 @@ Result<std::vector<TensorType>> infer_convolution(const Node& node) {
   return std::vector<TensorType>{{promote_operands(operand_types(node)), std::move(shape)}};
 }
 
-// The input position that tap `k` of output `o` multiplies, or -1 when there is none.
-int64_t source(const Window& window, int64_t o, int64_t k, bool transposed) {
-  if (!transposed) return window.at(o, k);
-  const int64_t at = o + window.padding - k * window.dilation;
-  return at >= 0 && at % window.stride == 0 ? at / window.stride : -1;
-}
-
 // For each batch and group a product of the group's weights, [out, in * taps], with the input
 // positions that they meet, [in * taps, outputs].
 template <class T>
@@ -107,7 +100,8 @@ Tensor convolve(const Node& node, std::span<const Tensor* const> operands) {
       int64_t offset = 0;
       bool inside = true;
       for (size_t d = 0; d < in.size(); ++d) {
-        const int64_t i = source(spatial[d], at[d], k[d], transposed);
+        const int64_t i =
+            transposed ? spatial[d].transposed_at(at[d], k[d]) : spatial[d].at(at[d], k[d]);
         inside = inside && is_inside(i, in[d]);
         offset += i * in_strides[d];
       }
@@ -137,31 +131,15 @@ Tensor convolve(const Node& node, std::span<const Tensor* const> operands) {
   return result;
 }
 
-// A guarded read of the input at tap `k` of output `o`; a transposed one also needs the stride to
-// divide the position.
+// A guarded read of the input at tap `k` of output `o`.
 GuardedIndex guarded_input(ElementContext& context, const Node& node, std::vector<Expr> at,
                            std::span<const Expr> taps) {
   const std::vector<Window> spatial = known_windows(node, kernel_of(node));
   const std::vector<int64_t> extents = input_type(node).static_shape();
-  if (!is_transposed(node)) {
-    for (size_t d = 0; d < spatial.size(); ++d) at[2 + d] = spatial[d].at(at[2 + d], taps[d]);
-    return guard(context, std::move(at), extents, spatial, 2);
-  }
-  GuardedIndex result{context.pool().boolean(true), std::move(at)};
-  for (size_t d = 0; d < spatial.size(); ++d) {
-    const Window& window = spatial[d];
-    Expr& i = result.index[2 + d];
-    const Expr zero = context.integer(0), stride = context.integer(window.stride);
-    const Expr last = context.integer(extents[2 + d] - 1);
-    const Expr scaled =
-        i + static_cast<double>(window.padding) - taps[d] * static_cast<double>(window.dilation);
-    i = floor_div(scaled, stride);
-    result.is_inside = logical_and(
-        result.is_inside,
-        logical_and(eq(mod(scaled, stride), zero), logical_and(le(zero, i), le(i, last))));
-    i = min(max(i, zero), last);
-  }
-  return result;
+  if (is_transposed(node))
+    return guard_transposed(context, std::move(at), taps, extents, spatial, 2);
+  for (size_t d = 0; d < spatial.size(); ++d) at[2 + d] = spatial[d].at(at[2 + d], taps[d]);
+  return guard(context, std::move(at), extents, spatial, 2);
 }
 
 Expr lower_convolution(ElementContext& context, const Node& node, int,
