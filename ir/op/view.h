@@ -6,7 +6,7 @@
 //   .reference = view_reference<kFlip>, .lower = view_lower<kFlip>
 //
 // `index` is a vector with one int64_t or loop::Expr per dim of the result, `number` makes an index
-// of an int64_t; the result has one per dim of operand 0.
+// of a Dim; the result has one per dim of operand 0.
 #pragma once
 #include <span>
 #include <string>
@@ -21,9 +21,9 @@ namespace lathe {
 inline int64_t index_mod(int64_t a, int64_t b) { return arithmetic::mod(a, b); }
 inline loop::Expr index_mod(loop::Expr a, loop::Expr b) { return loop::mod(a, b); }
 
-// Static extent of dim `d` of operand 0.
-inline int64_t source_extent(const Node& node, size_t d) {
-  return node.operands[0].type().shape[d].value();
+// Extent of dim `d` of operand 0.
+inline const Dim& source_extent(const Node& node, size_t d) {
+  return node.operands[0].type().shape[d];
 }
 
 template <auto Source>
@@ -34,7 +34,8 @@ Result<std::vector<Tensor>> view_reference(const Node& node,
   const std::vector<int64_t> strides = row_major_strides(self.shape);
   walk(result.shape, [&](int64_t position, std::span<const int64_t> index) {
     const std::vector<int64_t> source =
-        Source(node, std::vector<int64_t>(index.begin(), index.end()), [](int64_t n) { return n; });
+        Source(node, std::vector<int64_t>(index.begin(), index.end()),
+               [](const Dim& n) { return n.value(); });
     int64_t offset = 0;
     for (size_t d = 0; d < source.size(); ++d) offset += source[d] * strides[d];
     copy_element(result, position, self, offset);
@@ -46,7 +47,7 @@ template <auto Source>
 loop::Expr view_lower(ElementContext& context, const Node& node, int,
                       std::span<const loop::Expr> index) {
   std::vector<loop::Expr> source = Source(node, std::vector<loop::Expr>(index.begin(), index.end()),
-                                          [&](int64_t n) { return context.integer(n); });
+                                          [&](const Dim& n) { return context.integer(n); });
   for (loop::Expr& e : source) e = context.simplify(e);
   return loop::cast(context.operand(node, 0, source), node.types.front().dtype);
 }

@@ -41,7 +41,7 @@ constexpr auto kExpand = [](const Node& node, auto index, auto number) {
   const size_t rank = self_type(node).shape.size();
   index.erase(index.begin(), index.end() - static_cast<ptrdiff_t>(rank));
   for (size_t d = 0; d < rank; ++d) {
-    if (source_extent(node, d) == 1) index[d] = number(0);
+    if (source_extent(node, d) == Dim(1)) index[d] = number(0);
   }
   return index;
 };

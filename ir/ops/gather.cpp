@@ -77,7 +77,7 @@ Expr lower_replaced(ElementContext& context, const Node& node, int, std::span<co
   const size_t taken = node.op->name == "index_select" ? 1 : rank;
   const Expr value = context.operand(node, 1, index.subspan(dim, rank));
   std::vector<Expr> source(index.begin(), index.begin() + static_cast<ptrdiff_t>(dim));
-  source.push_back(clamped_position(context, value, self_type(node).shape[dim].value()));
+  source.push_back(clamped_position(context, value, self_type(node).shape[dim]));
   source.insert(source.end(), index.begin() + static_cast<ptrdiff_t>(dim + taken), index.end());
   return cast(context.operand(node, 0, source), node.types.front().dtype);
 }
@@ -185,8 +185,8 @@ Expr lower_gather(ElementContext& context, const Node& node, int, std::span<cons
   std::vector<Expr> source(index.begin(), index.end());
   if (!source.empty()) {
     const auto dim = static_cast<size_t>(known_dim(node, self_type(node).rank()));
-    source[dim] = clamped_position(context, context.operand(node, 1, index),
-                                   self_type(node).shape[dim].value());
+    source[dim] =
+        clamped_position(context, context.operand(node, 1, index), self_type(node).shape[dim]);
   }
   return cast(context.operand(node, 0, source), node.types.front().dtype);
 }

@@ -133,7 +133,7 @@ Expr lower_index(ElementContext& context, const Node& node, int, std::span<const
   for (size_t d = 0; d < self_type(node).shape.size(); ++d) {
     if (how.ok() && is_indexed(*how, d)) {
       const Expr value = context.broadcast_operand(node, static_cast<int>(1 + d), positions);
-      source.push_back(clamped_position(context, value, self_type(node).shape[d].value()));
+      source.push_back(clamped_position(context, value, self_type(node).shape[d]));
     } else {
       source.push_back(index[kept < place ? kept : kept + count]);
       ++kept;

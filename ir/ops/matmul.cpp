@@ -91,13 +91,14 @@ Expr lower_matmul(ElementContext& context, const Node& node, int, std::span<cons
   const Shape& a = node.operands[0].type().shape;
   const Shape& b = node.operands[1].type().shape;
   const DType dtype = node.types.front().dtype;
+  // Equal on both sides; one may be known.
+  const Dim inner = a.back().is_const() ? a.back() : b[b.size() - 2];
   const Expr row = index[index.size() - 2], column = index[index.size() - 1];
-  const Expr sum =
-      context.reduce(loop::ReduceOp::sum, {a.back().value()}, [&](std::span<const Expr> k) {
-        const Expr x = context.operand(node, 0, matrix_index(context, a, index, row, k[0]));
-        const Expr y = context.operand(node, 1, matrix_index(context, b, index, k[0], column));
-        return cast(x, compute_dtype(dtype)) * cast(y, compute_dtype(dtype));
-      });
+  const Expr sum = context.reduce(loop::ReduceOp::sum, {inner}, [&](std::span<const Expr> k) {
+    const Expr x = context.operand(node, 0, matrix_index(context, a, index, row, k[0]));
+    const Expr y = context.operand(node, 1, matrix_index(context, b, index, k[0], column));
+    return cast(x, compute_dtype(dtype)) * cast(y, compute_dtype(dtype));
+  });
   return cast(sum, dtype);
 }
 

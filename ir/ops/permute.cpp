@@ -103,10 +103,10 @@ Types infer_flip(const Node& node) {
   return typed(node, self_type(node).shape);
 }
 
-constexpr auto kFlip = [](const Node& node, auto index, auto) {
+constexpr auto kFlip = [](const Node& node, auto index, auto number) {
   for (size_t i = 0; i < node.ints_attr("dims").size(); ++i) {
     const auto d = static_cast<size_t>(known_dims_at(node, "dims", i));
-    if (d < index.size()) index[d] = (source_extent(node, d) - 1) - index[d];
+    if (d < index.size()) index[d] = number(source_extent(node, d) - 1) - index[d];
   }
   return index;
 };

@@ -15,7 +15,7 @@ using loop::ReduceOp;
 
 Expr lower_mean(ElementContext& context, const Node& node, int, std::span<const Expr> index) {
   const Expr total = accumulate(context, node, ReduceOp::sum, index);
-  return cast(total / static_cast<double>(reduced_count(node).value()), node.types.front().dtype);
+  return cast(total / context.count(reduced_count(node), total->dtype), node.types.front().dtype);
 }
 
 std::vector<Value> sum_gradient(Builder& b, const Node& node, std::span<const Value> gradients) {

@@ -80,11 +80,11 @@ std::vector<Guard> slice_demands(const Node& node) {
   return demands.take();
 }
 
-constexpr auto kSlice = [](const Node& node, auto index, auto) {
+constexpr auto kSlice = [](const Node& node, auto index, auto number) {
   const int dim = dim_of(node);
   const Range range = slice_range(node, dim);
   auto& at = index[static_cast<size_t>(dim)];
-  at = at * range.step.value() + range.start.value();
+  at = at * number(range.step) + number(range.start);
   return index;
 };
 
@@ -171,7 +171,7 @@ std::vector<Guard> select_demands(const Node& node) {
 }
 
 constexpr auto kSelect = [](const Node& node, auto index, auto number) {
-  index.insert(index.begin() + dim_of(node), number(select_index(node).value()));
+  index.insert(index.begin() + dim_of(node), number(select_index(node)));
   return index;
 };
 

@@ -59,10 +59,10 @@ std::vector<Guard> split_demands(const Node& node) {
 }
 
 // The sizes are those of the results: the attribute itself would be copied for each of many parts.
-int64_t split_start(const Node& node, int part) {
+Dim split_start(const Node& node, int part) {
   const auto dim = static_cast<size_t>(dim_of(node));
-  int64_t start = 0;
-  for (int i = 0; i < part; ++i) start += node.types[static_cast<size_t>(i)].shape[dim].value();
+  Dim start = 0;
+  for (int i = 0; i < part; ++i) start = start + node.types[static_cast<size_t>(i)].shape[dim];
   return start;
 }
 
@@ -73,7 +73,7 @@ Result<std::vector<Tensor>> split_reference(const Node& node,
   std::vector<Tensor> parts;
   for (size_t part = 0; part < node.types.size(); ++part) {
     Tensor result = result_tensor(node, static_cast<int>(part));
-    const int64_t base = split_start(node, static_cast<int>(part)) * strides[dim];
+    const int64_t base = split_start(node, static_cast<int>(part)).value() * strides[dim];
     walk(result.shape, {strides}, [&](int64_t position, std::span<const int64_t> offset, auto) {
       copy_element(result, position, *operands[0], base + offset[0]);
     });
@@ -86,7 +86,7 @@ Expr lower_split(ElementContext& context, const Node& node, int result,
                  std::span<const Expr> index) {
   std::vector<Expr> source(index.begin(), index.end());
   Expr& at = source[static_cast<size_t>(dim_of(node))];
-  at = at + static_cast<double>(split_start(node, result));
+  at = at + context.integer(split_start(node, result));
   return context.operand(node, 0, source);
 }
 

@@ -108,8 +108,7 @@ OpDef size_value() {
       .decompose = Absent{"a core op"},
       .lower =
           [](ElementContext& context, const Node& node, int, std::span<const Expr>) {
-            return context.pool().number(static_cast<double>(node.int_attr("value")),
-                                         node.types.front().dtype);
+            return context.count(std::get<Dim>(node.attr("value")), node.types.front().dtype);
           },
       .derivative = kNoOperands,
       .imports = {},
