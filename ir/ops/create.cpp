@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "ir/op/demands.h"
 #include "ir/op/dense.h"
 #include "ir/op/element.h"
 #include "ir/op/import_call.h"
@@ -151,6 +152,13 @@ Types infer_arange(const Node& node) {
        {count.is_const() ? Dim(std::max(count.value(), int64_t{0})) : count}}};
 }
 
+std::vector<Guard> arange_demands(const Node& node) {
+  Demands demands(node);
+  demands.other(arange_attr(node, "step"), 0, "needs a nonzero step");
+  demands.at_most(0, node.types.front().shape[0], "needs an end that is not before its start");
+  return demands.take();
+}
+
 Result<std::vector<Tensor>> arange_reference(const Node& node, std::span<const Tensor* const>) {
   Tensor result = result_tensor(node);
   for (int64_t i = 0; i < result.num_elements(); ++i) {
@@ -160,9 +168,9 @@ Result<std::vector<Tensor>> arange_reference(const Node& node, std::span<const T
 }
 
 Expr lower_arange(ElementContext& context, const Node& node, int, std::span<const Expr> index) {
-  return cast(
-      index[0] * context.integer(node.int_attr("step")) + context.integer(node.int_attr("start")),
-      node.types.front().dtype);
+  return cast(index[0] * context.integer(arange_attr(node, "step")) +
+                  context.integer(arange_attr(node, "start")),
+              node.types.front().dtype);
 }
 
 // Floats: start + step * i, as PyTorch computes them. Integers and sizes: the row itself.
@@ -219,6 +227,7 @@ OpDef arange() {
                 {.name = "dtype", .kind = AttrKind::dtype, .default_value = DType::i64}},
       .traits = {.op_class = OpClass::source},
       .infer = infer_arange,
+      .demands = arange_demands,
       .reference = arange_reference,
       .decompose = Absent{"a core op"},
       .lower = lower_arange,

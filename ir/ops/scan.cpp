@@ -159,6 +159,8 @@ std::vector<Guard> diff_demands(const Node& node) {
   Demands demands(node);
   for (Value part : node.operands)
     if (part) demands.equal_but(dim, self, part.type().shape, "needs equal sizes beside its dim");
+  demands.at_most(order_of(node), joined_size(node, static_cast<size_t>(dim)),
+                  "needs as many elements as it takes differences");
   return demands.take();
 }
 
