@@ -29,19 +29,24 @@ Types same_as_self(const Node& node) {
 // --- slice_scatter and select_scatter: src at self[start:end:step] along dim
 
 struct Range {
-  int64_t start, step, count;
+  Dim start;
+  int64_t step, count;
 };
 
 bool has_step(const Node& node) { return node.op->name == "slice_scatter"; }
 
 // select_scatter writes one index; its src lacks the dim.
 Range written_range(const Node& node) {
-  const int64_t size = self_type(node).shape[static_cast<size_t>(dim_of(node))].value();
+  const Dim& extent = self_type(node).shape[static_cast<size_t>(dim_of(node))];
+  if (!has_step(node)) {
+    const int64_t index = node.int_attr("index");
+    return {index < 0 ? extent + index : index, 1, 1};
+  }
+  const int64_t size = extent.value();
   const auto clamped = [&](std::string_view name, int64_t fallback) {
     const int64_t at = node.int_attr(name, fallback);
     return std::min(std::max(at < 0 ? at + size : at, int64_t{0}), size);
   };
-  if (!has_step(node)) return {clamped("index", 0), 1, 1};
   const int64_t start = clamped("start", 0), end = clamped("end", size);
   const int64_t step = node.int_attr("step", 1);
   return {start, step, end > start ? (end - start - 1) / step + 1 : 0};
@@ -95,7 +100,7 @@ Tensors range_reference(const Node& node, std::span<const Tensor* const> operand
   std::vector<int64_t> written = result.shape;
   written[dim] = range.count;
   std::vector<int64_t> strides = row_major_strides(result.shape);
-  const int64_t start = range.start * strides[dim];
+  const int64_t start = range.start.value() * strides[dim];
   strides[dim] *= range.step;
   walk(written, {strides}, [&](int64_t position, std::span<const int64_t> offset, auto) {
     copy_element(result, start + offset[0], *operands[1], position);
