@@ -154,6 +154,12 @@ Result<std::vector<Tensor>> attention_reference(const Node& node,
   return std::vector<Tensor>{std::move(result)};
 }
 
+Term scaled(const Node& node, Term scores) {
+  const Dim depth = from_end(shape_of(node, 0), 1);
+  if (depth.is_const() || !node.is_none("scale")) return scores * scale_of(node);
+  return scores / sqrt(size_like(scores, Dim::max(depth, 1)));
+}
+
 // Each key head once for every query head that shares it.
 Term repeat_heads(Term x, int64_t times) {
   if (times == 1) return x;
@@ -177,7 +183,7 @@ std::vector<Value> decompose_attention(Builder& b, const Node& node) {
   const Term query = operand_term(b, node, 0);
   const Term key = repeat_heads(operand_term(b, node, 1), shared);
   const Term value = repeat_heads(operand_term(b, node, 2), shared);
-  Term scores = matmul(query, transpose_last(key)) * scale_of(node);
+  Term scores = scaled(node, matmul(query, transpose_last(key)));
   if (node.bool_attr("is_causal")) {
     const Term columns = positions(scores, from_end(scores.shape(), 1), false);
     const Term rows = positions(scores, from_end(scores.shape(), 2), true);
