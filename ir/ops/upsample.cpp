@@ -11,6 +11,7 @@
 #include "ir/op/formula.h"
 #include "ir/op/import_call.h"
 #include "ir/op/promotion.h"
+#include "ir/op/resample.h"
 #include "ir/op/view.h"
 #include "ir/support/diag_codes.h"
 
@@ -18,6 +19,7 @@ namespace lathe {
 namespace {
 
 using loop::Expr;
+using namespace resample;
 
 constexpr Absent kScatters{"sums the gradients of all results that read an element"};
 
@@ -53,41 +55,18 @@ std::vector<Guard> upsample_demands(const Node& node) {
   return demands.take();
 }
 
-// At most twice the input's extent. Every position but the first lies behind the input from there
-// on, so a larger step gives the same, but positions that 64 bits do not hold.
-double bounded(const Node& node, size_t d, double step) {
-  return std::min(step, 2.0 * static_cast<double>(input_type(node).shape[2 + d].value()));
-}
+// Static sizes, as numbers.
+constexpr auto kValue = [](const Dim& size) { return size.value(); };
 
-// Input positions per output position along spatial dim `d` (0 or 1). What keeps its size is
-// copied, whatever the factor.
-double input_step(const Node& node, size_t d, bool align_corners) {
-  const auto in = static_cast<double>(input_type(node).shape[2 + d].value());
-  const auto out = static_cast<double>(node.types.front().shape[2 + d].value());
-  if (in == out) return 1;
-  if (align_corners) return out > 1 ? (in - 1) / (out - 1) : 0;
-  const auto* scales = std::get_if<std::vector<double>>(&node.attr("scale_factors"));
-  return bounded(node, d, scales && (*scales)[d] > 0 ? 1 / (*scales)[d] : in / out);
+bool has_numbers(const Node& node) {
+  const Shape &in = input_type(node).shape, &out = node.types.front().shape;
+  return in[2].is_const() && in[3].is_const() && out[2].is_const() && out[3].is_const();
 }
 
 // --- nearest
 
-// PyTorch's kernel for results of more than this height and width together reads by the factor even
-// where the size stays or doubles (upsample_nearest2d of images in rows; with four or more channels
-// innermost it does not, which the graph does not say).
-constexpr int64_t kMaxSmallSize = 128;
-
-double nearest_step(const Node& node, size_t d) {
-  const Shape &in = input_type(node).shape, &out = node.types.front().shape;
-  const bool is_small = out[2].value() + out[3].value() <= kMaxSmallSize;
-  if (is_small && out[2 + d] == in[2 + d] * 2) return 0.5;
-  if (is_small || node.is_none("scale_factors")) return input_step(node, d, false);
-  const auto* scales = std::get_if<std::vector<double>>(&node.attr("scale_factors"));
-  return (*scales)[d] > 0 ? bounded(node, d, 1 / (*scales)[d]) : input_step(node, d, false);
-}
-
 // Through f32, as PyTorch computes it.
-int64_t scaled_floor(int64_t i, double step, int64_t last, int64_t) {
+int64_t scaled_floor(int64_t i, double step, int64_t last) {
   const float at = static_cast<float>(i) * static_cast<float>(step);
   return std::min(static_cast<int64_t>(std::floor(at)), last);
 }
@@ -98,19 +77,28 @@ Expr scaled_floor(Expr i, double step, int64_t last, int64_t count) {
       std::max(int64_t{1}, static_cast<int64_t>(std::round(std::min(1 / step, kMaxRatio))));
   bool divides = true;
   for (int64_t k = 0; k < count; ++k)
-    divides = divides && scaled_floor(k, step, last, count) == std::min(k / ratio, last);
+    divides = divides && scaled_floor(k, step, last) == std::min(k / ratio, last);
   loop::Pool& pool = *i->pool;
   const Expr at =
       divides ? floor_div(i, pool.integer(ratio)) : cast(cast(i, DType::f32) * step, DType::i64);
   return min(at, pool.integer(last));
 }
 
+int64_t nearest(const Node& node, size_t d, int64_t i) {
+  return scaled_floor(i, nearest_step(node, d, kValue), input_size(node, d).value() - 1);
+}
+Expr nearest(const Node& node, size_t d, Expr i) {
+  const Dim last = input_size(node, d) - 1;
+  if (has_numbers(node))
+    return scaled_floor(i, nearest_step(node, d, kValue), last.value(),
+                        result_size(node, d).value());
+  const auto size = [&](const Dim& n) { return i->pool->size(n); };
+  const Expr step = cast(nearest_step(node, d, size), DType::f32);
+  return min(cast(cast(i, DType::f32) * step, DType::i64), size(last));
+}
+
 constexpr auto kNearest = [](const Node& node, auto index, auto) {
-  for (size_t d : {size_t{0}, size_t{1}}) {
-    index[2 + d] =
-        scaled_floor(index[2 + d], nearest_step(node, d), input_type(node).shape[2 + d].value() - 1,
-                     node.types.front().shape[2 + d].value());
-  }
+  for (size_t d : {size_t{0}, size_t{1}}) index[2 + d] = nearest(node, d, index[2 + d]);
   return index;
 };
 
@@ -124,8 +112,8 @@ struct Neighbours {
 
 Neighbours neighbours(const Node& node, size_t d, int64_t i) {
   const bool align = node.bool_attr("align_corners");
-  const double step = input_step(node, d, align);
-  const int64_t last = input_type(node).shape[2 + d].value() - 1;
+  const double step = input_step(node, d, align, kValue);
+  const int64_t last = input_size(node, d).value() - 1;
   const double at = align ? static_cast<double>(i) * step
                           : std::max((static_cast<double>(i) + 0.5) * step - 0.5, 0.0);
   const int64_t first = std::min(static_cast<int64_t>(at), last);
@@ -155,17 +143,19 @@ struct LoweredNeighbours {
 
 LoweredNeighbours lower_neighbours(const Node& node, size_t d, Expr i, DType dtype) {
   const bool align = node.bool_attr("align_corners");
-  const double step = input_step(node, d, align);
-  loop::Pool& pool = *i->pool;
-  const Expr last = pool.integer(input_type(node).shape[2 + d].value() - 1);
-  const Expr o = cast(i, dtype);
+  const auto size = [&](const Dim& n) { return i->pool->size(n); };
+  const Dim& extent = input_size(node, d);
+  const Expr o = cast(i, dtype), last = size(extent - 1);
+  const bool is_known = extent.is_const() && result_size(node, d).is_const();
+  const double known_step = is_known ? input_step(node, d, align, kValue) : 0;
+  const Expr step =
+      is_known ? constant_like(o, known_step) : cast(input_step(node, d, align, size), dtype);
   const Expr at = align ? o * step : max((o + 0.5) * step - 0.5, 0.0);
-  const Expr first = min(max(cast(at, DType::i64), pool.integer(0)), last);
+  const Expr first = min(max(cast(at, DType::i64), size(0)), last);
   Expr weight = at - cast(first, dtype);
   // Behind the input both neighbours are the last element.
-  const auto count = static_cast<double>(node.types.front().shape[2 + d].value());
-  const auto extent = static_cast<double>(input_type(node).shape[2 + d].value());
-  if (count * step > extent) weight = min(weight, constant_like(weight, 1));
+  if (!is_known || real(result_size(node, d).value()) * known_step > real(extent.value()))
+    weight = min(weight, constant_like(weight, 1));
   return {first, min(first + 1.0, last), weight};
 }
 
