@@ -5,6 +5,17 @@
 
 namespace lathe {
 
+loop::Expr ElementContext::when_any(const Dim& extent, loop::Expr read) {
+  if (extent.is_const()) return read;
+  const loop::Expr has_any = simplify(lt(integer(0), integer(extent)));
+  return loop::rewrite(read, [&](loop::Expr e) {
+    const auto* load = std::get_if<loop::Load>(&e->kind);
+    if (load == nullptr) return e;
+    const loop::Expr mask = load->mask ? logical_and(load->mask, has_any) : has_any;
+    return pool().load(load->buffer, load->index, e->dtype, e->lanes, mask);
+  });
+}
+
 loop::Expr ElementContext::broadcast_operand(const Node& node, int i,
                                              std::span<const loop::Expr> index) {
   const Shape& shape = node.operands[static_cast<size_t>(i)].type().shape;

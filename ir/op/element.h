@@ -23,6 +23,9 @@ class ElementContext {
   // Simplifies an index with the ranges of the kernel's variables.
   virtual loop::Expr simplify(loop::Expr index) = 0;
 
+  // What was read at an index clamped into dims of this product: where a size makes that 0 there is
+  // nothing to read, and each read gives 0.
+  loop::Expr when_any(const Dim& extent, loop::Expr read);
   // Operand `i` at `index` of the result, broadcast from the right as NumPy does.
   loop::Expr broadcast_operand(const Node& node, int i, std::span<const loop::Expr> index);
   // A number or a size.

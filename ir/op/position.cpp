@@ -90,7 +90,9 @@ Expr lower_writes(ElementContext& context, const Node& node, Expr own, const Sha
   });
   const Expr zero = context.integer(0);
   const std::vector<Expr> k = context.unflatten(max(last, zero), writes);
-  return select(lt(last, zero), own, cast(value(k), own->dtype));
+  Dim count = 1;
+  for (const Dim& extent : writes) count = count * extent;
+  return select(lt(last, zero), own, cast(context.when_any(count, value(k)), own->dtype));
 }
 
 }  // namespace lathe

@@ -130,27 +130,26 @@ std::vector<Guard> convolution_demands(const Node& node) {
   return demands.take();
 }
 
-GuardedIndex guard(ElementContext& context, std::vector<loop::Expr> index,
-                   const std::vector<int64_t>& extents, const std::vector<Window>& windows,
-                   size_t first_spatial, bool ceil_mode) {
+GuardedIndex guard(ElementContext& context, std::vector<loop::Expr> index, const Shape& extents,
+                   const std::vector<Window>& windows, size_t first_spatial, bool ceil_mode) {
   GuardedIndex result{{}, std::move(index)};
   for (size_t d = 0; d < windows.size(); ++d) {
     loop::Expr& at = result.index[first_spatial + d];
     at = context.simplify(at);
-    const int64_t extent = extents[first_spatial + d];
-    const Window& window = windows[d];
-    const bool fits = window.padding == 0 && window.reach() <= extent && !ceil_mode;
-    if (fits) continue;
+    // Without padding a window that exists lies inside.
+    if (windows[d].padding == 0 && !ceil_mode) continue;
+    const Dim& extent = extents[first_spatial + d];
     const loop::Expr zero = context.integer(0), last = context.integer(extent - 1);
     const loop::Expr inside = logical_and(le(zero, at), le(at, last));
     result.is_inside = result.is_inside ? logical_and(result.is_inside, inside) : inside;
     at = context.simplify(min(max(at, zero), last));
+    result.extent = result.extent * extent;
   }
   return result;
 }
 
 GuardedIndex guard_transposed(ElementContext& context, std::vector<loop::Expr> index,
-                              std::span<const loop::Expr> taps, const std::vector<int64_t>& extents,
+                              std::span<const loop::Expr> taps, const Shape& extents,
                               const std::vector<Window>& windows, size_t first_spatial) {
   GuardedIndex result{context.pool().boolean(true), std::move(index)};
   for (size_t d = 0; d < windows.size(); ++d) {

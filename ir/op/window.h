@@ -52,14 +52,15 @@ std::vector<Guard> convolution_demands(const Node& node);
 struct GuardedIndex {
   loop::Expr is_inside;  // null when no dim can lie outside
   std::vector<loop::Expr> index;
+  Dim extent = 1;  // product of the dims that it is clamped into
 };
-GuardedIndex guard(ElementContext& context, std::vector<loop::Expr> index,
-                   const std::vector<int64_t>& extents, const std::vector<Window>& windows,
-                   size_t first_spatial, bool ceil_mode = false);
+GuardedIndex guard(ElementContext& context, std::vector<loop::Expr> index, const Shape& extents,
+                   const std::vector<Window>& windows, size_t first_spatial,
+                   bool ceil_mode = false);
 // Where tap `taps` of the transposed windows reads for output `index`: the stride must also divide
 // the position.
 GuardedIndex guard_transposed(ElementContext& context, std::vector<loop::Expr> index,
-                              std::span<const loop::Expr> taps, const std::vector<int64_t>& extents,
+                              std::span<const loop::Expr> taps, const Shape& extents,
                               const std::vector<Window>& windows, size_t first_spatial);
 // Whether a read of numbers needs no guard.
 bool is_inside(int64_t index, int64_t extent);

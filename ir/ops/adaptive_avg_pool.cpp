@@ -60,6 +60,11 @@ Result<std::vector<Tensor>> adaptive_reference(const Node& node,
   return std::vector<Tensor>{std::move(result)};
 }
 
+// Whether all windows along the dim are known to have one size.
+bool is_even(const Node& node, size_t d) {
+  return Dim::mod(self_type(node).shape[d], node.types.front().shape[d]) == Dim(0);
+}
+
 // Windows differ in size by at most one or two: the sum runs over the largest, and leaves out what
 // lies beyond the end of a smaller one.
 Expr lower_adaptive(ElementContext& context, const Node& node, int, std::span<const Expr> index) {
@@ -69,12 +74,12 @@ Expr lower_adaptive(ElementContext& context, const Node& node, int, std::span<co
   Shape extents;
   Expr count = context.integer(1);
   for (size_t d = lead; d < rank; ++d) {
-    const int64_t n = node.types.front().shape[d].value(), size = self_type(node).shape[d].value();
-    const Expr outputs = context.integer(n), scaled = index[d] * static_cast<double>(size);
+    const Dim &n = node.types.front().shape[d], &size = self_type(node).shape[d];
+    const Expr outputs = context.integer(n), scaled = index[d] * context.integer(size);
     starts.push_back(context.simplify(floor_div(scaled, outputs)));
-    ends.push_back(
-        context.simplify(floor_div(scaled + static_cast<double>(size + n - 1), outputs)));
-    extents.push_back(size % n == 0 ? size / n : std::min(size, (size + n - 1) / n + 1));
+    ends.push_back(context.simplify(floor_div(scaled + context.integer(size + n - 1), outputs)));
+    extents.push_back(is_even(node, d) ? Dim::floor_div(size, n)
+                                       : Dim::min(size, Dim::floor_div(size + n - 1, n) + 1));
     count = count * (ends.back() - starts.back());
   }
   const Expr total = context.reduce(ReduceOp::sum, extents, [&](std::span<const Expr> taps) {
@@ -82,12 +87,10 @@ Expr lower_adaptive(ElementContext& context, const Node& node, int, std::span<co
     Expr inside = context.pool().boolean(true);
     for (size_t i = 0; i < taps.size(); ++i) {
       const size_t d = lead + i;
-      const int64_t n = node.types.front().shape[d].value(),
-                    size = self_type(node).shape[d].value();
       at[d] = starts[i] + taps[i];
-      if (size % n == 0) continue;
+      if (is_even(node, d)) continue;
       inside = logical_and(inside, lt(at[d], ends[i]));
-      at[d] = min(at[d], context.integer(size - 1));
+      at[d] = min(at[d], context.integer(self_type(node).shape[d] - 1));
     }
     const Expr x = cast(context.operand(node, 0, at), compute);
     return select(inside, x, constant_like(x, 0));

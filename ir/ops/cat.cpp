@@ -87,18 +87,19 @@ Result<std::vector<Tensor>> cat_reference(const Node& node,
 Expr lower_cat(ElementContext& context, const Node& node, int, std::span<const Expr> index) {
   const auto dim = static_cast<size_t>(cat_dim(node));
   const DType dtype = node.types.front().dtype;
-  int64_t end = node.types.front().shape[dim].value();
+  Dim end = node.types.front().shape[dim];
   Expr result;
   for (size_t i = node.operands.size(); i-- > 0;) {
     const TensorType& part = node.operands[i].type();
     if (part.num_elements() == Dim(0)) continue;
-    const int64_t extent = part.shape[dim].value();
-    const int64_t start = end - extent;
+    const Dim& extent = part.shape[dim];
+    const Dim start = end - extent;
     std::vector<Expr> source(index.begin(), index.end());
     source[dim] =
-        context.simplify(min(max(source[dim] - static_cast<double>(start), context.integer(0)),
+        context.simplify(min(max(source[dim] - context.integer(start), context.integer(0)),
                              context.integer(extent - 1)));
-    const Expr element = cast(context.operand(node, static_cast<int>(i), source), dtype);
+    const Expr element =
+        cast(context.when_any(extent, context.operand(node, static_cast<int>(i), source)), dtype);
     result = result ? select(lt(index[dim], context.integer(end)), element, result) : element;
     end = start;
   }

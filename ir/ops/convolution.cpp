@@ -135,7 +135,7 @@ Tensor convolve(const Node& node, std::span<const Tensor* const> operands) {
 GuardedIndex guarded_input(ElementContext& context, const Node& node, std::vector<Expr> at,
                            std::span<const Expr> taps) {
   const std::vector<Window> spatial = known_windows(node, kernel_of(node));
-  const std::vector<int64_t> extents = input_type(node).static_shape();
+  const Shape& extents = input_type(node).shape;
   if (is_transposed(node))
     return guard_transposed(context, std::move(at), taps, extents, spatial, 2);
   for (size_t d = 0; d < spatial.size(); ++d) at[2 + d] = spatial[d].at(at[2 + d], taps[d]);
@@ -146,15 +146,16 @@ Expr lower_convolution(ElementContext& context, const Node& node, int,
                        std::span<const Expr> index) {
   const DType dtype = node.types.front().dtype, compute = compute_dtype(dtype);
   const int64_t groups = num_groups(node);
-  const int64_t ins = input_type(node).shape[1].value() / groups;
-  const Expr outs = context.integer(node.types.front().shape[1].value() / groups);
+  // The weight knows the channels also where the input's are a symbol.
+  const Shape& weight = weight_type(node).shape;
+  const Dim ins = is_transposed(node) ? Dim::floor_div(weight[0], groups) : weight[1];
+  const Expr outs = context.integer(Dim::floor_div(node.types.front().shape[1], groups));
   const Expr group = context.simplify(floor_div(index[1], outs));
   const Expr within = context.simplify(mod(index[1], outs));
-  const std::vector<int64_t> kernel = kernel_of(node);
-  Shape extents(kernel.begin(), kernel.end());
-  extents.insert(extents.begin(), ins);
+  Shape extents(weight.begin() + 1, weight.end());
+  extents[0] = ins;
   const Expr sum = context.reduce(loop::ReduceOp::sum, extents, [&](std::span<const Expr> k) {
-    const Expr channel = context.simplify(group * static_cast<double>(ins) + k[0]);
+    const Expr channel = context.simplify(group * context.integer(ins) + k[0]);
     std::vector<Expr> at(index.begin(), index.end());
     at[1] = channel;
     const GuardedIndex from = guarded_input(context, node, std::move(at), k.subspan(1));

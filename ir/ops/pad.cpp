@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "ir/op/demands.h"
 #include "ir/op/dense.h"
 #include "ir/op/element.h"
 #include "ir/op/import_call.h"
@@ -52,6 +53,12 @@ Types infer_pad(const Node& node) {
   return std::vector<TensorType>{{self_type(node).dtype, std::move(shape)}};
 }
 
+std::vector<Guard> pad_demands(const Node& node) {
+  Demands demands(node);
+  for (const Dim& size : node.types.front().shape) demands.at_most(0, size, "crops to at least 0");
+  return demands.take();
+}
+
 Result<std::vector<Tensor>> pad_reference(const Node& node,
                                           std::span<const Tensor* const> operands) {
   const Tensor& self = *operands[0];
@@ -83,15 +90,18 @@ Expr lower_pad(ElementContext& context, const Node& node, int, std::span<const E
   const std::vector<Edges> pad = edges(node);
   std::vector<Expr> source(index.begin(), index.end());
   Expr is_inside = context.pool().boolean(true);
+  Dim extent = 1;
   for (size_t d = 0; d < source.size(); ++d) {
     if (pad[d].before == Dim(0) && pad[d].after == Dim(0)) continue;
-    const Expr last = context.integer(self_type(node).shape[d].value() - 1);
+    const Expr last = context.integer(self_type(node).shape[d] - 1);
     const Expr zero = context.integer(0);
-    const Expr at = source[d] - static_cast<double>(pad[d].before.value());
+    const Expr at = source[d] - context.integer(pad[d].before);
     is_inside = logical_and(is_inside, logical_and(le(zero, at), le(at, last)));
     source[d] = context.simplify(min(max(at, zero), last));
+    extent = extent * self_type(node).shape[d];
   }
-  return select(is_inside, cast(context.operand(node, 0, source), type.dtype), fill);
+  const Expr x = context.when_any(extent, context.operand(node, 0, source));
+  return select(is_inside, cast(x, type.dtype), fill);
 }
 
 std::vector<Value> pad_gradient(Builder& b, const Node& node, std::span<const Value> gradients) {
@@ -119,6 +129,7 @@ OpDef pad() {
                 {.name = "value", .kind = AttrKind::number, .default_value = 0.0}},
       .traits = {.op_class = OpClass::view, .view = ViewKind::pad},
       .infer = infer_pad,
+      .demands = pad_demands,
       .reference = pad_reference,
       .decompose = Absent{"a core op"},
       .lower = lower_pad,

@@ -74,9 +74,9 @@ Expr lower_window(ElementContext& context, const Node& node, std::span<const Exp
   return context.reduce(op, Shape(kernel.begin(), kernel.end()), [&](std::span<const Expr> taps) {
     std::vector<Expr> at(index.begin(), index.end());
     for (size_t d = 0; d < taps.size(); ++d) at[lead + d] = spatial[d].at(at[lead + d], taps[d]);
-    const GuardedIndex from = guard(context, std::move(at), self_type(node).static_shape(), spatial,
-                                    lead, node.bool_attr("ceil_mode"));
-    const Expr x = cast(context.operand(node, 0, from.index), dtype);
+    const GuardedIndex from = guard(context, std::move(at), self_type(node).shape, spatial, lead,
+                                    node.bool_attr("ceil_mode"));
+    const Expr x = cast(context.when_any(from.extent, context.operand(node, 0, from.index)), dtype);
     return from.is_inside ? select(from.is_inside, x, constant_like(x, outside)) : x;
   });
 }
@@ -162,9 +162,9 @@ OpDef max_pool(size_t spatial) {
 
 // Elements of a window that count: with count_include_pad also those in the padding, but none
 // beyond it.
-std::pair<int64_t, int64_t> counted(const Node& node, const Window& window, int64_t extent) {
-  const int64_t edge = node.bool_attr("count_include_pad") ? window.padding : 0;
-  return {-edge, extent + edge};
+std::pair<Dim, Dim> counted(const Node& node, const Window& window, const Dim& extent) {
+  const Dim edge = node.bool_attr("count_include_pad") ? window.padding : 0;
+  return {0 - edge, extent + edge};
 }
 
 Result<std::vector<Tensor>> avg_pool_reference(const Node& node,
@@ -180,8 +180,8 @@ Result<std::vector<Tensor>> avg_pool_reference(const Node& node,
         for (size_t d = 0; d < spatial.size(); ++d) {
           const auto [low, high] = counted(node, spatial[d], operands[0]->shape[lead + d]);
           const int64_t start = spatial[d].at(index[lead + d], 0);
-          count *=
-              static_cast<double>(std::min(start + spatial[d].kernel, high) - std::max(start, low));
+          count *= static_cast<double>(std::min(start + spatial[d].kernel, high.value()) -
+                                       std::max(start, low.value()));
         }
         put(result, position, total / node.float_attr("divisor_override", count));
       });
@@ -198,7 +198,7 @@ Expr lower_avg_pool(ElementContext& context, const Node& node, int, std::span<co
   }
   Expr count = context.integer(1);
   for (size_t d = 0; d < spatial.size(); ++d) {
-    const auto [low, high] = counted(node, spatial[d], self_type(node).shape[lead + d].value());
+    const auto [low, high] = counted(node, spatial[d], self_type(node).shape[lead + d]);
     const Expr start = spatial[d].at(index[lead + d], context.integer(0));
     const Expr size = context.integer(spatial[d].kernel);
     count = count * (min(start + size, context.integer(high)) - max(start, context.integer(low)));

@@ -98,11 +98,13 @@ Expr lower_scatter(ElementContext& context, const Node& node, int, std::span<con
   const Dim& extent = self_type(node).shape[dim];
   // Only writes of this element's own line along dim can reach it.
   Expr has_line = context.pool().boolean(true);
+  Dim lines = 1;
   std::vector<Expr> line(index.begin(), index.end());
   for (size_t d = 0; d < line.size(); ++d) {
     if (d == dim || shape[d] == self_type(node).shape[d]) continue;
     has_line = logical_and(has_line, lt(line[d], context.integer(shape[d])));
     line[d] = min(line[d], context.integer(shape[d] - Dim(1)));
+    lines = lines * shape[d];
   }
   if (node.operands[1].type().static_elements() == 0) return own;
   const auto at = [&](std::span<const Expr> k) {
@@ -113,11 +115,13 @@ Expr lower_scatter(ElementContext& context, const Node& node, int, std::span<con
   return lower_writes(
       context, node, own, {shape[dim]},
       [&](std::span<const Expr> k) {
-        const Expr place = wrapped_position(context, context.operand(node, 1, at(k)), extent);
+        const Expr written = context.when_any(lines, context.operand(node, 1, at(k)));
+        const Expr place = wrapped_position(context, written, extent);
         return logical_and(has_line, eq(place, index[dim]));
       },
       [&](std::span<const Expr> k) {
-        return context.operand(node, 2, is_scalar ? std::vector<Expr>{} : at(k));
+        if (is_scalar) return context.operand(node, 2, {});
+        return context.when_any(lines, context.operand(node, 2, at(k)));
       });
 }
 
