@@ -15,6 +15,8 @@ std::vector<StepReason> graph_steps() {
        "away once a size is a number"},
       {"drop_noops",
        "before patterns are sought, because clones, casts and dropout stand between their parts"},
+      {"fold_positions",
+       "before attention is found: a mask that is built from positions is then known to be causal"},
       {"recognize_structured",
        "before decompose, which takes apart what is left; attention must be found while its "
        "softmax is whole"},
