@@ -12,6 +12,7 @@
 #include <cstdlib>
 
 #include "fmt/format.h"
+#include "ir/graph/check_types.h"
 #include "ir/support/diag_codes.h"
 #include "ir/type/bind.h"
 #include "passes/analysis/symbols.h"
@@ -102,24 +103,14 @@ Result<Bindings> parse_bindings(const std::string& text, const std::vector<std::
 
 // Sizes that only had to agree while they were symbols may differ as numbers: the caller's mistake.
 Status check_ops(const Graph& graph, const Bindings& bindings) {
-  const auto fail = [&](const Node& node, const Diag& why) {
-    std::string given;
-    for (const auto& [name, value] : bindings)
-      given += fmt::format("{}{} = {}", given.empty() ? "" : ", ", name, value.str());
-    return Diag{why.code, node.loc, fmt::format("with {}: {}", given, why.message)};
-  };
-  for (const auto& param : graph.params)
-    for (const TensorType& type : param->types)
-      if (Status status = check_type(type); !status.ok()) return fail(*param, status.error());
-  for (const auto& node : graph.nodes) {
-    for (const auto& body : node->bodies) LATHE_DO(check_ops(*body, bindings));
-    for (const TensorType& type : node->types)
-      if (Status status = check_type(type); !status.ok()) return fail(*node, status.error());
-    if (!node->op->infer) continue;
-    const auto types = node->op->infer.function(*node);
-    if (!types.ok()) return fail(*node, types.error());
-  }
-  return Ok{};
+  const Status status = check_types(graph);
+  if (status.ok()) return Ok{};
+  std::string given;
+  for (const auto& [name, value] : bindings)
+    given += fmt::format("{}{} = {}", given.empty() ? "" : ", ", name, value.str());
+  Diag diag = status.error();
+  diag.message = fmt::format("with {}: {}", given, diag.message);
+  return diag;
 }
 
 // What is left of the guards when these sizes are numbers.

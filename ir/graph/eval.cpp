@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "ir/graph/check_types.h"
 #include "ir/graph/text.h"
 #include "ir/support/diag_codes.h"
 #include "ir/type/bind.h"
@@ -278,6 +279,7 @@ Result<EvalResult> evaluate(const Module& module, const Graph& graph,
   if (!symbols.empty()) {
     bound = graph.clone();
     bound->substitute({symbols.begin(), symbols.end()});
+    LATHE_DO(check_types(*bound));  // references trust them
   }
   const Graph& runnable = bound ? *bound : graph;
 
