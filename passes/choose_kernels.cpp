@@ -161,6 +161,7 @@ class Chooser {
       const bool wants_tile = is_asked && !forced->tile.empty();
       if (answer.is_made() && wants_tile && !kind.has_tile) answer = {"it has no tile"};
       if (!answer.is_made() && !is_asked) continue;
+      if (answer.is_made()) answer = fits_sizes(kind, region);
       KernelCandidate candidate{.plan = {kind.name}, .why_not = answer.why_not};
       if (wants_tile) candidate.plan.tile = forced->tile;
       found.push_back(candidate);

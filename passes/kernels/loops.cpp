@@ -17,6 +17,7 @@ KernelDef kernel_loops() {
   return {
       .name = "loops",
       .summary = "one loop over the elements of the result, by the generic schedule",
+      .takes_sizes = true,
       .emit = emit,
       .example = R"(
 func @main(%x: f32[8, 33], %y: f32[33]) -> f32[8, 33] {

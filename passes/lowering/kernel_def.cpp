@@ -6,6 +6,8 @@
 #include "fmt/format.h"
 #include "ir/graph/op_def.h"
 #include "ir/support/diag_codes.h"
+#include "ir/type/tensor_type.h"
+#include "passes/analysis/symbols.h"
 
 namespace lathe {
 namespace {
@@ -19,6 +21,26 @@ bool gives_loops(const Node& node) {
     default:
       return true;
   }
+}
+
+// What of the region has symbols: "'x' is f32[s0, 4]". Nothing when all of it is numbers.
+std::string symbolic_part(const Node& region) {
+  const auto symbolic_type = [](const Node& node, const TensorType& type) {
+    return type.is_static() ? "" : fmt::format("'{}' is {}", node.name, to_string(type));
+  };
+  const auto symbolic_node = [&](const Node& node) {
+    for (const TensorType& type : node.types)
+      if (std::string text = symbolic_type(node, type); !text.empty()) return text;
+    return has_symbols(node) ? fmt::format("'{}' has symbolic attributes", node.name) : "";
+  };
+  for (Value operand : region.operands)
+    if (operand)
+      if (std::string text = symbolic_type(*operand.node, operand.type()); !text.empty())
+        return text;
+  for (const auto& body : region.bodies)
+    for (const auto& member : body->nodes)
+      if (std::string text = symbolic_node(*member); !text.empty()) return text;
+  return symbolic_node(region);
 }
 
 }  // namespace
@@ -57,6 +79,12 @@ Verdict applies(const KernelDef& kind, const Node& region, const Target& target)
       return {fmt::format("'{}' follows its root", body.outputs.front().node->name)};
   }
   return suits(kind, name, target);
+}
+
+Verdict fits_sizes(const KernelDef& kind, const Node& region) {
+  if (kind.takes_sizes) return {};
+  const std::string symbolic = symbolic_part(region);
+  return symbolic.empty() ? Verdict{} : Verdict{symbolic + ", and it takes numbers alone"};
 }
 
 const KernelDef* find_kernel(const std::vector<KernelDef>& kinds, std::string_view name) {

@@ -47,7 +47,8 @@ struct KernelDef {
   std::vector<std::string> roots = {};  // ops that it makes; none: any
   Members members = Members::any;       // that it takes
   Needs needs = Needs::any;
-  bool has_tile = false;  // of registers, which a plan may choose
+  bool has_tile = false;     // of registers, which a plan may choose
+  bool takes_sizes = false;  // regions with symbolic sizes
   // Appends launches that write results of the region, which have elements and lie alike, with the
   // tile of the node's plan where that has one. Kinds that have roots make one result, the
   // region's only one. Launches appended before a refusal are to be dropped by the caller.
@@ -67,6 +68,8 @@ Verdict suits(const KernelDef& kind, std::string_view root, const Target& target
 // Why the kind is not for the region on any sizes: its root, other members, its results, the
 // target.
 Verdict applies(const KernelDef& kind, const Node& region, const Target& target);
+// Why the kind is not for the region's sizes: one that is symbolic, where it takes numbers alone.
+Verdict fits_sizes(const KernelDef& kind, const Node& region);
 // The kind of that name; null when there is none.
 const KernelDef* find_kernel(const std::vector<KernelDef>& kinds, std::string_view name);
 

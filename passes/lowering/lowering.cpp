@@ -422,6 +422,7 @@ Status Lowering::emit_planned(Node& node, std::span<const Destination> outs, Pha
   const KernelDef* kind = find_kernel(kinds_, node.plan->kind);
   if (kind == nullptr) return unknown_kernel(kinds_, node.plan->kind, node.loc);
   Verdict answer = applies(*kind, node, target_);
+  if (answer.is_made()) answer = fits_sizes(*kind, node);
   if (answer.is_made() && elements(buffer(outs.front().buffer).type) != Dim(0)) {
     LATHE_TRY(answer, kind->emit(*this, node, outs, phase));
   }
