@@ -12,6 +12,7 @@
 #include "tests/random/generator.h"
 #include "tests/random/propose.h"
 #include "tests/random/run_case.h"
+#include "tests/random/symbolize.h"
 #include "tests/random/workers.h"
 
 namespace lathe::random_graphs {
@@ -72,6 +73,15 @@ TEST(RandomGraphs, AreRightOnTheCpuAndReachEveryPass) {
 
 TEST(RandomGraphs, AreRightOnWasm) {
   expect_right(200 * kScale, {{"wasm", "relaxed"}, {"wasm", "simd128"}});
+}
+
+// One program for some sizes. Nothing is said of graphs in which no size can be a symbol.
+TEST(RandomGraphs, AreRightAtSizesOfTheirSymbols) {
+  expect_agreement(400 * kScale, {{"cpu", "avx2"}, {"interp", "sm_90"}, {"cpu", "avx512"}},
+                   [](const Case& test, const Machine& machine, Coverage& seen) {
+                     const auto symbolic = symbolize(test, kSeed);
+                     return symbolic ? run_case(*symbolic, machine, &seen) : Verdict();
+                   });
 }
 
 TEST(RandomGraphs, AreRightAsLoweredForAGpu) { expect_right(300 * kScale, {{"interp", "sm_90"}}); }

@@ -35,7 +35,7 @@ bool has_symbol(const Case& test, const std::string& name) {
 std::optional<Case> with_symbol(const Case& from, int64_t size, Draw& draw) {
   const std::string name = fmt::format("s{}", from.module.dims.size());
   Case named = copy(from);
-  const std::vector<DimRange> ranges = {{0, std::nullopt}, {1, 64}, {2, std::nullopt}};
+  const std::vector<DimRange> ranges = {{0, std::nullopt}, {1, 4 * size}, {2, std::nullopt}};
   named.module.dims[name] = draw.one_of(ranges);
   named.module.hints[name] = size;
   const Dim symbol = Dim::symbol(name);
