@@ -5,6 +5,7 @@
 #include "backends/cpu/executable.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
@@ -46,6 +47,9 @@ Result<std::unique_ptr<Executable>> CpuExecutable::create(const Program& program
   Clock::time_point start = Clock::now();
   LATHE_DO(executable->make_steps(program, options, isa, cache));
   executable->stats_.codegen_ms = 1e3 * seconds_since(start);
+  // What passes, code generation and linking freed goes back to the system before weights are
+  // packed beside it.
+  malloc_trim(0);
   LATHE_DO(executable->place(program));
   start = Clock::now();
   LATHE_DO(executable->run_init(program, options));

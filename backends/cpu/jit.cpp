@@ -2,7 +2,6 @@
 #include "backends/cpu/jit.h"
 
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <atomic>
 #include <mutex>
@@ -108,8 +107,6 @@ Result<std::unique_ptr<Jit>> Jit::compile(const std::vector<KernelSource>& sourc
     compiled[job.key] = entry;
     cache.state_->add(job.key, std::move(entry));
   }
-  // What code generation freed goes back to the system before weights are packed beside it.
-  if (!jobs.empty()) malloc_trim(0);
 
   std::vector<LinkedCode::Object> objects;
   std::unordered_map<std::string_view, size_t> object_of;  // by key
