@@ -48,7 +48,7 @@ Result<std::unique_ptr<Executable>> CudaExecutable::create(const Program& progra
   LATHE_DO(executable->load_code(program, target));
   executable->stats_.codegen_ms = 1e3 * seconds_since(start);
   start = Clock::now();
-  LATHE_DO(executable->bind(program));
+  LATHE_DO(executable->place(program));
   LATHE_DO(executable->run_init(program, options));
   executable->stats_.init_ms = 1e3 * seconds_since(start);
   return std::unique_ptr<Executable>(std::move(executable));
@@ -144,7 +144,7 @@ void CudaExecutable::fence_library(const Program& program) {
 
 // ---- memory -------------------------------------------------------------------------------------
 
-Status CudaExecutable::bind(const Program& program) {
+Status CudaExecutable::place(const Program& program) {
   weights_.resize(program.buffers.size());
   const MemoryPlan plan = place_buffers(program, kAlignment);
   LATHE_TRY(addresses_, memory_.allocate(plan, [&](size_t num_bytes, const char* what) {

@@ -43,7 +43,7 @@ class CudaExecutable final : public Executable {
   Result<Step> make_step(const Program& program, const ProgramSource& source,
                          const LibraryPlans& plans, const Launch& launch);
   void fence_library(const Program& program);
-  Status bind(const Program& program);
+  Status place(const Program& program);
   Status upload(const ProgramBuffer& buffer, BufferId id, const CompileOptions& options);
   Status run_init(const Program& program, const CompileOptions& options);
   bool is_usable(const BufferView& view) const;  // by kernels, where it lies
