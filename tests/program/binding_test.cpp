@@ -112,7 +112,7 @@ TEST(BindingCache, KeepsTheLatest) {
   EXPECT_FALSE(cache.at(std::vector<int64_t>{1, 1}).ok());
   // One more than it keeps: the one that was not asked for lately goes.
   const auto second = cache.at(std::vector<int64_t>{2, 2});
-  cache.at(std::vector<int64_t>{3, 3});
+  ASSERT_TRUE(cache.at(std::vector<int64_t>{3, 3}).ok());
   EXPECT_EQ(cache.at(std::vector<int64_t>{2, 1})->get(), first->get());
   EXPECT_EQ(cache.at(std::vector<int64_t>{2, 2})->get(), second->get());
 }

@@ -22,7 +22,7 @@ struct NestBuilder {
   explicit NestBuilder(std::vector<int64_t> extents) {
     nest.kernel.name = "test";
     nest.kernel.pool = std::make_shared<loop::Pool>();
-    nest.extents = extents;
+    nest.extents.assign(extents.begin(), extents.end());
     int64_t size = 1;
     nest.index = pool().integer(0);
     for (int64_t extent : extents) {
