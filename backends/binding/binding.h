@@ -22,7 +22,8 @@ struct Port {
 };
 std::vector<Port> input_ports(const Program& program);
 std::vector<Port> output_ports(const Program& program);
-// Where sizes are bound: `num_bytes` is a binding's, by buffer. Until then symbolic ports have none.
+// Where sizes are bound: `num_bytes` is a binding's, by buffer. Until then symbolic ports have
+// none.
 void resize(std::vector<Port>& ports, std::span<const int64_t> num_bytes);
 // kBadValue: a run before that.
 Diag needs_sizes(const std::string& program);

@@ -9,8 +9,8 @@
 // invariants hoisted, addresses shared).
 //
 // What a kernel must look like (beyond loop::verify with is_scheduled):
-// - The parallel loop's lo and hi are numbers or dims, its range is not empty, and lo, hi of each call
-//   are values that its variable takes (hi may be the end). Sizes have been lifted to dims.
+// - The parallel loop's lo and hi are numbers or dims, its range is not empty, and lo, hi of each
+//   call are values that its variable takes (hi may be the end). Sizes have been lifted to dims.
 // - Bounds of unroll loops are constant once outer unroll loops are expanded; register indices are
 //   too. A kernel expands to at most kMaxStatements statements.
 // - Transcendental functions and integer pow are expanded (loop::expand_math); no reduce, and no

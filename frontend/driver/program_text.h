@@ -33,8 +33,8 @@ struct ProgramTextOptions {
   // A text decides what it costs; these are some minutes.
   InterpretLimits limits = {.max_bytes = uint64_t{4} << 30, .max_steps = uint64_t{1} << 35};
 };
-// What the program gives at these sizes, one tensor for each of its outputs. A seed fills inputs and weights by
-// name and type, as it fills those of a graph; read_inputs says what an .npz holds.
+// What the program gives at these sizes, one tensor for each of its outputs. A seed fills inputs
+// and weights by name and type, as it fills those of a graph; read_inputs says what an .npz holds.
 struct ProgramResults {
   Program program;  // with numbers for sizes
   std::vector<Tensor> outputs;

@@ -58,6 +58,7 @@ Binder::Binder(const Program& program)
     sizes_.emplace_back();
     if (const auto* copy = std::get_if<CopyLaunch>(&step.kind))
       alike_.emplace_back(copy->source, copy->destination);
+    if (const auto* library = std::get_if<LibraryLaunch>(&step.kind)) add_fits(program, *library);
     const auto* launch = std::get_if<KernelLaunch>(&step.kind);
     if (launch == nullptr || launch->sizes.empty()) continue;
     const loop::Kernel& kernel = program.kernels[static_cast<size_t>(launch->kernel)];
@@ -76,6 +77,16 @@ Binder::Binder(const Program& program)
       fit_checks_.push_back({tape_.add(formal.size.substitute(values)), id, launch->offset(next++),
                              dtype_bytes(formal.dtype)});
     }
+  }
+}
+
+void Binder::add_fits(const Program& program, const LibraryLaunch& launch) {
+  for (const CallOperand& operand : operands(launch.call)) {
+    const BufferId id = operand.tensor->buffer;
+    const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(id)];
+    const std::optional<Reach> ends = reach(*operand.tensor);
+    if (!buffer.num_bytes.is_const() && ends)
+      fit_checks_.push_back({tape_.add(ends->last + 1), id, 0, dtype_bytes(buffer.type.dtype)});
   }
 }
 

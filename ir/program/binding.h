@@ -44,6 +44,8 @@ class Binder {
     int64_t offset, bytes_each;
   };
 
+  void add_fits(const Program& program, const LibraryLaunch& launch);
+
   std::string name_;
   std::vector<DimRange> ranges_;
   std::vector<Guard> guards_;

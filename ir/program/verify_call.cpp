@@ -60,7 +60,10 @@ class CallVerifier {
       return fail(fmt::format("operand '{}' has {} dims and {} strides", operand.name,
                               tensor.shape.size(), tensor.strides.size()));
     const ProgramBuffer& buffer = buffers_[static_cast<size_t>(tensor.buffer)];
-    const int64_t size = buffer.num_bytes.value() / dtype_bytes(buffer.type.dtype);
+    // Of a size that is not known yet: who binds it looks again.
+    const int64_t size = buffer.num_bytes.is_const()
+                             ? buffer.num_bytes.value() / dtype_bytes(buffer.type.dtype)
+                             : INT64_MAX;
     const std::optional<Reach> ends = reach(tensor);
     if (!ends)
       return fail(fmt::format("operand '{}' has the shape {}, whose elements do not exist",

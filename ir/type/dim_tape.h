@@ -19,8 +19,8 @@ class DimTape {
   // Where the value of `dim` will be; its symbols are among those named.
   size_t add(const Dim& dim);
 
-  // Every value at these sizes, which go to `values` (resized): false on overflow, or where what was
-  // added is too large or has a symbol without a value.
+  // Every value at these sizes, which go to `values` (resized): false on overflow, or where what
+  // was added is too large or has a symbol without a value.
   bool run(std::span<const int64_t> symbols, std::vector<int64_t>& values) const;
 
   const std::vector<std::string>& symbols() const { return symbols_; }

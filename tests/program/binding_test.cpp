@@ -79,7 +79,7 @@ TEST(Binder, RefusesSizesBeyondMemory) {
   Program program = parse_or_die(kProgram);
   program.guards.clear();
   EXPECT_EQ(refusal(program, {64, INT64_MAX}).substr(0, 10), "too-large:");
-  EXPECT_EQ(refusal(program, {64, INT64_MAX / 4096}).substr(0, 10), "too-large:");
+  EXPECT_EQ(refusal(program, {64, INT64_MAX / 256}).substr(0, 10), "too-large:");
 }
 
 TEST(Binder, NamesTheSymbolWithoutASize) {

@@ -204,8 +204,8 @@ bool is_refusal(const Diag& diag) {
          diag.code == code::kTooLarge;
 }
 
-// One executable at all sizes, one after the other. Those that an op forbids must be refused; others
-// may be, by a guard that is stricter than the op is with numbers.
+// One executable at all sizes, one after the other. Those that an op forbids must be refused;
+// others may be, by a guard that is stricter than the op is with numbers.
 Verdict run_symbolic(const Case& test, const Machine& machine, bool uses_tf32, Coverage* coverage) {
   auto compiled = Compiled::create(test, machine, Numerics::standard, coverage);
   // Parts of an op may need to know what the op only demands: the biases of a recurrent layer.
