@@ -6,6 +6,7 @@
 
 #include "ir/op/dense.h"
 #include "ir/op/promotion.h"
+#include "ir/op/self.h"
 #include "ir/op/window.h"
 #include "ir/support/diag_codes.h"
 
@@ -16,8 +17,6 @@ using loop::Expr;
 using loop::ReduceOp;
 using Ints = std::vector<int64_t>;
 using Types = Result<std::vector<TensorType>>;
-
-const TensorType& self_type(const Node& node) { return node.operands[0].type(); }
 
 Types infer_adaptive(const Node& node) {
   LATHE_DO(check_takes_floats(node));

@@ -6,6 +6,7 @@
 
 #include "ir/op/dense.h"
 #include "ir/op/normalize.h"
+#include "ir/op/self.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -14,12 +15,8 @@ namespace {
 using loop::Expr;
 using Types = Result<std::vector<TensorType>>;
 
-constexpr Absent kDifferentiateParts{"decompose first; its parts have derivatives"};
-
-const TensorType& input_type(const Node& node) { return node.operands[0].type(); }
-
 Types infer_batch_norm(const Node& node) {
-  const TensorType& input = input_type(node);
+  const TensorType& input = self_type(node);
   if (input.rank() < 2) {
     return Diag{code::kShapeMismatch, node.loc,
                 fmt::format("'batch_norm' needs an input of rank 2 or more, got {}",
@@ -49,13 +46,13 @@ Result<std::vector<Tensor>> batch_norm_reference(const Node& node,
 std::vector<Value> decompose_batch_norm(Builder& b, const Node& node) {
   const auto channel = [&](int i) {
     return as_channel(cast(operand_term(b, node, i), normalize_dtype(node)),
-                      input_type(node).rank());
+                      self_type(node).rank());
   };
   const Term x = cast(operand_term(b, node, 0), normalize_dtype(node));
   Term y = (x - channel(3)) * rsqrt(channel(4) + node.float_attr("eps"));
   if (node.operands[1]) y = y * channel(1);
   if (node.operands[2]) y = y + channel(2);
-  return {cast(y, input_type(node).dtype)};
+  return {cast(y, self_type(node).dtype)};
 }
 
 Expr lower_batch_norm(ElementContext& context, const Node& node, int, std::span<const Expr> index) {

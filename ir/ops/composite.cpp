@@ -11,15 +11,13 @@
 #include "ir/op/formula.h"
 #include "ir/op/import_call.h"
 #include "ir/op/pointwise.h"
+#include "ir/op/self.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
 namespace {
 
 constexpr Absent kDecomposes{"decomposes into simpler ops"};
-constexpr Absent kDifferentiateParts{"decompose first; its parts have derivatives"};
-
-const TensorType& self_type(const Node& node) { return node.operands[0].type(); }
 
 // --- pointwise
 

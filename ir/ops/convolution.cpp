@@ -8,6 +8,7 @@
 #include "ir/op/dense.h"
 #include "ir/op/import_call.h"
 #include "ir/op/promotion.h"
+#include "ir/op/self.h"
 #include "ir/op/term.h"
 #include "ir/op/window.h"
 #include "ir/support/diag_codes.h"
@@ -18,7 +19,6 @@ namespace {
 using loop::Expr;
 using Ints = std::vector<int64_t>;
 
-const TensorType& input_type(const Node& node) { return node.operands[0].type(); }
 const TensorType& weight_type(const Node& node) { return node.operands[1].type(); }
 bool is_transposed(const Node& node) { return node.bool_attr("transposed"); }
 int64_t num_groups(const Node& node) { return node.int_attr("groups", 1); }
@@ -33,14 +33,14 @@ std::vector<int64_t> kernel_of(const Node& node) {
 Diag mismatch(const Node& node, std::string_view what) {
   return Diag{
       code::kShapeMismatch, node.loc,
-      fmt::format("'convolution' of {} with a weight of {}: {}", to_string(input_type(node).shape),
+      fmt::format("'convolution' of {} with a weight of {}: {}", to_string(self_type(node).shape),
                   to_string(weight_type(node).shape), what)};
 }
 
 // The weight is [out, in / groups, kernel...], or [in, out / groups, kernel...] when transposed.
 Result<std::vector<TensorType>> infer_convolution(const Node& node) {
   LATHE_DO(check_takes_numbers(node));
-  const Shape &input = input_type(node).shape, &weight = weight_type(node).shape;
+  const Shape &input = self_type(node).shape, &weight = weight_type(node).shape;
   if (input.size() < 3 || input.size() > 5 || weight.size() != input.size()) {
     return mismatch(node, "both need a batch, channels and the same 1 to 3 spatial dims");
   }
@@ -135,7 +135,7 @@ Tensor convolve(const Node& node, std::span<const Tensor* const> operands) {
 GuardedIndex guarded_input(ElementContext& context, const Node& node, std::vector<Expr> at,
                            std::span<const Expr> taps) {
   const std::vector<Window> spatial = known_windows(node, kernel_of(node));
-  const Shape& extents = input_type(node).shape;
+  const Shape& extents = self_type(node).shape;
   if (is_transposed(node))
     return guard_transposed(context, std::move(at), taps, extents, spatial, 2);
   for (size_t d = 0; d < spatial.size(); ++d) at[2 + d] = spatial[d].at(at[2 + d], taps[d]);

@@ -5,6 +5,7 @@
 
 #include "ir/op/import_call.h"
 #include "ir/op/pointwise.h"
+#include "ir/op/self.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -12,8 +13,6 @@ namespace {
 
 using loop::Expr;
 using Types = Result<std::vector<TensorType>>;
-
-const TensorType& self_type(const Node& node) { return node.operands[0].type(); }
 
 Expr lower_cast(ElementContext& context, const Node& node, int, std::span<const Expr> index) {
   return cast(context.operand(node, 0, index), node.types.front().dtype);

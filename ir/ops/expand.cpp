@@ -7,6 +7,7 @@
 #include "ir/op/demands.h"
 #include "ir/op/import_call.h"
 #include "ir/op/reduction.h"
+#include "ir/op/self.h"
 #include "ir/op/term.h"
 #include "ir/op/view.h"
 #include "ir/support/diag_codes.h"
@@ -16,7 +17,6 @@ namespace {
 
 using Types = Result<std::vector<TensorType>>;
 
-const TensorType& self_type(const Node& node) { return node.operands[0].type(); }
 Types typed(const Node& node, Shape shape) {
   return std::vector<TensorType>{{self_type(node).dtype, std::move(shape)}};
 }

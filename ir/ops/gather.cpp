@@ -8,6 +8,7 @@
 #include "ir/op/element.h"
 #include "ir/op/position.h"
 #include "ir/op/reduction.h"
+#include "ir/op/self.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -16,10 +17,6 @@ namespace {
 using loop::Expr;
 using Types = Result<std::vector<TensorType>>;
 using Tensors = Result<std::vector<Tensor>>;
-
-constexpr Absent kScatters{"the gradient scatters, which no op does yet"};
-
-const TensorType& self_type(const Node& node) { return node.operands[0].type(); }
 
 // --- one dim replaced by the dims of the positions: embedding and index_select
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ir/op/normalize.h"
+#include "ir/op/self.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -12,12 +13,8 @@ namespace {
 using loop::Expr;
 using Types = Result<std::vector<TensorType>>;
 
-constexpr Absent kDifferentiateParts{"decompose first; its parts have derivatives"};
-
-const TensorType& input_type(const Node& node) { return node.operands[0].type(); }
-
 Types infer_group_norm(const Node& node) {
-  const TensorType& input = input_type(node);
+  const TensorType& input = self_type(node);
   const int64_t groups = node.int_attr("num_groups");
   if (input.rank() < 2 || !input.shape[1].is_const() || groups < 1 ||
       input.shape[1].value() % groups != 0) {
@@ -42,7 +39,7 @@ Result<std::vector<Tensor>> group_norm_reference(const Node& node,
 }
 
 std::vector<Value> decompose_group_norm(Builder& b, const Node& node) {
-  const TensorType& input = input_type(node);
+  const TensorType& input = self_type(node);
   const Dim groups = node.int_attr("num_groups");
   Dim row = Dim::floor_div(input.shape[1], groups);
   for (size_t d = 2; d < input.shape.size(); ++d) row = row * input.shape[d];
@@ -55,7 +52,7 @@ std::vector<Value> decompose_group_norm(Builder& b, const Node& node) {
 }
 
 Expr lower_group_norm(ElementContext& context, const Node& node, int, std::span<const Expr> index) {
-  Shape extents = input_type(node).shape;
+  Shape extents = self_type(node).shape;
   extents.erase(extents.begin());
   extents[0] = Dim::floor_div(extents[0], node.int_attr("num_groups"));
   const Expr size = context.integer(extents[0]);

@@ -6,6 +6,7 @@
 #include "ir/op/dense.h"
 #include "ir/op/element.h"
 #include "ir/op/position.h"
+#include "ir/op/self.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -14,14 +15,6 @@ namespace {
 using loop::Expr;
 using Types = Result<std::vector<TensorType>>;
 using Tensors = Result<std::vector<Tensor>>;
-
-const TensorType& self_type(const Node& node) { return node.operands[0].type(); }
-
-constexpr Absent kGathers{"the gradient of the written part gathers; not needed for inference"};
-
-Types same_as_self(const Node& node) {
-  return std::vector<TensorType>{{self_type(node).dtype, self_type(node).shape}};
-}
 
 // self.index_put((a, b, None...), values): the first dims are indexed, the rest written whole.
 size_t num_indexed(const Node& node) { return static_cast<size_t>(node.list_sizes[0]); }

@@ -5,6 +5,7 @@
 
 #include "ir/op/dense.h"
 #include "ir/op/normalize.h"
+#include "ir/op/self.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -12,10 +13,6 @@ namespace {
 
 using loop::Expr;
 using Types = Result<std::vector<TensorType>>;
-
-constexpr Absent kDifferentiateParts{"decompose first; its parts have derivatives"};
-
-const TensorType& input_type(const Node& node) { return node.operands[0].type(); }
 
 bool has_mean(const Node& node) { return node.op->name == "layer_norm"; }
 
@@ -29,7 +26,7 @@ size_t num_normalized(const Node& node) { return node.dims_attr("normalized_shap
 
 Types infer_over_trailing(const Node& node) {
   const Shape normalized_shape = node.dims_attr("normalized_shape");
-  const Shape& shape = input_type(node).shape;
+  const Shape& shape = self_type(node).shape;
   const size_t count = normalized_shape.size();
   const bool fits =
       count >= 1 && count <= shape.size() &&

@@ -7,6 +7,7 @@
 #include "ir/op/dense.h"
 #include "ir/op/element.h"
 #include "ir/op/import_call.h"
+#include "ir/op/self.h"
 #include "ir/op/term.h"
 #include "ir/support/diag_codes.h"
 
@@ -16,8 +17,6 @@ namespace {
 using loop::Expr;
 using Types = Result<std::vector<TensorType>>;
 using Ints = std::vector<int64_t>;
-
-const TensorType& self_type(const Node& node) { return node.operands[0].type(); }
 
 struct Edges {
   Dim before, after;

@@ -10,6 +10,7 @@
 #include "ir/op/dense.h"
 #include "ir/op/import_call.h"
 #include "ir/op/promotion.h"
+#include "ir/op/self.h"
 #include "ir/op/window.h"
 #include "ir/support/diag_codes.h"
 
@@ -21,7 +22,6 @@ using loop::ReduceOp;
 using Ints = std::vector<int64_t>;
 using Types = Result<std::vector<TensorType>>;
 
-const TensorType& self_type(const Node& node) { return node.operands[0].type(); }
 Ints kernel_of(const Node& node) { return node.ints_attr("kernel_size"); }
 
 Types infer_pool(const Node& node) {

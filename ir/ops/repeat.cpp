@@ -5,6 +5,7 @@
 
 #include "ir/op/import_call.h"
 #include "ir/op/reduction.h"
+#include "ir/op/self.h"
 #include "ir/op/term.h"
 #include "ir/op/view.h"
 #include "ir/support/diag_codes.h"
@@ -14,8 +15,6 @@ namespace {
 
 using Types = Result<std::vector<TensorType>>;
 using Ints = std::vector<int64_t>;
-
-const TensorType& self_type(const Node& node) { return node.operands[0].type(); }
 
 Types infer_repeat(const Node& node) {
   std::vector<Dim> repeats = node.dims_attr("repeats");

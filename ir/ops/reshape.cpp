@@ -8,6 +8,7 @@
 #include "ir/op/dense.h"
 #include "ir/op/element.h"
 #include "ir/op/import_call.h"
+#include "ir/op/self.h"
 #include "ir/op/term.h"
 #include "ir/support/diag_codes.h"
 
@@ -16,8 +17,6 @@ namespace {
 
 using loop::Expr;
 using Types = Result<std::vector<TensorType>>;
-
-const TensorType& self_type(const Node& node) { return node.operands[0].type(); }
 
 // One size may be -1 at import; the graph holds sizes only.
 Result<Shape> resolve_sizes(const ImportCall& call, Shape sizes, const Dim& num_elements) {
@@ -138,8 +137,7 @@ std::vector<Value> reshape_gradient(Builder& b, const Node& node,
 }  // namespace
 
 std::vector<OpDef> define_reshape() {
-  using Ints = std::vector<int64_t>;
-  const auto on = [](Ints shape, Ints to) {
+  const auto on = [](std::vector<int64_t> shape, std::vector<int64_t> to) {
     return Example{.operands = {{.shape = std::move(shape)}}, .attrs = {{"shape", std::move(to)}}};
   };
   return {

@@ -10,6 +10,7 @@
 #include "ir/op/element.h"
 #include "ir/op/promotion.h"
 #include "ir/op/reduction.h"
+#include "ir/op/self.h"
 #include "ir/op/term.h"
 #include "ir/support/diag_codes.h"
 
@@ -19,8 +20,6 @@ namespace {
 using loop::Expr;
 using Types = Result<std::vector<TensorType>>;
 
-const TensorType& self_type(const Node& node) { return node.operands[0].type(); }
-
 // --- cumsum
 
 Types infer_cumsum(const Node& node) {
@@ -28,11 +27,6 @@ Types infer_cumsum(const Node& node) {
   LATHE_DO(normalized_dim(node, node.int_attr("dim"), self_type(node).rank()));
   return std::vector<TensorType>{
       {node.dtype_attr("dtype", is_float(own) ? own : DType::i64), self_type(node).shape}};
-}
-
-std::vector<int> row_dims(const Node& node) {
-  const int rank = self_type(node).rank();
-  return rank == 0 ? std::vector<int>{} : std::vector<int>{known_dim(node, rank)};
 }
 
 Result<std::vector<Tensor>> cumsum_reference(const Node& node,

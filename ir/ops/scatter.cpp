@@ -8,6 +8,7 @@
 #include "ir/op/element.h"
 #include "ir/op/position.h"
 #include "ir/op/reduction.h"
+#include "ir/op/self.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -16,16 +17,6 @@ namespace {
 using loop::Expr;
 using Types = Result<std::vector<TensorType>>;
 using Tensors = Result<std::vector<Tensor>>;
-
-const TensorType& self_type(const Node& node) { return node.operands[0].type(); }
-
-constexpr Absent kGathers{"the gradient of the written part gathers; not needed for inference"};
-
-int dim_of(const Node& node) { return known_dim(node, self_type(node).rank()); }
-
-Types same_as_self(const Node& node) {
-  return std::vector<TensorType>{{self_type(node).dtype, self_type(node).shape}};
-}
 
 Types infer_scatter(const Node& node) {
   const TensorType &self = self_type(node), &index = node.operands[1].type(),

@@ -7,6 +7,7 @@
 #include "ir/op/demands.h"
 #include "ir/op/import_call.h"
 #include "ir/op/reduction.h"
+#include "ir/op/self.h"
 #include "ir/op/term.h"
 #include "ir/op/view.h"
 #include "ir/support/diag_codes.h"
@@ -15,17 +16,6 @@ namespace lathe {
 namespace {
 
 using Types = Result<std::vector<TensorType>>;
-
-const TensorType& self_type(const Node& node) { return node.operands[0].type(); }
-int dim_of(const Node& node) { return known_dim(node, self_type(node).rank()); }
-
-// Checks attribute `dim`; there is none to name in a rank-0 tensor.
-Result<int> checked_dim(const Node& node) {
-  if (self_type(node).rank() == 0) {
-    return Diag{code::kDimRange, node.loc, fmt::format("'{}' of a rank-0 tensor", node.op->name)};
-  }
-  return normalized_dim(node, node.int_attr("dim"), self_type(node).rank());
-}
 
 // A Python index in [0, size]: negative ones count from the end. A symbolic size is taken to be
 // large enough for a negative constant, and a symbolic index not to be negative.
@@ -37,11 +27,11 @@ Dim clamp_index(const Dim& index, const Dim& size) {
   return std::min(std::max(from_start.value(), int64_t{0}), size.value());
 }
 
-struct Range {
+struct Sliced {
   Dim start, end, length, step;
 };
 
-Range slice_range(const Node& node, int dim) {
+Sliced slice_range(const Node& node, int dim) {
   const Dim& size = self_type(node).shape[static_cast<size_t>(dim)];
   const auto attr = [&](std::string_view name, Dim fallback) {
     const Attr& given = node.attr(name);
@@ -56,7 +46,7 @@ Range slice_range(const Node& node, int dim) {
 
 Types infer_slice(const Node& node) {
   LATHE_TRY(int dim, checked_dim(node));
-  const Range range = slice_range(node, dim);
+  const Sliced range = slice_range(node, dim);
   if (range.step.is_const() && range.step.value() < 1) {
     return Diag{code::kAttribute, node.loc,
                 fmt::format("'slice' needs a positive step, got {}", range.step.str())};
@@ -67,7 +57,7 @@ Types infer_slice(const Node& node) {
 }
 
 std::vector<Guard> slice_demands(const Node& node) {
-  const Range range = slice_range(node, dim_of(node));
+  const Sliced range = slice_range(node, dim_of(node));
   Demands demands(node);
   for (const char* name : {"start", "end"})
     if (const auto* given = std::get_if<Dim>(&node.attr(name)); given && !given->is_const())
@@ -82,7 +72,7 @@ std::vector<Guard> slice_demands(const Node& node) {
 
 constexpr auto kSlice = [](const Node& node, auto index, auto number) {
   const int dim = dim_of(node);
-  const Range range = slice_range(node, dim);
+  const Sliced range = slice_range(node, dim);
   auto& at = index[static_cast<size_t>(dim)];
   at = at * number(range.step) + number(range.start);
   return index;
@@ -99,7 +89,7 @@ Term pad_dim(Term x, int dim, const Dim& before, const Dim& after) {
 // Zeros between the elements for a step, then at both ends.
 std::vector<Value> slice_gradient(Builder& b, const Node& node, std::span<const Value> gradients) {
   const int dim = dim_of(node);
-  const Range range = slice_range(node, dim);
+  const Sliced range = slice_range(node, dim);
   const Shape& shape = self_type(node).shape;
   const Dim spread = range.length * range.step;
   Term g{b, gradients[0]};

@@ -7,6 +7,7 @@
 #include "ir/op/dense.h"
 #include "ir/op/element.h"
 #include "ir/op/reduction.h"
+#include "ir/op/self.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -16,19 +17,9 @@ using loop::Expr;
 using Types = Result<std::vector<TensorType>>;
 using Tensors = Result<std::vector<Tensor>>;
 
-const TensorType& self_type(const Node& node) { return node.operands[0].type(); }
-
-constexpr Absent kGathers{"the gradient of the written part gathers; not needed for inference"};
-
-int dim_of(const Node& node) { return known_dim(node, self_type(node).rank()); }
-
-Types same_as_self(const Node& node) {
-  return std::vector<TensorType>{{self_type(node).dtype, self_type(node).shape}};
-}
-
 // --- slice_scatter and select_scatter: src at self[start:end:step] along dim
 
-struct Range {
+struct Written {
   Dim start;
   int64_t step, count;
 };
@@ -36,7 +27,7 @@ struct Range {
 bool has_step(const Node& node) { return node.op->name == "slice_scatter"; }
 
 // select_scatter writes one index; its src lacks the dim.
-Range written_range(const Node& node) {
+Written written_range(const Node& node) {
   const Dim& extent = self_type(node).shape[static_cast<size_t>(dim_of(node))];
   if (!has_step(node)) {
     const int64_t index = node.int_attr("index");
@@ -96,7 +87,7 @@ std::vector<Guard> select_scatter_demands(const Node& node) {
 Tensors range_reference(const Node& node, std::span<const Tensor* const> operands) {
   Tensor result = *operands[0];
   const auto dim = static_cast<size_t>(dim_of(node));
-  const Range range = written_range(node);
+  const Written range = written_range(node);
   std::vector<int64_t> written = result.shape;
   written[dim] = range.count;
   std::vector<int64_t> strides = row_major_strides(result.shape);
@@ -111,7 +102,7 @@ Tensors range_reference(const Node& node, std::span<const Tensor* const> operand
 Expr lower_range(ElementContext& context, const Node& node, int, std::span<const Expr> index) {
   const DType dtype = node.types.front().dtype;
   const auto dim = static_cast<size_t>(dim_of(node));
-  const Range range = written_range(node);
+  const Written range = written_range(node);
   const Expr own = cast(context.operand(node, 0, index), dtype);
   if (range.count == 0) return own;
   const Expr zero = context.integer(0), step = context.integer(range.step);

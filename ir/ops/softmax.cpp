@@ -9,6 +9,7 @@
 #include "ir/op/element.h"
 #include "ir/op/import_call.h"
 #include "ir/op/reduction.h"
+#include "ir/op/self.h"
 #include "ir/op/term.h"
 #include "ir/support/diag_codes.h"
 
@@ -18,7 +19,6 @@ namespace {
 using loop::Expr;
 using loop::ReduceOp;
 
-const TensorType& self_type(const Node& node) { return node.operands[0].type(); }
 bool is_log(const Node& node) { return node.op->name == "log_softmax"; }
 DType compute_of(const Node& node) { return compute_dtype(node.types.front().dtype); }
 
@@ -30,12 +30,6 @@ Result<std::vector<TensorType>> infer_softmax(const Node& node) {
                 fmt::format("'{}' takes floats, got {}", node.op->name, dtype_name(dtype))};
   }
   return std::vector<TensorType>{{dtype, self_type(node).shape}};
-}
-
-// The dim as a list for reductions; empty for a rank-0 tensor.
-std::vector<int> row_dims(const Node& node) {
-  const int rank = self_type(node).rank();
-  return rank == 0 ? std::vector<int>{} : std::vector<int>{known_dim(node, rank)};
 }
 
 Result<std::vector<Tensor>> softmax_reference(const Node& node,

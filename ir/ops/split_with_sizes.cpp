@@ -8,6 +8,7 @@
 #include "ir/op/element.h"
 #include "ir/op/import_call.h"
 #include "ir/op/reduction.h"
+#include "ir/op/self.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -16,18 +17,6 @@ namespace {
 using loop::Expr;
 using Types = Result<std::vector<TensorType>>;
 using Ints = std::vector<int64_t>;
-
-const TensorType& self_type(const Node& node) { return node.operands[0].type(); }
-
-int dim_of(const Node& node) { return known_dim(node, self_type(node).rank()); }
-
-// Checks attribute `dim`; there is none to name in a rank-0 tensor.
-Result<int> checked_dim(const Node& node) {
-  if (self_type(node).rank() == 0) {
-    return Diag{code::kDimRange, node.loc, fmt::format("'{}' of a rank-0 tensor", node.op->name)};
-  }
-  return normalized_dim(node, node.int_attr("dim"), self_type(node).rank());
-}
 
 Types infer_split(const Node& node) {
   LATHE_TRY(int dim, checked_dim(node));

@@ -6,6 +6,7 @@
 
 #include "ir/op/dense.h"
 #include "ir/op/element.h"
+#include "ir/op/self.h"
 #include "ir/op/term.h"
 #include "ir/support/diag_codes.h"
 
@@ -14,7 +15,6 @@ namespace {
 
 using loop::Expr;
 
-const TensorType& self_type(const Node& node) { return node.operands[0].type(); }
 // No matrix is larger, and a double holds it.
 int64_t diagonal_of(const Node& node) {
   return std::clamp(node.int_attr("diagonal"), -kMaxExactInteger, kMaxExactInteger);

@@ -12,6 +12,7 @@
 #include "ir/op/import_call.h"
 #include "ir/op/promotion.h"
 #include "ir/op/resample.h"
+#include "ir/op/self.h"
 #include "ir/op/view.h"
 #include "ir/support/diag_codes.h"
 
@@ -21,14 +22,12 @@ namespace {
 using loop::Expr;
 using namespace resample;
 
-constexpr Absent kScatters{"sums the gradients of all results that read an element"};
-
-const TensorType& input_type(const Node& node) { return node.operands[0].type(); }
+constexpr Absent kSumsReaders{"sums the gradients of all results that read an element"};
 
 Result<std::vector<TensorType>> infer_upsample(const Node& node) {
   // Images of u8 as well.
-  if (input_type(node).dtype != DType::u8) LATHE_DO(check_takes_floats(node));
-  const Shape& shape = input_type(node).shape;
+  if (self_type(node).dtype != DType::u8) LATHE_DO(check_takes_floats(node));
+  const Shape& shape = self_type(node).shape;
   const std::vector<Dim> size = node.dims_attr("output_size");
   const size_t num_scales = [&] {
     const auto* scales = std::get_if<std::vector<double>>(&node.attr("scale_factors"));
@@ -45,12 +44,12 @@ Result<std::vector<TensorType>> infer_upsample(const Node& node) {
                 fmt::format("'{}' needs spatial sizes above 0, got {} for {}", node.op->name,
                             to_string(size), to_string(shape))};
   }
-  return std::vector<TensorType>{{input_type(node).dtype, {shape[0], shape[1], size[0], size[1]}}};
+  return std::vector<TensorType>{{self_type(node).dtype, {shape[0], shape[1], size[0], size[1]}}};
 }
 
 std::vector<Guard> upsample_demands(const Node& node) {
   Demands demands(node);
-  for (const Shape* shape : {&input_type(node).shape, &node.types.front().shape})
+  for (const Shape* shape : {&self_type(node).shape, &node.types.front().shape})
     for (size_t d = 2; d < 4; ++d) demands.at_most(1, (*shape)[d], "needs spatial sizes above 0");
   return demands.take();
 }
@@ -59,7 +58,7 @@ std::vector<Guard> upsample_demands(const Node& node) {
 constexpr auto kValue = [](const Dim& size) { return size.value(); };
 
 bool has_numbers(const Node& node) {
-  const Shape &in = input_type(node).shape, &out = node.types.front().shape;
+  const Shape &in = self_type(node).shape, &out = node.types.front().shape;
   return in[2].is_const() && in[3].is_const() && out[2].is_const() && out[3].is_const();
 }
 
@@ -225,7 +224,7 @@ OpDef upsample(std::string name, std::string summary) {
       .reference = view_reference<kNearest>,
       .decompose = Absent{"a core op"},
       .lower = view_lower<kNearest>,
-      .derivative = kScatters,
+      .derivative = kSumsReaders,
       .imports = {},
       .examples = {{.operands = {{.shape = {1, 2, 3, 4}}},
                     .attrs = {{"output_size", std::vector<int64_t>{6, 8}},
