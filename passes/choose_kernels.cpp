@@ -253,7 +253,7 @@ Result<std::optional<uint64_t>> read_pick(const std::string& pick) {
       fmt::format("'pick' is 'cheapest' or 'random:SEED', got '{}'", pick.substr(0, kShown))};
 }
 
-Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context) {
+Result<Changed> run_choose_kernels(Unit& unit, const PassOptions& options, PassContext& context) {
   LATHE_TRY(const std::optional<uint64_t> seed, read_pick(options.at("pick")));
   LATHE_TRY(const bool has_all_tiles, read_tiles(options.at("tiles")));
   return Chooser(unit.module, context, seed, has_all_tiles).run();
@@ -283,7 +283,7 @@ func @main(%x: f32[40, 64], %w: f32[64, 48]) -> f32[40, 48] {
   return %1
 }
 )",
-      .run = run,
+      .run = run_choose_kernels,
   };
 }
 

@@ -50,7 +50,7 @@ Layout preferred(const Node& node) {
   return {};
 }
 
-Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
+Result<Changed> run_choose_layout(Unit& unit, const PassOptions&, PassContext& context) {
   Graph& graph = unit.module.main();
   std::unordered_map<const Node*, bool> is_output;
   for (Value output : graph.outputs) is_output[output.node] = true;
@@ -93,7 +93,7 @@ func @main(%x: f32[1, 3, 8, 8], %w: f32[4, 3, 1, 1]) -> f32[1, 4, 8, 8] {
   return %1
 }
 )",
-      .run = run,
+      .run = run_choose_layout,
   };
 }
 

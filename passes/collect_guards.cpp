@@ -19,7 +19,7 @@
 namespace lathe {
 namespace {
 
-Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context);
+Result<Changed> run_collect_guards(Unit& unit, const PassOptions& options, PassContext& context);
 
 }  // namespace
 
@@ -47,7 +47,7 @@ func @main(%x: f32[4, s0], %y: f32[2*s1, 8]) -> f32[4, 8] {
   return %z
 }
 )",
-      .run = run,
+      .run = run_collect_guards,
   };
 }
 
@@ -98,7 +98,7 @@ Result<std::vector<Guard>> parse_assumptions(const std::string& text, Module& mo
   return guards;
 }
 
-Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context) {
+Result<Changed> run_collect_guards(Unit& unit, const PassOptions& options, PassContext& context) {
   Module& module = unit.module;
   LATHE_TRY(std::vector<Guard> assumptions, parse_assumptions(options.at("assume"), module));
   SizeFacts facts = facts_of_params(module);

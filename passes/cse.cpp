@@ -18,7 +18,7 @@
 namespace lathe {
 namespace {
 
-Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context);
+Result<Changed> run_cse(Unit& unit, const PassOptions& options, PassContext& context);
 
 }  // namespace
 
@@ -43,7 +43,7 @@ func @main(%x: f32[4], %y: f32[4]) -> f32[4] {
   return %c
 }
 )",
-      .run = run,
+      .run = run_cse,
   };
 }
 
@@ -122,7 +122,7 @@ bool is_mergeable(const Node& node) {
   return !traits.has_effects && !traits.is_random && node.bodies.empty() && !node.types.empty();
 }
 
-Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
+Result<Changed> run_cse(Unit& unit, const PassOptions&, PassContext& context) {
   Changed changed = Changed::no;
   for (Graph* graph : all_graphs(unit.module)) {
     std::unordered_set<Node*, NodeHash, NodeEqual> seen;

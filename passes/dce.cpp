@@ -8,7 +8,7 @@
 namespace lathe {
 namespace {
 
-Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context);
+Result<Changed> run_dce(Unit& unit, const PassOptions& options, PassContext& context);
 
 }  // namespace
 
@@ -32,13 +32,13 @@ func @main(%x: f32[4]) -> f32[4] {
   return %y
 }
 )",
-      .run = run,
+      .run = run_dce,
   };
 }
 
 namespace {
 
-Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
+Result<Changed> run_dce(Unit& unit, const PassOptions&, PassContext& context) {
   Changed changed = Changed::no;
   for (Graph* graph : all_graphs(unit.module)) {
     size_t before = graph->nodes.size();

@@ -18,7 +18,7 @@
 namespace lathe {
 namespace {
 
-Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context);
+Result<Changed> run_decompose(Unit& unit, const PassOptions& options, PassContext& context);
 
 }  // namespace
 
@@ -44,7 +44,7 @@ func @main(%x: f32[2, 3], %w: f32[4, 3], %b: f32[4]) -> f32[2, 4] {
   return %y
 }
 )",
-      .run = run,
+      .run = run_decompose,
   };
 }
 
@@ -82,7 +82,7 @@ Result<std::vector<const OpDef*>> parse_keep(const std::string& text, const Regi
   return kept;
 }
 
-Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context) {
+Result<Changed> run_decompose(Unit& unit, const PassOptions& options, PassContext& context) {
   LATHE_TRY(std::vector<const OpDef*> keep, parse_keep(options.at("keep"), context.ops));
   bool takes_all = options.at("all") == "true";
   const std::vector<KernelDef> kinds = all_kernels();

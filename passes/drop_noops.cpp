@@ -19,7 +19,7 @@
 namespace lathe {
 namespace {
 
-Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context);
+Result<Changed> run_drop_noops(Unit& unit, const PassOptions& options, PassContext& context);
 
 }  // namespace
 
@@ -43,7 +43,7 @@ func @main(%x: f32[4, 2]) -> f32[4, 2] {
   return %y
 }
 )",
-      .run = run,
+      .run = run_drop_noops,
   };
 }
 
@@ -83,7 +83,7 @@ Verdict judge(const Node& node, const SizeFacts& facts) {
   return judge_sizes(type.shape, node.dims_attr("size"), facts);
 }
 
-Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
+Result<Changed> run_drop_noops(Unit& unit, const PassOptions&, PassContext& context) {
   SizeFacts facts(unit.module.dims);
   for (const Guard& guard : unit.module.guards) facts.assume(guard);
   auto drop_assert = [&](const Node& node) -> Result<Replacement> {

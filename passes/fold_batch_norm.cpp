@@ -16,7 +16,7 @@
 namespace lathe {
 namespace {
 
-Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context);
+Result<Changed> run_fold_batch_norm(Unit& unit, const PassOptions& options, PassContext& context);
 
 }  // namespace
 
@@ -50,19 +50,19 @@ func @main(%x: f32[2, 3]) -> f32[2, 3] {
   return %y
 }
 )",
-      .run = run,
+      .run = run_fold_batch_norm,
   };
 }
 
 namespace {
 
 // y = x * scale + shift, one element per channel, both computed from constants.
-struct Affine {
+struct ChannelAffine {
   Value scale;
   Value shift;
 };
 
-Affine affine_of(Builder& b, const Node& norm) {
+ChannelAffine affine_of(Builder& b, const Node& norm) {
   Value mean = named_operand(norm, "running_mean"), var = named_operand(norm, "running_var");
   Value weight = named_operand(norm, "weight"), bias = named_operand(norm, "bias");
   Value eps = b.scalar(norm.float_attr("eps"), var.type().dtype);
@@ -81,9 +81,10 @@ Value along(Builder& b, Value vector, int64_t dim, int64_t rank) {
   return b.call("reshape", {vector}, {{"shape", shape}});
 }
 
-class Folder {
+class BatchNormFolder {
  public:
-  Folder(Graph& graph, PassContext& context) : uses_(graph), constants_(graph), context_(context) {}
+  BatchNormFolder(Graph& graph, PassContext& context)
+      : uses_(graph), constants_(graph), context_(context) {}
 
   Result<Replacement> visit(Builder& b, Node& node) {
     if (node.op->name != "batch_norm" || !has_known_statistics(node)) return Replacement();
@@ -92,7 +93,7 @@ class Folder {
     if (is_op(input, "convolution")) result = into_convolution(b, node, *input.node);
     if (!result && !b.failed()) result = into_matmul(b, node);
     if (!result && !b.failed()) {
-      Affine affine = affine_of(b, node);
+      ChannelAffine affine = affine_of(b, node);
       int64_t rank = input.type().rank();
       Value scaled = b.call("mul", {input, along(b, affine.scale, 1, rank)});
       result = b.call("add", {scaled, along(b, affine.shift, 1, rank)});
@@ -128,7 +129,7 @@ class Folder {
       return refuse_fold(norm, "the weight of the convolution before it is not constant");
     if (is_transposed && convolution.int_attr("groups", 1) != 1)
       return refuse_fold(norm, "the convolution before it is transposed and grouped");
-    Affine affine = affine_of(b, norm);
+    ChannelAffine affine = affine_of(b, norm);
     Value scale = along(b, affine.scale, is_transposed ? 1 : 0, weight.type().rank());
     std::vector<Value> operands = convolution.operands;
     operands[1] = b.call("mul", {weight, scale});
@@ -156,7 +157,7 @@ class Folder {
     if (!is_op(product, "matmul") || uses_[product] != 1) return {};
     Value weight = product.node->operands[1];
     if (weight.type().rank() != 2 || !is_constant(weight)) return {};
-    Affine affine = affine_of(b, norm);
+    ChannelAffine affine = affine_of(b, norm);
     Value scaled = b.call("mul", {weight, along(b, affine.scale, 1, 2)});
     if (bias) bias = b.call("add", {b.call("mul", {bias, affine.scale}), affine.shift});
     context_.counters["into_matmul"] += 1;
@@ -174,10 +175,10 @@ class Folder {
   PassContext& context_;
 };
 
-Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
+Result<Changed> run_fold_batch_norm(Unit& unit, const PassOptions&, PassContext& context) {
   Changed changed = Changed::no;
   for (Graph* graph : all_graphs(unit.module)) {
-    Folder folder(*graph, context);
+    BatchNormFolder folder(*graph, context);
     auto visit = [&](Builder& b, Node& node) { return folder.visit(b, node); };
     LATHE_TRY(bool folded, rewrite(unit.module, *graph, context.ops, "fold_batch_norm", visit));
     if (folded) changed = Changed::yes;

@@ -24,7 +24,7 @@
 namespace lathe {
 namespace {
 
-Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context);
+Result<Changed> run_fold_constants(Unit& unit, const PassOptions& options, PassContext& context);
 
 }  // namespace
 
@@ -51,7 +51,7 @@ func @main(%x: f32[3]) -> f32[3] {
   return %y
 }
 )",
-      .run = run,
+      .run = run_fold_constants,
   };
 }
 
@@ -91,9 +91,9 @@ void round_elements(Tensor& tensor) {
 // A literal of so many elements is written out, also where it repeats.
 constexpr int64_t kWrittenOut = 1024;
 
-class Folder {
+class ConstantFolder {
  public:
-  Folder(int64_t limit, PassContext& context) : limit_(limit), context_(context) {}
+  ConstantFolder(int64_t limit, PassContext& context) : limit_(limit), context_(context) {}
 
   Result<Replacement> visit(Builder& b, Node& node) {
     if (!is_foldable(node)) return Replacement();
@@ -244,7 +244,7 @@ class Folder {
   std::unordered_map<const Node*, Tensor> known_;  // thin
 };
 
-Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context) {
+Result<Changed> run_fold_constants(Unit& unit, const PassOptions& options, PassContext& context) {
   int64_t limit = std::strtoll(options.at("limit").c_str(), nullptr, 10);
   if (limit <= 0)
     return Diag{
@@ -252,7 +252,7 @@ Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context
         fmt::format("'fold_constants' needs a positive limit, got '{}'", options.at("limit"))};
   Changed changed = Changed::no;
   for (Graph* graph : all_graphs(unit.module)) {
-    Folder folder(limit, context);
+    ConstantFolder folder(limit, context);
     auto visit = [&](Builder& b, Node& node) { return folder.visit(b, node); };
     LATHE_TRY(bool folded, rewrite(unit.module, *graph, context.ops, "fold_constants", visit));
     if (folded) changed = Changed::yes;

@@ -20,7 +20,7 @@
 namespace lathe {
 namespace {
 
-Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context);
+Result<Changed> run_fold_positions(Unit& unit, const PassOptions& options, PassContext& context);
 
 }  // namespace
 
@@ -58,7 +58,7 @@ func @main(%x: f32[s0, s0]) -> f32[s0, s0] {
   return %y
 }
 )",
-      .run = run,
+      .run = run_fold_positions,
   };
 }
 
@@ -252,7 +252,7 @@ bool has_no_symbols(const Graph& graph) {
                      [](const auto& param) { return param->types[0].is_static(); });
 }
 
-Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
+Result<Changed> run_fold_positions(Unit& unit, const PassOptions&, PassContext& context) {
   Module& module = unit.module;
   if (has_no_symbols(module.main())) return Changed::no;
   const SizeFacts facts = facts_of(module, module.main());

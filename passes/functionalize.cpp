@@ -24,7 +24,7 @@
 namespace lathe {
 namespace {
 
-Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context);
+Result<Changed> run_functionalize(Unit& unit, const PassOptions& options, PassContext& context);
 
 }  // namespace
 
@@ -48,7 +48,7 @@ func @main(%x: f32[4]) -> f32[4] {
   return %b
 }
 )",
-      .run = run,
+      .run = run_functionalize,
   };
 }
 
@@ -275,7 +275,7 @@ class Functionalizer {
   std::map<std::string, Value> weights_;
 };
 
-Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
+Result<Changed> run_functionalize(Unit& unit, const PassOptions&, PassContext& context) {
   Changed changed = Changed::no;
   for (Graph* graph : all_graphs(unit.module)) {
     bool has_writes = std::any_of(graph->nodes.begin(), graph->nodes.end(),

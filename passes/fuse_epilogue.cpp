@@ -35,9 +35,10 @@ bool is_batched(const Node& root) {
   return root.op->name == "matmul" && walks(0) && walks(1);
 }
 
-class Fuser {
+class EpilogueFuser {
  public:
-  Fuser(Graph& graph, PassContext& context) : graph_(graph), context_(context), uses_(graph) {
+  EpilogueFuser(Graph& graph, PassContext& context)
+      : graph_(graph), context_(context), uses_(graph) {
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
       for (Value operand : graph.nodes[i]->operands) {
         if (operand) reader_[operand.node] = graph.nodes[i].get();
@@ -110,9 +111,9 @@ class Fuser {
   std::unordered_map<const Node*, bool> in_group_;
 };
 
-Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
+Result<Changed> run_fuse_epilogue(Unit& unit, const PassOptions&, PassContext& context) {
   Graph& graph = unit.module.main();
-  const std::vector<FusionGroup> groups = Fuser(graph, context).run();
+  const std::vector<FusionGroup> groups = EpilogueFuser(graph, context).run();
   LATHE_DO(outline(unit.module, graph, context.ops, "fuse_epilogue", groups));
   return groups.empty() ? Changed::no : Changed::yes;
 }
@@ -146,7 +147,7 @@ func @main(%x: f32[8, 4], %w: f32[4, 6], %b: f32[6]) -> f32[8, 6] {
   return %2
 }
 )",
-      .run = run,
+      .run = run_fuse_epilogue,
   };
 }
 

@@ -48,9 +48,10 @@ int cost(const Node& node) {
   return 8;
 }
 
-class Fuser {
+class PointwiseFuser {
  public:
-  Fuser(Graph& graph, PassContext& context) : graph_(graph), context_(context), constants_(graph) {
+  PointwiseFuser(Graph& graph, PassContext& context)
+      : graph_(graph), context_(context), constants_(graph) {
     for (const auto& node : graph.nodes) {
       const size_t place = place_.size();
       place_[node.get()] = place;
@@ -255,9 +256,9 @@ class Fuser {
   std::vector<size_t> num_results_;          // by group
 };
 
-Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
+Result<Changed> run_fuse_pointwise(Unit& unit, const PassOptions&, PassContext& context) {
   Graph& graph = unit.module.main();
-  const std::vector<FusionGroup> groups = Fuser(graph, context).run();
+  const std::vector<FusionGroup> groups = PointwiseFuser(graph, context).run();
   LATHE_DO(outline(unit.module, graph, context.ops, "fuse_pointwise", groups));
   return groups.empty() ? Changed::no : Changed::yes;
 }
@@ -291,7 +292,7 @@ func @main(%x: f32[8, 4], %y: f32[8, 4]) -> f32[8, 4] {
   return %2
 }
 )",
-      .run = run,
+      .run = run_fuse_pointwise,
   };
 }
 

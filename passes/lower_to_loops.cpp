@@ -56,7 +56,7 @@ Status check_guards(const std::vector<Guard>& guards, const Program& program) {
   return Ok{};
 }
 
-Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
+Result<Changed> run_lower_to_loops(Unit& unit, const PassOptions&, PassContext& context) {
   Graph& graph = unit.module.main();
   const size_t num_inputs = graph.params.size();
   make_state_params(graph, context.ops);
@@ -84,7 +84,7 @@ func @main(%x: f32[8, 4], %y: f32[8, 4]) -> f32[8, 4] {
   return %0
 }
 )",
-      .run = run,
+      .run = run_lower_to_loops,
   };
 }
 

@@ -20,7 +20,7 @@
 namespace lathe {
 namespace {
 
-Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context);
+Result<Changed> run_merge_symbols(Unit& unit, const PassOptions& options, PassContext& context);
 
 }  // namespace
 
@@ -48,7 +48,7 @@ func @main(%x: f32[s0, 8], %y: f32[s0, 8]) -> f32[s0, 8] {
   return %z
 }
 )",
-      .run = run,
+      .run = run_merge_symbols,
   };
 }
 
@@ -129,7 +129,7 @@ Result<Guard> merge_facts(Module& module, const Merge& merge) {
   return guard;
 }
 
-Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context) {
+Result<Changed> run_merge_symbols(Unit& unit, const PassOptions& options, PassContext& context) {
   Module& module = unit.module;
   const std::vector<std::string> symbols = symbols_of(module);
   std::vector<Merge> merges;

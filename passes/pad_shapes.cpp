@@ -23,7 +23,7 @@
 namespace lathe {
 namespace {
 
-Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context);
+Result<Changed> run_pad_shapes(Unit& unit, const PassOptions& options, PassContext& context);
 
 }  // namespace
 
@@ -50,7 +50,7 @@ func @main(%x: f32[s0, 4]) -> f32[s0, 4] {
   return %cropped
 }
 )",
-      .run = run,
+      .run = run_pad_shapes,
   };
 }
 
@@ -170,7 +170,7 @@ bool has_inputs_of(const Rounding& rounding, const Graph& graph) {
          });
 }
 
-Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context) {
+Result<Changed> run_pad_shapes(Unit& unit, const PassOptions& options, PassContext& context) {
   Module& module = unit.module;
   Graph& graph = module.main();
   LATHE_TRY(const auto sizes, parse_sizes(options.at("sizes"), module));

@@ -14,7 +14,7 @@
 namespace lathe {
 namespace {
 
-Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context);
+Result<Changed> run_plan_memory(Unit& unit, const PassOptions& options, PassContext& context);
 
 }  // namespace
 
@@ -34,13 +34,13 @@ func @main(%x: f32[8, 4], %w: f32[4, 4]) -> f32[8, 4] {
   return %c
 }
 )",
-      .run = run,
+      .run = run_plan_memory,
   };
 }
 
 namespace {
 
-Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context) {
+Result<Changed> run_plan_memory(Unit& unit, const PassOptions& options, PassContext& context) {
   const std::string& reuse = options.at("reuse");
   if (reuse != "true" && reuse != "false")
     return Diag{code::kBadValue, Loc::unknown(),

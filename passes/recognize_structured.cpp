@@ -15,7 +15,8 @@
 namespace lathe {
 namespace {
 
-Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context);
+Result<Changed> run_recognize_structured(Unit& unit, const PassOptions& options,
+                                         PassContext& context);
 
 }  // namespace
 
@@ -40,7 +41,7 @@ func @main(%x: f32[8]) -> f32[8] {
   return %y
 }
 )",
-      .run = run,
+      .run = run_recognize_structured,
   };
 }
 
@@ -49,7 +50,7 @@ namespace {
 // A norm takes in its weight in the sweep after it was found, and then its bias.
 constexpr int kMaxSweeps = 4;
 
-Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
+Result<Changed> run_recognize_structured(Unit& unit, const PassOptions&, PassContext& context) {
   Changed changed = Changed::no;
   for (Graph* graph : all_graphs(unit.module)) {
     for (auto rules : {attention_rules, norm_rules, activation_rules}) {

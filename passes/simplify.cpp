@@ -12,7 +12,7 @@
 namespace lathe {
 namespace {
 
-Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context);
+Result<Changed> run_simplify(Unit& unit, const PassOptions& options, PassContext& context);
 
 }  // namespace
 
@@ -38,7 +38,7 @@ func @main(%x: f32[2, 3, 4]) -> f32[4, 3, 2] {
   return %b
 }
 )",
-      .run = run,
+      .run = run_simplify,
   };
 }
 
@@ -46,16 +46,16 @@ namespace {
 
 // Chains shorten in one sweep, since operands are simplified before their readers; the bound only
 // guards against rules that undo each other.
-constexpr int kMaxSweeps = 8;
+constexpr int kMostSweeps = 8;
 
-Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
+Result<Changed> run_simplify(Unit& unit, const PassOptions&, PassContext& context) {
   std::vector<Rule> rules = view_rules();
   for (auto table : {arithmetic_rules, attention_mask_rules})
     for (Rule& rule : table()) rules.push_back(std::move(rule));
   Changed changed = Changed::no;
   std::vector<RuleRefusal> refusals;
   for (Graph* graph : all_graphs(unit.module)) {
-    for (int sweep = 0; sweep < kMaxSweeps; ++sweep) {
+    for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
       LATHE_TRY(bool fired,
                 apply_rules(unit.module, *graph, context.ops, rules, context.counters, refusals));
       if (!fired) break;

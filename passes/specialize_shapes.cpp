@@ -21,7 +21,7 @@
 namespace lathe {
 namespace {
 
-Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context);
+Result<Changed> run_specialize_shapes(Unit& unit, const PassOptions& options, PassContext& context);
 
 }  // namespace
 
@@ -46,7 +46,7 @@ func @main(%x: f32[4, 8]) -> f32[4, 8] {
   return %y
 }
 )",
-      .run = run,
+      .run = run_specialize_shapes,
   };
 }
 
@@ -147,7 +147,8 @@ void settle(Module& module, const Bindings& bindings, bool is_partly, const std:
   }
 }
 
-Result<Changed> run(Unit& unit, const PassOptions& options, PassContext& context) {
+Result<Changed> run_specialize_shapes(Unit& unit, const PassOptions& options,
+                                      PassContext& context) {
   Module& module = unit.module;
   std::vector<std::string> symbols = symbols_of(module);
   std::sort(symbols.begin(), symbols.end());

@@ -54,7 +54,7 @@ std::vector<Value> split(Builder& b, const Node& node) {
   return {cast(result, dtype)};
 }
 
-Result<Changed> run(Unit& unit, const PassOptions&, PassContext& context) {
+Result<Changed> run_split_group_norm(Unit& unit, const PassOptions&, PassContext& context) {
   auto visit = [&](Builder& b, Node& node) -> Result<Replacement> {
     if (node.op->name != "group_norm" || node.types.size() != 1) return Replacement();
     if (node.types[0].rank() < 3) return Replacement();
@@ -102,7 +102,7 @@ func @main(%x: f32[1, 4, 3, 3]) -> f32[1, 4, 3, 3] {
   return %0
 }
 )",
-      .run = run,
+      .run = run_split_group_norm,
   };
 }
 

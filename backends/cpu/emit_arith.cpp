@@ -17,8 +17,6 @@ using loop::ReduceOp;
 
 namespace {
 
-bool is_unsigned(DType dtype) { return dtype == DType::u8 || dtype == DType::b8; }
-
 llvm::Constant* int_like(Value* x, int64_t v) {
   return ConstantInt::get(x->getType(), static_cast<uint64_t>(v), true);
 }

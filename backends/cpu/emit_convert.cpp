@@ -17,8 +17,6 @@ llvm::Type* with_lanes(llvm::Type* scalar, int lanes) {
   return lanes == 1 ? scalar : llvm::FixedVectorType::get(scalar, static_cast<unsigned>(lanes));
 }
 
-bool is_unsigned(DType dtype) { return dtype == DType::u8 || dtype == DType::b8; }
-
 }  // namespace
 
 llvm::Type* KernelEmitter::type(DType dtype, int lanes) const {

@@ -10,7 +10,7 @@ namespace lathe::cuda {
 namespace {
 
 constexpr int64_t kMostAlignment = 64;
-constexpr int kSum = 13, kCompare = 10;
+constexpr int kSumBinds = 13, kCompareBinds = 10;
 
 int64_t lowest_bit(int64_t x) { return x == 0 ? kMostAlignment : std::min(kMostAlignment, x & -x); }
 
@@ -44,7 +44,7 @@ bool KernelEmitter::is_packed(Expr index, int lanes) const {
 
 // &buffer[index] for scalars and packs; for other vectors the address of the lane at hand.
 std::string KernelEmitter::element_address(loop::BufferRef buffer, Expr index) {
-  return fmt::format("{} + {}", buffers_[buffer.id], code(index, kSum));
+  return fmt::format("{} + {}", buffers_[buffer.id], code(index, kSumBinds));
 }
 
 // What says for all lanes of a thread at once that they are on: one condition for all, or a
@@ -60,8 +60,9 @@ std::optional<std::string> KernelEmitter::pack_condition(Expr mask) {
   if (alignment(ramp->base) < shape_.lanes_a_thread || alignment(bound) < shape_.lanes_a_thread)
     return std::nullopt;
   if (loop::as_int(ramp->base) && loop::as_int(ramp->base)->value == 0)
-    return fmt::format("first < {}", code(bound, kCompare + 1));
-  return fmt::format("{} + first < {}", code(ramp->base, kSum), code(bound, kCompare + 1));
+    return fmt::format("first < {}", code(bound, kCompareBinds + 1));
+  return fmt::format("{} + first < {}", code(ramp->base, kSumBinds),
+                     code(bound, kCompareBinds + 1));
 }
 
 bool KernelEmitter::emit_pack(Expr e) {
@@ -83,7 +84,7 @@ bool KernelEmitter::emit_pack(Expr e) {
 }
 
 Text KernelEmitter::load_text(Expr e, const loop::Load& load) {
-  std::string place = code(load.index, load.index->lanes > 1 || e->lanes == 1 ? 0 : kSum);
+  std::string place = code(load.index, load.index->lanes > 1 || e->lanes == 1 ? 0 : kSumBinds);
   if (e->lanes > 1 && load.index->lanes == 1) {
     if (shape_.threads > 1) place += " + first";
     if (shape_.lanes_a_thread > 1)
@@ -134,7 +135,7 @@ void KernelEmitter::emit_store(const loop::Store& store) {
                        shape_.threads > 1 ? " + first" : "", pack));
     } else {
       for_each_lane(roots, [&] {
-        std::string place = code(store.index, store.index->lanes > 1 ? 0 : kSum);
+        std::string place = code(store.index, store.index->lanes > 1 ? 0 : kSumBinds);
         if (store.index->lanes == 1) {
           if (shape_.threads > 1) place += " + first";
           if (shape_.lanes_a_thread > 1)

@@ -11,8 +11,6 @@ using loop::ReduceOp;
 
 namespace {
 
-bool is_unsigned(DType dtype) { return dtype == DType::u8 || dtype == DType::b8; }
-
 // Instructions on floats: f32, f64, f32x4, f64x2.
 struct FloatOps {
   Op neg, abs, sqrt, floor, ceil, trunc, nearest, add, sub, mul, div, min, max;

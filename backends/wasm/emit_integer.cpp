@@ -8,8 +8,6 @@
 namespace lathe::wasm {
 namespace {
 
-bool is_unsigned(DType dtype) { return dtype == DType::u8 || dtype == DType::b8; }
-
 // Instructions by form: i32, i64.
 struct IntOps {
   Op add, sub, mul, div_s, div_u, rem_s, rem_u, bit_and, bit_or, bit_xor, shl, shr_s, shr_u;

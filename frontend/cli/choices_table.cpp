@@ -16,7 +16,6 @@ namespace {
 constexpr size_t kRows = 16;    // without `all`
 constexpr size_t kLabel = 24;   // columns
 constexpr size_t kLosers = 72;  // likewise
-constexpr size_t kUncut = 10000;
 constexpr double kFarFromLimit = 4;
 
 struct Group {
@@ -35,11 +34,6 @@ std::string kernel_of(const LaunchRow& row) {
 std::string key_of(const LaunchRow& row) {
   return fmt::format("{} {} {} {}", row.launch->label, kernel_of(row), row.launch->flops.value(),
                      row.launch->bytes.value());
-}
-
-std::string cut(std::string text, size_t width) {
-  if (text.size() > width) text = text.substr(0, width - 3) + "...";
-  return text;
 }
 
 std::string microseconds(double seconds) { return format_ms(seconds * 1e3); }

@@ -27,7 +27,7 @@ struct ExplainArguments {
 };
 
 // Launches that do the same for different layers: one line.
-struct Group {
+struct ExplainedGroup {
   std::string label;
   int64_t count = 0;
   double seconds = 0;
@@ -41,7 +41,6 @@ struct Group {
 constexpr size_t kLines = 16;
 constexpr size_t kLabelRoom = 22;
 constexpr size_t kNamesRoom = 16;
-constexpr size_t kUncut = 1000;
 constexpr int kTimedRuns = 5;
 
 // Seconds of each step: the least of some runs.
@@ -71,13 +70,13 @@ std::string refusal_of(const Launch& launch, const PipelineReport& report, const
   return "";
 }
 
-std::vector<Group> group_launches(const Build& made, const std::vector<double>& seconds) {
+std::vector<ExplainedGroup> group_launches(const Build& made, const std::vector<double>& seconds) {
   const LocTable& locs = made.lowered.unit.module.locs;
-  std::vector<Group> groups;
+  std::vector<ExplainedGroup> groups;
   const std::vector<Launch>& steps = made.program().steps;
   for (size_t i = 0; i < steps.size(); ++i) {
     Source source = describe_source(locs, steps[i].origins);
-    auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& g) {
+    auto same = std::find_if(groups.begin(), groups.end(), [&](const ExplainedGroup& g) {
       return g.label == steps[i].label && g.source.names == source.names;
     });
     if (same == groups.end()) {
@@ -90,23 +89,19 @@ std::vector<Group> group_launches(const Build& made, const std::vector<double>& 
     same->bytes += steps[i].bytes.value();
     same->seconds += i < seconds.size() ? seconds[i] : 0;
   }
-  std::stable_sort(groups.begin(), groups.end(),
-                   [](const Group& a, const Group& b) { return a.seconds > b.seconds; });
+  std::stable_sort(
+      groups.begin(), groups.end(),
+      [](const ExplainedGroup& a, const ExplainedGroup& b) { return a.seconds > b.seconds; });
   return groups;
 }
 
-std::string cut(std::string text, size_t width) {
-  if (text.size() > width) text = text.substr(0, width - 3) + "...";
-  return text;
-}
-
-std::string kernels_table(const std::vector<Group>& groups, bool all) {
+std::string kernels_table(const std::vector<ExplainedGroup>& groups, bool all) {
   double total = 0;
-  for (const Group& group : groups) total += group.seconds;
+  for (const ExplainedGroup& group : groups) total += group.seconds;
   Table table({Align::left, Align::left, Align::left, Align::right, Align::right});
   table.add({"kernel", "from", "", "time", "GFLOP/s"});
   for (size_t i = 0; i < groups.size() && (all || i < kLines); ++i) {
-    const Group& g = groups[i];
+    const ExplainedGroup& g = groups[i];
     std::string count = g.count > 1 ? fmt::format(" x{}", g.count) : "";
     std::string rate = g.seconds > 0 && g.flops > 0
                            ? fmt::format("{:.1f}", static_cast<double>(g.flops) / g.seconds / 1e9)

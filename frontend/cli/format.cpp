@@ -140,4 +140,9 @@ std::string wrap(const std::string& text, int width, int indent) {
   return line.empty() ? result : result + margin + line + "\n";
 }
 
+std::string cut(std::string text, size_t width) {
+  if (text.size() > width) text = text.substr(0, width - 3) + "...";
+  return text;
+}
+
 }  // namespace lathe

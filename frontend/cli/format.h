@@ -43,4 +43,8 @@ std::string spread(const std::string& left, const std::string& right, int width)
 // Words wrapped at `width`, each line indented.
 std::string wrap(const std::string& text, int width, int indent);
 
+// At most `width` bytes, the last of them "..." where some are missing.
+std::string cut(std::string text, size_t width);
+inline constexpr size_t kUncut = 10000;
+
 }  // namespace lathe

@@ -27,14 +27,14 @@ constexpr size_t kMostBytes = size_t{4} << 20;
 constexpr size_t kMostFiles = 1000;  // that are looked at for the nearest
 constexpr size_t kShown = 60;        // characters of a part of the key in a message
 
-constexpr size_t kLongestName = 60;  // of a model, in a file's
+constexpr size_t kLongestModelName = 60;  // of a model, in a file's
 
 // "bert_base.aten" of bert_base.aten.json.gz.
 std::string name_of(const Model& model) {
   const fs::path path = model.path;
   const bool is_packed = path.extension() == ".gz";
   const fs::path name = is_packed ? path.stem().stem() : path.stem();
-  return to_file_name(name.string()).substr(0, kLongestName);
+  return to_file_name(name.string()).substr(0, kLongestModelName);
 }
 
 Diag not_whole(const std::string& what) { return {code::kBadValue, Loc::unknown(), what}; }

@@ -13,7 +13,6 @@ namespace {
 
 using json::Kind;
 using json::Member;
-using json::Value;
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
   std::string near = nearest(word, candidates);
@@ -22,7 +21,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 
 }  // namespace
 
-Diag ObjectReader::error(Value value, std::string message) const {
+Diag ObjectReader::error(json::Value value, std::string message) const {
   return {code::kBadValue, at(value), std::move(message)};
 }
 
@@ -63,7 +62,7 @@ Status ObjectReader::word(const Member& member, const std::vector<std::string>& 
   return Ok{};
 }
 
-Result<int64_t> ObjectReader::integer(std::string_view what, Value value, int64_t min,
+Result<int64_t> ObjectReader::integer(std::string_view what, json::Value value, int64_t min,
                                       int64_t max) const {
   if (value.kind() == Kind::integer && value.integer() >= min && value.integer() <= max)
     return value.integer();
@@ -75,10 +74,10 @@ Result<int64_t> ObjectReader::integer(std::string_view what, Value value, int64_
                fmt::format("'{}' is a whole number from {} to {}, got {}", what, min, max, got));
 }
 
-Result<std::vector<Value>> ObjectReader::one_or_more(const Member& member) const {
-  std::vector<Value> values;
-  if (member.value.kind() != Kind::array) return std::vector<Value>{member.value};
-  for (Value item : member.value.elements()) values.push_back(item);
+Result<std::vector<json::Value>> ObjectReader::one_or_more(const Member& member) const {
+  std::vector<json::Value> values;
+  if (member.value.kind() != Kind::array) return std::vector<json::Value>{member.value};
+  for (json::Value item : member.value.elements()) values.push_back(item);
   if (values.empty()) return error(member.value, fmt::format("'{}' is empty", member.key));
   return values;
 }

@@ -14,15 +14,14 @@ namespace {
 
 using json::Kind;
 using json::Member;
-using json::Value;
 
 constexpr int kMaxThreads = 1024;
 constexpr int64_t kMaxSize = int64_t{1} << 40;
 
 Status read_force(const ObjectReader& reader, const Member& member, CompileRequest& out) {
-  LATHE_TRY(const std::vector<Value> lines, reader.one_or_more(member));
+  LATHE_TRY(const std::vector<json::Value> lines, reader.one_or_more(member));
   out.force.clear();
-  for (const Value& line : lines) {
+  for (const json::Value& line : lines) {
     std::string text;
     LATHE_DO(reader.string({member.key, line}, text));
     LATHE_TRY(Override decision, parse_override(text, reader.at(line)));
@@ -113,7 +112,7 @@ Status read_option(const ObjectReader& reader, const Member& member, CompileRequ
   return Ok{};
 }
 
-Status apply_options(Value object, const LocateFn& locate,
+Status apply_options(json::Value object, const LocateFn& locate,
                      const std::vector<std::string_view>& others, CompileRequest& request) {
   const ObjectReader reader(locate);
   if (object.kind() != Kind::object)
@@ -133,7 +132,7 @@ Status apply_options(Value object, const LocateFn& locate,
   return Ok{};
 }
 
-Status apply_some_options(Value object, const LocateFn& locate,
+Status apply_some_options(json::Value object, const LocateFn& locate,
                           const std::vector<std::string_view>& keys, CompileRequest& request) {
   const ObjectReader reader(locate);
   for (std::string_view key : keys) {
@@ -165,7 +164,7 @@ Status read_source(const ObjectReader& reader, const Member& member, DataSource&
   return Ok{};
 }
 
-Result<int> read_threads(const ObjectReader& reader, std::string_view key, Value value) {
+Result<int> read_threads(const ObjectReader& reader, std::string_view key, json::Value value) {
   LATHE_TRY(int64_t threads, reader.integer(key, value, 1, kMaxThreads));
   return static_cast<int>(threads);
 }

@@ -12,7 +12,6 @@ namespace {
 
 using json::Kind;
 using json::MaybeValue;
-using json::Value;
 
 struct TypeName {
   std::string_view name;
@@ -34,7 +33,7 @@ class Parser {
       : locs_(locs), fields_(fields) {}
 
   // Recursion is as deep as the JSON, whose depth its parser bounds.
-  Result<TreeSpec> spec(Value value) {
+  Result<TreeSpec> spec(json::Value value) {
     MaybeValue type = value.member("type"), children = value.member("children_spec");
     if (!type || !children || (*children).kind() != Kind::array)
       return fail(value, "expected an object with \"type\" and \"children_spec\"");
@@ -48,7 +47,7 @@ class Parser {
     spec.kind = TreeSpec::Kind::other;
     for (const TypeName& known : kTypes)
       if (spec.type == known.name) spec.kind = known.kind;
-    for (Value child : (*children).elements()) {
+    for (json::Value child : (*children).elements()) {
       auto read = this->spec(child);
       if (!read.ok()) return read.error();
       spec.children.push_back(*std::move(read));
@@ -65,13 +64,13 @@ class Parser {
     return spec;
   }
 
-  Diag fail(Value at, std::string message) {
+  Diag fail(json::Value at, std::string message) {
     return json::error_at(at, locs_, code::kBadModel, std::move(message));
   }
 
  private:
   // A context is JSON text (keys), a bare type name (named tuples) or an object (defaultdict).
-  void read_context(Value context, TreeSpec& spec) {
+  void read_context(json::Value context, TreeSpec& spec) {
     if (context.kind() == Kind::string) {
       std::string text(context.string());
       for (const NamedTupleFields& fields : fields_)
@@ -88,7 +87,7 @@ class Parser {
     read_keys(context, spec);
   }
 
-  static void read_keys(Value value, TreeSpec& spec) {
+  static void read_keys(json::Value value, TreeSpec& spec) {
     if (MaybeValue inner = value.member("dict_context")) value = *inner;
     if (value.kind() != Kind::array) return;
     // A dataclass keeps two lists: fields with a value, which are its children, and those that were
@@ -97,7 +96,7 @@ class Parser {
         (*value.elements().begin()).kind() == Kind::array)
       value = *value.elements().begin();
     std::vector<std::string> keys;
-    for (Value key : value.elements()) {
+    for (json::Value key : value.elements()) {
       if (key.kind() == Kind::string)
         keys.emplace_back(key.string());
       else if (key.kind() == Kind::integer)
@@ -126,7 +125,7 @@ Result<TreeSpec> parse_tree_spec(std::string_view text, std::string name, LocTab
                                  const std::vector<NamedTupleFields>& field_names) {
   LATHE_TRY(auto document, json::parse(text, std::move(name), locs));
   Parser parser(locs, field_names);
-  Value root = document->root();
+  json::Value root = document->root();
   if (root.kind() != Kind::array || root.size() != 2)
     return parser.fail(root, "expected [version, spec]");
   auto part = root.elements().begin();

@@ -7,10 +7,10 @@
 namespace lathe::pt2 {
 namespace {
 
-using Tag = Argument::Tag;
+using ArgumentTag = Argument::Tag;
 
 // In the order of the enum.
-constexpr std::array<std::string_view, static_cast<size_t>(Tag::unknown) + 1> kTagNames = {
+constexpr std::array<std::string_view, static_cast<size_t>(ArgumentTag::unknown) + 1> kTagNames = {
     "as_none",
     "as_tensor",
     "as_tensors",
@@ -143,22 +143,22 @@ void read_dict(Reader& reader, json::Value value, Argument& out) {
 
 // Variants made of tensor names.
 void read_tensors(Reader& reader, json::Value value, Argument& out) {
-  if (out.tag == Tag::as_tensor) {
+  if (out.tag == ArgumentTag::as_tensor) {
     TensorName tensor;
     read(reader, value, tensor);
     out.value = std::move(tensor.name);
-  } else if (out.tag == Tag::as_tensors) {
+  } else if (out.tag == ArgumentTag::as_tensors) {
     std::vector<TensorName> tensors;
     read(reader, value, tensors);
     out.value = names_of(std::move(tensors));
-  } else if (out.tag == Tag::as_nested_tensors) {
+  } else if (out.tag == ArgumentTag::as_nested_tensors) {
     std::vector<std::vector<TensorName>> lists;
     read(reader, value, lists);
     auto& names = out.value.emplace<std::vector<std::vector<std::string>>>();
     for (auto& list : lists) names.push_back(names_of(std::move(list)));
   } else {
     std::vector<OptionalTensor> tensors;
-    if (out.tag == Tag::as_optional_tensors)
+    if (out.tag == ArgumentTag::as_optional_tensors)
       read(reader, value, tensors);
     else
       read(reader, value, tensors.emplace_back());
@@ -171,60 +171,60 @@ void read_tensors(Reader& reader, json::Value value, Argument& out) {
 
 void read_payload(Reader& reader, json::Value value, Argument& out) {
   switch (out.tag) {
-    case Tag::as_none:
-    case Tag::unknown:
+    case ArgumentTag::as_none:
+    case ArgumentTag::unknown:
       return;
-    case Tag::as_tensor:
-    case Tag::as_tensors:
-    case Tag::as_nested_tensors:
-    case Tag::as_optional_tensor:
-    case Tag::as_optional_tensors:
+    case ArgumentTag::as_tensor:
+    case ArgumentTag::as_tensors:
+    case ArgumentTag::as_nested_tensors:
+    case ArgumentTag::as_optional_tensor:
+    case ArgumentTag::as_optional_tensors:
       return read_tensors(reader, value, out);
-    case Tag::as_int:
-    case Tag::as_scalar_type:
-    case Tag::as_memory_format:
-    case Tag::as_layout:
+    case ArgumentTag::as_int:
+    case ArgumentTag::as_scalar_type:
+    case ArgumentTag::as_memory_format:
+    case ArgumentTag::as_layout:
       return read_as<int64_t>(reader, value, out);
-    case Tag::as_ints:
+    case ArgumentTag::as_ints:
       return read_as<std::vector<int64_t>>(reader, value, out);
-    case Tag::as_float:
+    case ArgumentTag::as_float:
       return read_as<double>(reader, value, out);
-    case Tag::as_floats:
+    case ArgumentTag::as_floats:
       return read_as<std::vector<double>>(reader, value, out);
-    case Tag::as_string:
-    case Tag::as_operator:
+    case ArgumentTag::as_string:
+    case ArgumentTag::as_operator:
       return read_as<std::string>(reader, value, out);
-    case Tag::as_strings:
+    case ArgumentTag::as_strings:
       return read_as<std::vector<std::string>>(reader, value, out);
-    case Tag::as_sym_int:
+    case ArgumentTag::as_sym_int:
       return read_as<SymArgument<int64_t>>(reader, value, out);
-    case Tag::as_sym_ints:
+    case ArgumentTag::as_sym_ints:
       return read_as<std::vector<SymArgument<int64_t>>>(reader, value, out);
-    case Tag::as_sym_float:
+    case ArgumentTag::as_sym_float:
       return read_as<SymArgument<double>>(reader, value, out);
-    case Tag::as_sym_floats:
+    case ArgumentTag::as_sym_floats:
       return read_as<std::vector<SymArgument<double>>>(reader, value, out);
-    case Tag::as_sym_bool:
+    case ArgumentTag::as_sym_bool:
       return read_as<SymArgument<bool>>(reader, value, out);
-    case Tag::as_sym_bools:
+    case ArgumentTag::as_sym_bools:
       return read_as<std::vector<SymArgument<bool>>>(reader, value, out);
-    case Tag::as_device:
+    case ArgumentTag::as_device:
       return read_as<Device>(reader, value, out);
-    case Tag::as_bool:
+    case ArgumentTag::as_bool:
       return read_as<bool>(reader, value, out);
-    case Tag::as_bools:
+    case ArgumentTag::as_bools:
       return read_as<std::vector<bool>>(reader, value, out);
-    case Tag::as_graph:
+    case ArgumentTag::as_graph:
       return read_as<GraphArgument>(reader, value, out);
-    case Tag::as_custom_obj:
+    case ArgumentTag::as_custom_obj:
       return read_as<CustomObjArgument>(reader, value, out);
-    case Tag::as_complex:
+    case ArgumentTag::as_complex:
       return read_as<ComplexValue>(reader, value, out);
-    case Tag::as_int_lists:
+    case ArgumentTag::as_int_lists:
       return read_as<std::vector<std::vector<int64_t>>>(reader, value, out);
-    case Tag::as_float_lists:
+    case ArgumentTag::as_float_lists:
       return read_as<std::vector<std::vector<double>>>(reader, value, out);
-    case Tag::as_string_to_argument:
+    case ArgumentTag::as_string_to_argument:
       return read_dict(reader, value, out);
   }
 }
@@ -259,9 +259,9 @@ void read(Reader& reader, json::Value value, Argument& out) {
     return reader.fail(value,
                        fmt::format("an argument has exactly one key, found {}", value.size()));
   auto [key, member] = *value.members().begin();
-  out.tag = Tag::unknown;
-  for (size_t i = 0; i < static_cast<size_t>(Tag::unknown); ++i)
-    if (kTagNames[i] == key) out.tag = static_cast<Tag>(i);
+  out.tag = ArgumentTag::unknown;
+  for (size_t i = 0; i < static_cast<size_t>(ArgumentTag::unknown); ++i)
+    if (kTagNames[i] == key) out.tag = static_cast<ArgumentTag>(i);
   read_payload(reader, member, out);
 }
 

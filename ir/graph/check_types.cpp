@@ -9,11 +9,6 @@
 namespace lathe {
 namespace {
 
-Diag located(Diag diag, const Node& node) {
-  if (diag.loc.is_unknown()) diag.loc = node.loc;
-  return diag;
-}
-
 Status check_sizes(const Node& node) {
   for (const TensorType& type : node.types)
     if (Status status = check_type(type); !status.ok()) return located(status.error(), node);
@@ -47,6 +42,11 @@ Status check_node(const Node& node) {
 }
 
 }  // namespace
+
+Diag located(Diag diag, const Node& node) {
+  if (diag.loc.is_unknown()) diag.loc = node.loc;
+  return diag;
+}
 
 Status check_types(const Graph& graph) {
   for (const auto& param : graph.params) LATHE_DO(check_sizes(*param));

@@ -5,6 +5,9 @@
 
 namespace lathe {
 
+// `diag` at `node`, unless it names a place itself.
+Diag located(Diag diag, const Node& node);
+
 // While they were symbols, sizes only had to agree as far as was known. The Diag is of the first
 // node that does not take its operands as they are, or makes something else of them than its type
 // says. Sizes that still are symbols may be anything.

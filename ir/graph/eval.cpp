@@ -19,11 +19,6 @@ Diag fault(const Node& node, const char* code, std::string message) {
   return Diag{code, node.loc, std::move(message)};
 }
 
-Diag located(Diag diag, const Node& node) {
-  if (diag.loc.is_unknown()) diag.loc = node.loc;
-  return diag;
-}
-
 // Integers wrap to their dtype in either mode: that is their meaning, not an error of rounding.
 void wrap_integers(Tensor& tensor) {
   auto wrap = [&](auto narrow) {

@@ -43,7 +43,7 @@
 namespace lathe {
 namespace {
 
-constexpr size_t kMaxLine = 100;
+constexpr size_t kMaxColumns = 100;
 
 template <class List, class F>
 std::string join(const List& list, F spell) {
@@ -207,7 +207,7 @@ class Printer {
                                   to_string(param->types.front()), at(param->loc)));
       width += parts.back().size() + 2;
     }
-    if (width <= kMaxLine || parts.size() < 2)
+    if (width <= kMaxColumns || parts.size() < 2)
       return join(parts, [](const std::string& part) { return part; });
     std::string text;
     for (const std::string& part : parts)

@@ -14,7 +14,7 @@
 namespace lathe::loop {
 namespace {
 
-constexpr int kMaxDepth = 600;
+constexpr int kMaxExprDepth = 600;
 constexpr int kMaxLanes = 2048;  // threads of a GPU's block, each with a few lanes
 
 const Infix* find_infix(const Token& token) {
@@ -192,7 +192,7 @@ Result<std::vector<Expr>> ExprParser::indices() {
 }
 
 Result<ExprParser::Operand> ExprParser::infix(int min_precedence) {
-  if (++depth_ > kMaxDepth)
+  if (++depth_ > kMaxExprDepth)
     return lexer_.error(lexer_.peek(), "the expression nests too deeply", code::kTooLarge);
   LATHE_TRY(Operand left, prefix());
   for (const Infix* next = find_infix(lexer_.peek()); next && next->precedence >= min_precedence;
@@ -222,7 +222,7 @@ Result<ExprParser::Operand> ExprParser::prefix() {
   const Token at = lexer_.peek();
   bool is_prefix = at.is("-") || at.is("!") || at.is("~");
   if (!is_prefix) return primary();
-  if (++depth_ > kMaxDepth)
+  if (++depth_ > kMaxExprDepth)
     return lexer_.error(at, "the expression nests too deeply", code::kTooLarge);
   lexer_.take();
   LATHE_TRY(Operand operand, prefix());

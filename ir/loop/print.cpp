@@ -21,7 +21,7 @@ constexpr int kSharedSize = 3;      // nodes from which a shared part gets a def
 constexpr int kSharedAccess = 6;    // the same for indices and loads, which read well in place
 constexpr int kMaxHeight = 48;      // nesting from which any part gets one
 constexpr int kMaxNodes = 1 << 16;  // of one statement, where defs cannot help (in reduce bodies)
-constexpr int kMaxDepth = 500;      // likewise
+constexpr int kMaxPrintedDepth = 500;  // likewise
 constexpr size_t kLineWidth = 100;
 
 // The shortest decimal that gives this value of the dtype.
@@ -328,7 +328,7 @@ class Printer {
   void expr(Expr e, int precedence) {
     if (auto found = defs_.find(e.node()); found != defs_.end()) {
       out_ += "%" + found->second;
-    } else if (--budget_ < 0 || depth_ >= kMaxDepth) {
+    } else if (--budget_ < 0 || depth_ >= kMaxPrintedDepth) {
       out_ += "...";
     } else {
       ++depth_;

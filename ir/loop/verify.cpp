@@ -47,7 +47,7 @@ constexpr int kMaxLanes = 2048;  // threads of a GPU's block, each with a few la
 constexpr int64_t kMaxRegElements = 1 << 16;
 constexpr int kMaxTileDim = 256;
 constexpr int64_t kMaxTileStride = INT32_MAX;
-constexpr int kMaxDepth = 200;
+constexpr int kMaxVerifiedDepth = 200;
 constexpr size_t kMaxQuoted = 160;
 
 std::string type_of(Expr e) { return type_name(e->dtype, e->lanes); }
@@ -337,7 +337,8 @@ class Verifier {
   // --- statements ---
 
   Status block(const Block& statements) {
-    if (++depth_ > kMaxDepth) return error(code::kTooLarge, "its statements nest too deeply");
+    if (++depth_ > kMaxVerifiedDepth)
+      return error(code::kTooLarge, "its statements nest too deeply");
     std::vector<Var> vars;
     std::vector<RegArray> arrays;
     for (const Stmt& stmt : statements) {

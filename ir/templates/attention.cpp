@@ -22,7 +22,7 @@ using loop::Var;
 
 constexpr int64_t kPanelVectors = 2;
 constexpr int64_t kFewQueries = 3;
-constexpr int64_t kMinTasks = 8;
+constexpr int64_t kMinAttentionTasks = 8;
 constexpr int64_t kMostUnrolledPanels = 32;  // of values
 
 class Attention {
@@ -54,8 +54,8 @@ class Attention {
     int64_t heads = 1;
     for (int64_t extent : spec_.batch) heads *= extent;
     const int64_t tiles = (spec_.queries + max_rows_ - 1) / max_rows_;
-    const int64_t chunks =
-        std::clamp<int64_t>((kMinTasks + heads - 1) / std::max<int64_t>(1, heads), 1, tiles);
+    const int64_t chunks = std::clamp<int64_t>(
+        (kMinAttentionTasks + heads - 1) / std::max<int64_t>(1, heads), 1, tiles);
     const int64_t tiles_per_chunk = (tiles + chunks - 1) / chunks;
     const int64_t tasks = heads * chunks;
 

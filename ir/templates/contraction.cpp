@@ -21,7 +21,7 @@ using loop::Let;
 using loop::LoopKind;
 using loop::Var;
 
-constexpr int64_t kMinTasks = 16;           // enough for a few threads to share evenly
+constexpr int64_t kMinProductTasks = 16;    // enough for a few threads to share evenly
 constexpr int64_t kTaskFlops = 2'000'000;   // about 10 us of one core
 constexpr int64_t kRolledEpilogueOps = 10;  // beyond a bias, a residual and a clamp
 constexpr int64_t kNarrowest = 32;          // vectors of which one saved is worth more code
@@ -121,7 +121,7 @@ class Contraction {
     const int64_t panels = layout_.batches * layout_.panels;
     const int64_t flops_per_unit =
         2 * rows_.height * rows_.tiles() * layout_.panel_width * layout_.depth;
-    int64_t chunks = std::clamp<int64_t>((kMinTasks + panels - 1) / panels, 1, units);
+    int64_t chunks = std::clamp<int64_t>((kMinProductTasks + panels - 1) / panels, 1, units);
     chunks = std::max<int64_t>(1, std::min(chunks, units * flops_per_unit / kTaskFlops));
     units_per_chunk_ = (units + chunks - 1) / chunks;
     chunks = (units + units_per_chunk_ - 1) / units_per_chunk_;

@@ -20,7 +20,7 @@ using loop::For;
 using loop::LoopKind;
 using loop::Var;
 
-constexpr int64_t kMinTasks = 16;           // enough for a few threads to share evenly
+constexpr int64_t kMinWindowTasks = 16;     // enough for a few threads to share evenly
 constexpr int64_t kTaskVectors = 4000;      // vectors read and combined in about 10 us of a task
 constexpr int64_t kMostUnrolledTaps = 8;    // of the last dim
 constexpr int64_t kMostResults = 14;        // of a row that share weights
@@ -72,9 +72,9 @@ class WindowReduction : WindowRows {
     taps *= spec_.group;
     const int64_t per_vector = std::max<int64_t>(1, last_.output * taps);
     chunk_ = std::max<int64_t>(1, vectors_);
-    if (rows < kMinTasks) {
+    if (rows < kMinWindowTasks) {
       const int64_t least = std::max(ceil_div(kTaskVectors, per_vector), kEdgeVectors);
-      chunk_ = std::max(least, ceil_div(vectors_ * rows, kMinTasks));
+      chunk_ = std::max(least, ceil_div(vectors_ * rows, kMinWindowTasks));
       chunk_ = ceil_div(chunk_, kEdgeVectors) * kEdgeVectors;
     }
     chunks_ = std::max<int64_t>(1, ceil_div(vectors_, chunk_));

@@ -20,7 +20,7 @@ using loop::For;
 using loop::LoopKind;
 using loop::Var;
 
-constexpr int64_t kMostResults = 4;           // of a tile
+constexpr int64_t kMostThreadResults = 4;     // of a tile
 constexpr int64_t kMostRegisters = 48;        // of a tile's sums and a row's weights
 constexpr int64_t kMostUnrolledRows = 25;     // taps of windows whose rows are straight code
 constexpr int64_t kMostUnrolledColumns = 16;  // taps of the last dim that are
@@ -81,11 +81,11 @@ class ThreadWindow : WindowRows {
     lanes_ = target.lanes_per_thread(narrowest);
     while (spec_.channels % lanes_ != 0) lanes_ /= 2;
     const int64_t kept = last_.taps <= kMostUnrolledColumns ? last_.taps : 1;
-    while (lanes_ > 1 && (kMostResults + kept) * lanes_ > kMostRegisters) lanes_ /= 2;
+    while (lanes_ > 1 && (kMostThreadResults + kept) * lanes_ > kMostRegisters) lanes_ /= 2;
     while (lanes_ > 1 && rows * last_.output * (spec_.channels / lanes_) < many) lanes_ /= 2;
     vectors_ = spec_.channels / lanes_;
     const auto tiles = [&](int64_t height) { return ceil_div(last_.output, height); };
-    int64_t height = std::min(kMostResults, last_.output);
+    int64_t height = std::min(kMostThreadResults, last_.output);
     while (height > 1 && rows * tiles(height) * vectors_ < many) --height;
     tiles_ = tiles(height);
     height_ = ceil_div(last_.output, tiles_);

@@ -76,6 +76,8 @@ int64_t dtype_bytes(DType dtype) { return kRows[static_cast<int>(dtype)].num_byt
 
 bool is_float(DType dtype) { return dtype >= DType::f16; }
 
+bool is_unsigned(DType dtype) { return dtype == DType::u8 || dtype == DType::b8; }
+
 bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
 
 bool is_integer(DType dtype) { return dtype >= DType::u8 && dtype <= DType::i64; }

@@ -24,6 +24,8 @@ std::string_view dtype_name(DType dtype);  // "bool" for b8
 std::optional<DType> parse_dtype(std::string_view name);
 int64_t dtype_bytes(DType dtype);
 bool is_float(DType dtype);
+// Kernels widen its values with zeros: u8, and b8, which holds 0 or 1.
+bool is_unsigned(DType dtype);
 bool is_half(DType dtype);     // f16 and bf16: stored in 16 bits, computed in f32
 bool is_integer(DType dtype);  // not bool
 

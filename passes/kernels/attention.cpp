@@ -19,8 +19,8 @@ bool is_contiguous(KernelContext& probe, Value value) {
   return form && form->coefficient(std::get<loop::VarRead>(index.back()->kind).var) == 1;
 }
 
-Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
-                     Phase phase) {
+Result<Verdict> emit_attention(Lowering& lowering, Node& node, std::span<const Destination> outs,
+                               Phase phase) {
   const BufferId out = outs.front().buffer;
   const Node& root = *root_of(node);
   KernelContext kernel(lowering, node, phase), probe(lowering, node, phase);
@@ -78,7 +78,7 @@ KernelDef kernel_attention() {
       .roots = {"attention"},
       .members = Members::epilogue,
       .needs = Needs::registers,
-      .emit = emit,
+      .emit = emit_attention,
       .example = R"(
 func @main(%q: f32[2, 9, 16], %k: f32[2, 33, 16], %v: f32[2, 33, 16]) -> f32[2, 9, 16] {
   %0 = attention(%q, %k, %v)

@@ -281,8 +281,8 @@ class ContractionLowering {
   Value columns_;
 };
 
-Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
-                     Phase phase) {
+Result<Verdict> emit_contraction(Lowering& lowering, Node& node, std::span<const Destination> outs,
+                                 Phase phase) {
   return ContractionLowering(lowering, node, phase).run(outs.front().buffer);
 }
 
@@ -296,7 +296,7 @@ KernelDef kernel_contraction() {
       .members = Members::epilogue,
       .needs = Needs::registers,
       .has_tile = true,
-      .emit = emit,
+      .emit = emit_contraction,
       .example = R"(
 func @main(%x: f32[40, 64], %w: f32[64, 48]) -> f32[40, 48] {
   %0 = matmul(%x, %w)

@@ -133,13 +133,12 @@ class DepthwiseLowering {
   WindowSpec spec_;
 };
 
-Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
-                     Phase phase) {
+Result<Verdict> emit_depthwise(Lowering& lowering, Node& node, std::span<const Destination> outs,
+                               Phase phase) {
   const Node& root = *root_of(node);
   const int64_t width = group_width(root);
   if (width == 0) return Verdict{"its groups are not of 1, 2, 4 or 8 channels before and after"};
-  if (width > 1 && lowering.target().groups)
-    return Verdict{"threads take each channel by itself"};
+  if (width > 1 && lowering.target().groups) return Verdict{"threads take each channel by itself"};
   return DepthwiseLowering(lowering, node, root, phase).run(outs.front().buffer);
 }
 
@@ -152,7 +151,7 @@ KernelDef kernel_depthwise() {
           "each channel by itself, or few together: windows over channels that lie side by side",
       .roots = {"convolution"},
       .members = Members::epilogue,
-      .emit = emit,
+      .emit = emit_depthwise,
       .example = R"(
 func @main(%x: f32[1, 19, 9, 7], %w: f32[19, 1, 3, 3]) -> f32[1, 19, 9, 7] {
   %0 = convolution(%x, %w) {padding = [1, 1], groups = 19}

@@ -259,8 +259,8 @@ class LibraryAttention {
   std::vector<int64_t> extents_;  // of those
 };
 
-Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
-                     Phase phase) {
+Result<Verdict> emit_library_attention(Lowering& lowering, Node& node,
+                                       std::span<const Destination> outs, Phase phase) {
   return LibraryAttention(lowering, node, phase).run(outs.front().buffer);
 }
 
@@ -273,7 +273,7 @@ KernelDef kernel_library_attention() {
       .roots = {"attention"},
       .members = Members::epilogue,
       .needs = Needs::library,
-      .emit = emit,
+      .emit = emit_library_attention,
       .example = R"(
 func @main(%q: f16[2, 16, 64], %k: f16[2, 16, 64], %v: f16[2, 16, 64]) -> f16[2, 16, 64] {
   %0 = attention(%q, %k, %v)

@@ -237,8 +237,8 @@ class ConvolutionLowering {
   std::vector<Expr> index_, vars_;
 };
 
-Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
-                     Phase phase) {
+Result<Verdict> emit_library_convolution(Lowering& lowering, Node& node,
+                                         std::span<const Destination> outs, Phase phase) {
   return ConvolutionLowering(lowering, node, phase).run(outs.front().buffer);
 }
 
@@ -251,7 +251,7 @@ KernelDef kernel_library_convolution() {
       .roots = {"convolution"},
       .members = Members::epilogue,
       .needs = Needs::library,
-      .emit = emit,
+      .emit = emit_library_convolution,
       .example = R"(
 func @main(%x: f32[1, 16, 9, 7], %w: f32[32, 16, 3, 3]) -> f32[1, 32, 9, 7] {
   %0 = convolution(%x, %w) {padding = [1, 1]}

@@ -132,8 +132,8 @@ class MatmulLowering {
   Expr m_, n_, k_;
 };
 
-Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
-                     Phase phase) {
+Result<Verdict> emit_library_matmul(Lowering& lowering, Node& node,
+                                    std::span<const Destination> outs, Phase phase) {
   return MatmulLowering(lowering, node, phase).run(outs.front().buffer);
 }
 
@@ -147,7 +147,7 @@ KernelDef kernel_library_matmul() {
       .roots = {"matmul"},
       .members = Members::epilogue,
       .needs = Needs::library,
-      .emit = emit,
+      .emit = emit_library_matmul,
       .example = R"(
 func @main(%x: f32[40, 64], %w: f32[64, 48]) -> f32[40, 48] {
   %0 = matmul(%x, %w)

@@ -5,8 +5,8 @@
 namespace lathe {
 namespace {
 
-Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
-                     Phase phase) {
+Result<Verdict> emit_loops(Lowering& lowering, Node& node, std::span<const Destination> outs,
+                           Phase phase) {
   LATHE_DO(lowering.emit_loops(node, outs, phase));
   return Verdict{};
 }
@@ -18,7 +18,7 @@ KernelDef kernel_loops() {
       .name = "loops",
       .summary = "one loop over the elements of the result, by the generic schedule",
       .takes_sizes = true,
-      .emit = emit,
+      .emit = emit_loops,
       .example = R"(
 func @main(%x: f32[8, 33], %y: f32[33]) -> f32[8, 33] {
   %0 = add(%x, %y)

@@ -42,8 +42,8 @@ Status emit_product(Lowering& lowering, Node& node, const ContractionOperands& o
   return lowering.emit_kernel(kernel.kernel(), kernel.buffers(), info, phase);
 }
 
-Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
-                     Phase phase) {
+Result<Verdict> emit_matrix_tiles(Lowering& lowering, Node& node, std::span<const Destination> outs,
+                                  Phase phase) {
   const Node& root = *root_of(node);
   const DType dtype = root.types[0].dtype;
   const std::optional<MatrixTile> tile = matrix_tile(dtype, lowering.target());
@@ -80,7 +80,7 @@ KernelDef kernel_matrix_tiles() {
       .roots = {"convolution", "matmul"},
       .members = Members::epilogue,
       .needs = Needs::threads,
-      .emit = emit,
+      .emit = emit_matrix_tiles,
       .example = R"(
 func @main(%x: bf16[70, 41], %w: bf16[41, 48]) -> bf16[70, 48] {
   %0 = matmul(%x, %w)

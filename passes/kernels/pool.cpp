@@ -29,8 +29,8 @@ Expr reduction_of(Expr element) {
   return count == 1 ? found : Expr();
 }
 
-Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
-                     Phase phase) {
+Result<Verdict> emit_pool(Lowering& lowering, Node& node, std::span<const Destination> outs,
+                          Phase phase) {
   const BufferId out = outs.front().buffer;
   const Node& root = *root_of(node);
   const Value result{const_cast<Node*>(&root), 0};
@@ -90,7 +90,7 @@ KernelDef kernel_pool() {
       .roots = {"avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d"},
       .members = Members::prologue,
       .needs = Needs::registers,
-      .emit = emit,
+      .emit = emit_pool,
       .example = R"(
 func @main(%x: f32[1, 9, 7, 19]) -> f32[1, 19, 4, 3] {
   %0 = permute(%x) {dims = [0, 3, 1, 2]}

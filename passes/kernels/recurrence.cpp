@@ -125,8 +125,8 @@ class RecurrentLowering {
   RecurrenceSpec spec_;
 };
 
-Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
-                     Phase phase) {
+Result<Verdict> emit_recurrence(Lowering& lowering, Node& node, std::span<const Destination> outs,
+                                Phase phase) {
   return RecurrentLowering(lowering, node, phase).run(outs.front().buffer);
 }
 
@@ -139,7 +139,7 @@ KernelDef kernel_recurrence() {
       .roots = {"recurrent_layer"},
       .members = Members::epilogue,
       .needs = Needs::registers,
-      .emit = emit,
+      .emit = emit_recurrence,
       .example = R"(
 func @main(%g: f32[7, 3, 60], %h: f32[3, 20], %w: f32[20, 60]) -> f32[7, 3, 20] {
   %0 = recurrent_layer(%g, %h, %w) {cell = "gru"}

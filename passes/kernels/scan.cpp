@@ -15,8 +15,8 @@ using loop::Expr;
 // Of floats in f64, as PyTorch does: one chain of additions in f32 would lose digits.
 DType total_dtype(DType dtype) { return is_float(dtype) ? DType::f64 : dtype; }
 
-Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
-                     Phase phase) {
+Result<Verdict> emit_scan(Lowering& lowering, Node& node, std::span<const Destination> outs,
+                          Phase phase) {
   const BufferId out = outs.front().buffer;
   const Node& root = *root_of(node);
   const TensorType type = lowering.buffer(out).type;
@@ -65,7 +65,7 @@ KernelDef kernel_scan() {
       .roots = {"cumsum"},
       .members = Members::prologue,
       .needs = Needs::registers,
-      .emit = emit,
+      .emit = emit_scan,
       .example = R"(
 func @main(%x: f32[3, 50, 20]) -> f32[3, 50, 20] {
   %0 = cumsum(%x) {dim = 1}

@@ -254,8 +254,8 @@ class ScatterLowering {
   std::vector<int64_t> shape_;
 };
 
-Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
-                     Phase phase) {
+Result<Verdict> emit_scatter(Lowering& lowering, Node& node, std::span<const Destination> outs,
+                             Phase phase) {
   const BufferId out = outs.front().buffer;
   const TensorType& type = lowering.buffer(out).type;
   if (type.rank() == 0) return Verdict{"it is one number"};
@@ -273,7 +273,7 @@ KernelDef kernel_scatter() {
       .roots = {"index_put", "scatter"},
       .members = Members::prologue,
       .needs = Needs::registers,
-      .emit = emit,
+      .emit = emit_scatter,
       .example = R"(
 func @main(%x: f32[40, 8], %at: i64[20, 8], %y: f32[20, 8]) -> f32[40, 8] {
   %0 = scatter(%x, %at, %y) {dim = 0}

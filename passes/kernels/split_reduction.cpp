@@ -94,8 +94,8 @@ Expr part_of(const Sum& sum, Expr part, int64_t length, KernelContext& kernel) {
   return loop::reduce(reduce.op, std::move(vars), std::move(extents), body);
 }
 
-Result<Verdict> emit(Lowering& lowering, Node& node, std::span<const Destination> outs,
-                     Phase phase) {
+Result<Verdict> emit_split_reduction(Lowering& lowering, Node& node,
+                                     std::span<const Destination> outs, Phase phase) {
   const BufferId out = outs.front().buffer;
   const Value result = node.bodies.empty() ? node.result() : node.bodies[0]->outputs[0];
   const TensorType type = lowering.buffer(out).type;
@@ -150,7 +150,7 @@ KernelDef kernel_split_reduction() {
       .roots = {"adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "all", "amax",
                 "amin", "any", "avg_pool1d", "avg_pool2d", "avg_pool3d", "mean", "prod", "sum"},
       .needs = Needs::threads,
-      .emit = emit,
+      .emit = emit_split_reduction,
       .example = R"(
 func @main(%x: f32[2, 301, 24]) -> f32[2, 24] {
   %0 = mean(%x) {dim = [1]}
