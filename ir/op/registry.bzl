@@ -1,5 +1,7 @@
 """Registration by existence: one C++ table from the files of a folder."""
 
+load("//tools/bazel:cc.bzl", "cc_library")
+
 def registry(
         name,
         type,
@@ -40,7 +42,7 @@ def registry(
         outs = [name + "_table.cpp"],
         cmd = "cat > $@ <<'EOF'\n" + "\n".join(lines) + "\nEOF\n",
     )
-    native.cc_library(
+    cc_library(
         name = name,
         srcs = srcs + [name + "_table.cpp"],
         visibility = visibility,

@@ -43,7 +43,7 @@ int64_t FailingCalls::num_seen() { return seen; }
 
 }  // namespace lathe
 
-#ifdef __clang__
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)  // which have their own
 
 namespace {
 
