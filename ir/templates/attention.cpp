@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "ir/loop/vectorize.h"
+#include "ir/templates/ceil_div.h"
 #include "ir/templates/reduction.h"
 #include "ir/templates/register_tile.h"
+#include "ir/templates/row_tiling.h"
 
 namespace lathe {
 namespace {
@@ -37,72 +39,123 @@ class Attention {
       if (tile.vectors == kPanelVectors) max_rows_ = std::max<int64_t>(max_rows_, tile.rows);
     }
     panel_width_ = kPanelVectors * lanes_;
-    panels_ = (spec.keys + panel_width_ - 1) / panel_width_;
-    row_stride_ =
-        panels_ * panel_width_ + lanes_;  // one vector more: rows then differ in their L1 sets
+    panels_ = ceil_div(spec.keys, panel_width_);
+    // One vector more: rows then differ in their L1 sets.
+    row_stride_ = panels_ * Dim(panel_width_) + Dim(lanes_);
   }
 
   void build() {
-    is_by_rows_ = spec_.queries <= kFewQueries && spec_.depth > 0;
-    skips_keys_ = spec_.is_causal && !is_by_rows_ && spec_.queries <= spec_.keys &&
-                  panel_width_ % row_lanes_ == 0;
-    if (!is_by_rows_)
-      transposed_ = scratch("keys_transposed", panels_ * spec_.depth * panel_width_);
-    scores_ = scratch("scores", max_rows_ * row_stride_);
+    const DimRange queries = spec_.queries.bounds(kernel_.symbols);
+    may_be_by_rows_ = queries.min.value_or(0) <= kFewQueries && spec_.depth > 0;
+    may_be_by_tiles_ = queries.max.value_or(INT64_MAX) > kFewQueries || spec_.depth == 0;
+    if (may_be_by_tiles_)
+      transposed_ = scratch("keys_transposed", panels_ * Dim(spec_.depth * panel_width_));
+    scores_ = scratch("scores", Dim(max_rows_) * row_stride_);
     inverse_ = scratch("inverse_sum", max_rows_);
 
-    int64_t heads = 1;
-    for (int64_t extent : spec_.batch) heads *= extent;
-    const int64_t tiles = (spec_.queries + max_rows_ - 1) / max_rows_;
-    const int64_t chunks = std::clamp<int64_t>(
-        (kMinAttentionTasks + heads - 1) / std::max<int64_t>(1, heads), 1, tiles);
-    const int64_t tiles_per_chunk = (tiles + chunks - 1) / chunks;
-    const int64_t tasks = heads * chunks;
+    Dim heads = 1;
+    for (const Dim& extent : spec_.batch) heads = heads * extent;
+    const Dim tiles = ceil_div(spec_.queries, max_rows_);
+    Dim chunks = ceil_div(Dim(kMinAttentionTasks), heads);
+    if (chunks != Dim(1)) chunks = Dim::max(1, Dim::min(chunks, tiles));
+    const Dim tiles_per_chunk = ceil_div(tiles, chunks);
+    const Dim tasks = heads * chunks;
 
     Block body;
-    Var task = kernel_.add_var({"task", loop::VarKind::loop, DType::i64, 1, 0, tasks - 1});
-    Expr chunk = let(body, "chunk", loop::mod(pool_.var(task), pool_.integer(chunks)), chunks - 1);
-    Expr head = loop::floor_div(pool_.var(task), pool_.integer(chunks));
+    const Var task = loop_var("task", tasks);
+    const Expr chunk = let(body, "chunk", loop::mod(pool_.var(task), pool_.size(chunks)), chunks);
+    Expr head = loop::floor_div(pool_.var(task), pool_.size(chunks));
     batch_.resize(spec_.batch.size());
     for (size_t i = spec_.batch.size(); i-- > 0;) {
-      Expr extent = pool_.integer(spec_.batch[i]);
-      batch_[i] = let(body, "head", i == 0 ? head : loop::mod(head, extent), spec_.batch[i] - 1);
+      Expr extent = pool_.size(spec_.batch[i]);
+      batch_[i] = let(body, "head", i == 0 ? head : loop::mod(head, extent), spec_.batch[i]);
       head = loop::floor_div(head, extent);
     }
-    if (!is_by_rows_) emit_transpose(body);
-
-    // Balanced tiles: the first `tall` have one row more.
-    const int64_t height = spec_.queries / tiles;
-    const int64_t tall = spec_.queries - height * tiles;
-    Expr first = chunk * pool_.integer(tiles_per_chunk);
-    Expr last = loop::min(first + pool_.integer(tiles_per_chunk), pool_.integer(tiles));
-    emit_tiles(body, height + 1, 0, first, loop::min(last, pool_.integer(tall)), tall > 0);
-    emit_tiles(body, height, tall, loop::max(first, pool_.integer(tall)), last, height > 0);
-    kernel_.body.push_back({For{task, pool_.integer(0), pool_.integer(tasks), 1, LoopKind::parallel,
-                                std::move(body)}});
+    const Expr first = chunk * pool_.size(tiles_per_chunk);
+    if (may_be_by_rows_ && may_be_by_tiles_) {
+      Block few, many;
+      emit_queries(few, true, first, tiles_per_chunk);
+      emit_queries(many, false, first, tiles_per_chunk);
+      const Expr is_few = loop::le(pool_.size(spec_.queries), pool_.integer(kFewQueries));
+      body.push_back({loop::If{is_few, std::move(few), std::move(many)}});
+    } else {
+      emit_queries(body, may_be_by_rows_, first, tiles_per_chunk);
+    }
+    kernel_.body.push_back(
+        {For{task, pool_.integer(0), pool_.size(tasks), 1, LoopKind::parallel, std::move(body)}});
   }
 
  private:
-  loop::BufferRef scratch(const char* name, int64_t size) {
+  loop::BufferRef scratch(const char* name, const Dim& size) {
     return kernel_.add_buffer({name, spec_.dtype, size, loop::Space::scratch, true});
   }
 
-  Expr let(Block& block, const char* name, Expr value, int64_t max) {
+  // In [0, extent).
+  Expr let(Block& block, const char* name, Expr value, const Dim& extent) {
     if (loop::as_int(value) || std::holds_alternative<loop::VarRead>(value->kind)) return value;
-    Var var = kernel_.add_var({name, loop::VarKind::let, DType::i64, 1, 0, max});
+    const Var var = let_var(name, extent);
     block.push_back({Let{var, value}});
     return pool_.var(var);
   }
 
-  Var loop_var(const char* name, int64_t extent) {
-    return kernel_.add_var({name, loop::VarKind::loop, DType::i64, 1, 0, extent - 1});
+  Var let_var(const char* name, const Dim& extent) {
+    const Var var = kernel_.add_loop_var(name, extent);
+    kernel_.vars[var.id].kind = loop::VarKind::let;
+    return var;
   }
 
-  Block loop(Var var, int64_t extent, int64_t step, LoopKind kind, Block inside) {
+  Var loop_var(const char* name, const Dim& extent) { return kernel_.add_loop_var(name, extent); }
+
+  Block loop(Var var, const Dim& extent, int64_t step, LoopKind kind, Block inside) {
     Block block;
     block.push_back(
-        {For{var, pool_.integer(0), pool_.integer(extent), step, kind, std::move(inside)}});
+        {For{var, pool_.integer(0), pool_.size(extent), step, kind, std::move(inside)}});
     return block;
+  }
+
+  // Every panel is seen by some query of a chunk, but not by each tile.
+  bool may_skip_keys() const {
+    const DimRange more = (spec_.keys - spec_.queries).bounds(kernel_.symbols);
+    return spec_.is_causal && !is_by_rows_ && more.min.value_or(-1) >= 0 &&
+           panel_width_ % row_lanes_ == 0;
+  }
+
+  // Those of the chunk's tiles, from tile `first` on.
+  void emit_queries(Block& block, bool is_by_rows, Expr first, const Dim& tiles_per_chunk) {
+    is_by_rows_ = is_by_rows;
+    skips_keys_ = may_skip_keys();
+    if (!is_by_rows_) emit_transpose(block);
+    if (!spec_.queries.is_const()) return emit_ladder(block, first, tiles_per_chunk);
+    // Balanced tiles: the first `tall` have one row more.
+    const int64_t tiles = ceil_div(spec_.queries, max_rows_).value();
+    const int64_t height = spec_.queries.value() / tiles;
+    const int64_t tall = spec_.queries.value() - height * tiles;
+    Expr last = loop::min(first + pool_.size(tiles_per_chunk), pool_.integer(tiles));
+    emit_tiles(block, height + 1, 0, first, loop::min(last, pool_.integer(tall)), tall > 0);
+    emit_tiles(block, height, tall, loop::max(first, pool_.integer(tall)), last, height > 0);
+  }
+
+  void emit_ladder(Block& block, Expr first, const Dim& tiles_per_chunk) {
+    const Expr first_row = let(block, "first_query", first * pool_.integer(max_rows_),
+                               tiles_per_chunk * Dim(max_rows_ * kMinAttentionTasks));
+    // The last chunks may have none.
+    const Expr left = loop::max(pool_.size(spec_.queries) - first_row, pool_.integer(0));
+    const Expr rows =
+        let(block, "queries", loop::min(pool_.size(tiles_per_chunk * Dim(max_rows_)), left),
+            spec_.queries + Dim(1));
+    const int64_t most = spec_.queries.bounds(kernel_.symbols).max.value_or(INT64_MAX);
+    const RowLadder ladder =
+        few_heights(is_by_rows_ ? kFewQueries : max_rows_, kPanelVectors, most);
+    for (const Rung& rung : climb(ladder, rows)) {
+      const Var tile = loop_var("tile", loop::interval(rung.count, kernel_).max);
+      Block inside;
+      const Expr row0 = let(
+          inside, "query",
+          pool_.var(tile) * pool_.integer(rung.height) + rung.first_row + first_row, spec_.queries);
+      emit_tile(inside, rung.height, row0);
+      block.push_back(
+          {For{tile, pool_.integer(0), rung.count, 1, LoopKind::serial, std::move(inside)}});
+    }
   }
 
   static void append(Block& block, Block more) {
@@ -114,11 +167,9 @@ class Attention {
   void emit_transpose(Block& block) {
     Var panel = loop_var("panel", panels_), d = loop_var("d", spec_.depth),
         j = loop_var("j", kPanelVectors);
-    Var t =
-        kernel_.add_var({"t", loop::VarKind::let, DType::i64, 1, 0, panels_ * panel_width_ - 1});
-    Expr clamped = panels_ * panel_width_ == spec_.keys
-                       ? pool_.var(t)
-                       : loop::min(pool_.var(t), pool_.integer(spec_.keys - 1));
+    const Var t = let_var("t", panels_ * Dim(panel_width_));
+    Expr clamped =
+        are_panels_full() ? pool_.var(t) : loop::min(pool_.var(t), pool_.size(spec_.keys - Dim(1)));
     Expr column = loop::vectorize(spec_.key(batch_, clamped, pool_.var(d)), {t, lanes_, {}});
     Expr at = pool_.var(panel) * pool_.integer(panel_width_) + pool_.var(j) * pool_.integer(lanes_);
     Expr index = (pool_.var(panel) * pool_.integer(spec_.depth) + pool_.var(d)) *
@@ -136,15 +187,20 @@ class Attention {
   void emit_tiles(Block& block, int64_t height, int64_t tall_before, Expr first, Expr last,
                   bool exists) {
     if (!exists) return;
-    Var tile = loop_var("tile", (spec_.queries + max_rows_ - 1) / max_rows_);
+    Var tile = loop_var("tile", ceil_div(spec_.queries, max_rows_));
     Block inside;
     Expr row0 =
         let(inside, "query", pool_.var(tile) * pool_.integer(height) + pool_.integer(tall_before),
-            spec_.queries - 1);
+            spec_.queries);
+    emit_tile(inside, height, row0);
+    block.push_back({For{tile, first, last, 1, LoopKind::serial, std::move(inside)}});
+  }
+
+  void emit_tile(Block& inside, int64_t height, Expr row0) {
     if (skips_keys_) {
       const Expr last_row = row0 + pool_.integer(height - 1);
       seen_ = let(inside, "seen", loop::floor_div(last_row, pool_.integer(panel_width_)) + 1.0,
-                  panels_);
+                  panels_ + Dim(1));
     }
     if (is_by_rows_)
       emit_scores_by_rows(inside, height, row0);
@@ -152,8 +208,9 @@ class Attention {
       emit_scores(inside, height, row0);
     emit_softmax(inside, height);
     emit_values(inside, height, row0);
-    block.push_back({For{tile, first, last, 1, LoopKind::serial, std::move(inside)}});
   }
+
+  bool are_panels_full() const { return panels_ * Dim(panel_width_) == spec_.keys; }
 
   void emit_scores(Block& block, int64_t height, Expr row0) {
     Var panel = loop_var("panel", panels_);
@@ -171,8 +228,7 @@ class Attention {
           j * pool_.integer(lanes_);
       return pool_.load(transposed_, at, spec_.dtype, lanes_);
     };
-    Var t =
-        kernel_.add_var({"t", loop::VarKind::let, DType::i64, 1, 0, panels_ * panel_width_ - 1});
+    const Var t = let_var("t", panels_ * Dim(panel_width_));
     Var row = loop_var("i", height);
     Var sum_var =
         kernel_.add_var({"sum", loop::VarKind::let, spec_.dtype, 1, INT64_MIN, INT64_MAX});
@@ -181,20 +237,19 @@ class Attention {
     const Expr query = row0 + pool_.var(row);
     const Expr score = masked(sum_read, query, pool_.var(t));
     loop::VectorAxis axis{t, lanes_, {}};
-    if (panels_ * panel_width_ != spec_.keys) {
+    if (!are_panels_full()) {
       axis.mask = loop::lt(pool_.ramp(pool_.var(t), 1, lanes_),
-                           loop::splat(pool_.integer(spec_.keys), lanes_));
+                           loop::splat(pool_.size(spec_.keys), lanes_));
     }
     tile.epilogue = [&](Block& inside, Expr i, Expr j, Expr sum) {
       Expr at = pool_.var(panel) * pool_.integer(panel_width_) + j * pool_.integer(lanes_);
       Expr value = loop::vectorize(score, axis, {{sum_read.node(), sum}});
       value = loop::substitute(loop::substitute(value, t, at), row, i);
-      inside.push_back(
-          {loop::Store{scores_, i * pool_.integer(row_stride_) + at, value, {}, false}});
+      inside.push_back({loop::Store{scores_, i * pool_.size(row_stride_) + at, value, {}, false}});
     };
     Block inside;
     emit_register_tile(kernel_, tile, inside);
-    const Expr end = skips_keys_ ? seen_ : pool_.integer(panels_);
+    const Expr end = skips_keys_ ? seen_ : pool_.size(panels_);
     block.push_back({For{panel, pool_.integer(0), end, 1, LoopKind::serial, std::move(inside)}});
   }
 
@@ -217,7 +272,7 @@ class Attention {
     const Expr sum = reductions.lower(
         loop::reduce(loop::ReduceOp::sum, {d}, {pool_.integer(spec_.depth)}, query * key), inside);
     inside.push_back({loop::Store{scores_,
-                                  pool_.var(i) * pool_.integer(row_stride_) + pool_.var(t),
+                                  pool_.var(i) * pool_.size(row_stride_) + pool_.var(t),
                                   masked(sum, row, pool_.var(t)),
                                   {},
                                   false}});
@@ -234,13 +289,13 @@ class Attention {
   Expr largest_of_all(const Score& score, Block& row) {
     const Var t = loop_var("t", spec_.keys);
     return ReductionEmitter(kernel_, row_lanes_)
-        .lower(loop::reduce(loop::ReduceOp::max, {t}, {pool_.integer(spec_.keys)},
-                            score(pool_.var(t))),
-               row);
+        .lower(
+            loop::reduce(loop::ReduceOp::max, {t}, {pool_.size(spec_.keys)}, score(pool_.var(t))),
+            row);
   }
 
   Expr largest_seen(const Score& score, Block& row) {
-    const Var t = loop_var("t", panels_ * panel_width_);
+    const Var t = loop_var("t", panels_ * Dim(panel_width_));
     const Accumulator best =
         start_accumulator(kernel_, {loop::ReduceOp::max, spec_.dtype, row_lanes_}, row);
     const Expr zero = pool_.integer(0);
@@ -254,10 +309,10 @@ class Attention {
 
   // Each row of scores becomes exp(score - max); the inverse of its sum is kept for the end.
   void emit_softmax(Block& block, int64_t height) {
-    Var i = loop_var("i", height), step = loop_var("t", panels_ * panel_width_);
+    Var i = loop_var("i", height), step = loop_var("t", panels_ * Dim(panel_width_));
     Block row;
     auto score = [&](Expr at) {
-      return pool_.load(scores_, pool_.var(i) * pool_.integer(row_stride_) + at, spec_.dtype);
+      return pool_.load(scores_, pool_.var(i) * pool_.size(row_stride_) + at, spec_.dtype);
     };
     Expr largest = skips_keys_ ? largest_seen(score, row) : largest_of_all(score, row);
     largest =
@@ -268,9 +323,10 @@ class Attention {
     row.push_back({loop::DeclareRegs{total}});
     row.push_back({SetReg{total, {}, loop::splat(pool_.number(0, spec_.dtype), row_lanes_)}});
     Expr probability = loop::exp(score(pool_.var(step)) - largest);
-    Expr index = pool_.var(i) * pool_.integer(row_stride_) + pool_.var(step);
+    Expr index = pool_.var(i) * pool_.size(row_stride_) + pool_.var(step);
     // Behind the keys that are seen, scores are -inf up to the end of the panel.
-    const int64_t whole = skips_keys_ ? spec_.keys : spec_.keys / row_lanes_ * row_lanes_;
+    const Dim whole =
+        skips_keys_ ? spec_.keys : Dim::floor_div(spec_.keys, row_lanes_) * Dim(row_lanes_);
     auto emit = [&](Block& inside, Var at, Expr mask) {
       loop::RegArray p = kernel_.add_regs({"p", spec_.dtype, row_lanes_, {}});
       Expr value = loop::vectorize(loop::substitute(probability, step, pool_.var(at)),
@@ -283,19 +339,19 @@ class Attention {
       inside.push_back(
           {loop::Store{scores_, loop::substitute(index, step, pool_.var(at)), read, mask, false}});
     };
-    if (whole > 0) {
+    if (whole != Dim(0)) {
       Block inside;
       emit(inside, step, {});
-      const Expr end = skips_keys_ ? seen_ * pool_.integer(panel_width_) : pool_.integer(whole);
+      const Expr end = skips_keys_ ? seen_ * pool_.integer(panel_width_) : pool_.size(whole);
       row.push_back(
           {For{step, pool_.integer(0), end, row_lanes_, LoopKind::serial, std::move(inside)}});
     }
-    if (whole < spec_.keys) {
-      Var tail = kernel_.add_var({"t_tail", loop::VarKind::let, DType::i64, 1, 0, spec_.keys - 1});
-      row.push_back({Let{tail, pool_.integer(whole)}});
+    if (whole != spec_.keys) {
+      const Var tail = let_var("t_tail", spec_.keys + Dim(spec_.keys.is_const() ? 0 : 1));
+      row.push_back({Let{tail, pool_.size(whole)}});
       emit(row, tail,
            loop::lt(pool_.ramp(pool_.integer(0), 1, row_lanes_),
-                    loop::splat(pool_.integer(spec_.keys - whole), row_lanes_)));
+                    loop::splat(pool_.size(spec_.keys - whole), row_lanes_)));
     }
     Expr sum = loop::reduce_lanes(loop::ReduceOp::sum, total_read);
     Expr inverse = loop::select(loop::eq(sum, loop::constant_like(sum, 0)),
@@ -347,9 +403,9 @@ class Attention {
     tile.k_vars = {loop_var("t", spec_.keys)};
     tile.k_extents = {spec_.keys};
     if (skips_keys_)
-      tile.k_end = loop::min(seen_ * pool_.integer(panel_width_), pool_.integer(spec_.keys));
+      tile.k_end = loop::min(seen_ * pool_.integer(panel_width_), pool_.size(spec_.keys));
     tile.a = [&](Expr i, std::span<const Expr> k) {
-      return pool_.load(scores_, i * pool_.integer(row_stride_) + k[0], spec_.dtype);
+      return pool_.load(scores_, i * pool_.size(row_stride_) + k[0], spec_.dtype);
     };
     tile.b = [&](Expr j, std::span<const Expr> k) {
       Expr vector = loop::vectorize(spec_.value(batch_, k[0], pool_.var(e)), axis);
@@ -371,11 +427,13 @@ class Attention {
   loop::Pool& pool_;
   const AttentionSpec& spec_;
   int lanes_;
-  int row_lanes_;            // of the softmax, which sums
+  int row_lanes_;  // of the softmax, which sums
+  bool may_be_by_rows_ = false, may_be_by_tiles_ = false;
   bool is_by_rows_ = false;  // of the keys, which are then not transposed
   bool skips_keys_ = false;  // in panels that no query of a tile sees
   Expr seen_;                // panels that one does
-  int64_t max_rows_ = 1, panel_width_ = 0, panels_ = 0, row_stride_ = 0;
+  int64_t max_rows_ = 1, panel_width_ = 0;
+  Dim panels_ = 0, row_stride_ = 0;
   loop::BufferRef transposed_, scores_, inverse_;
   std::vector<Expr> batch_;
 };

@@ -15,13 +15,14 @@
 #include "ir/loop/pool.h"
 #include "ir/target/target.h"
 #include "ir/templates/contraction.h"
+#include "ir/type/dim.h"
 
 namespace lathe {
 
 struct AttentionSpec {
-  std::vector<int64_t> batch;  // leading dims: batch and heads
-  int64_t queries = 1;
-  int64_t keys = 1;
+  std::vector<Dim> batch;  // leading dims: batch and heads
+  Dim queries = 1;
+  Dim keys = 1;
   int64_t depth = 1;  // of a query and a key
   int64_t width = 1;  // of a value
   double scale = 1;

@@ -13,8 +13,10 @@ inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline Dim ceil_div(const Dim& a, int64_t b) {
   return a.is_const() ? Dim(ceil_div(a.value(), b)) : Dim::floor_div(a + Dim(b - 1), b);
 }
+// b may be 0, of which there are as many as of 1: what is cut into parts of nothing is empty.
 inline Dim ceil_div(const Dim& a, const Dim& b) {
-  return b.is_const() ? ceil_div(a, b.value()) : Dim::floor_div(a + b - Dim(1), b);
+  const Dim part = Dim::max(1, b);
+  return part.is_const() ? ceil_div(a, part.value()) : Dim::floor_div(a + part - Dim(1), part);
 }
 
 }  // namespace lathe

@@ -10,6 +10,7 @@
 #include "ir/templates/ceil_div.h"
 #include "ir/templates/loop_nest.h"
 #include "ir/templates/register_tile.h"
+#include "ir/templates/row_tiling.h"
 
 namespace lathe {
 namespace {
@@ -29,52 +30,25 @@ constexpr double kThrashing = 1.3;          // slowdown when rows of A evict eac
 constexpr double kStepInPlace = 8;          // cycles of going to where the next step of B lies
 constexpr int64_t kFewTiles = 4;            // of rows, which would not pay for a packed B
 constexpr int64_t kFewInCache = 16;         // steps of k that evict each other too soon
+constexpr int64_t kManyRows = 2520;         // what a size of rows is taken for: whole tiles of all
+constexpr int64_t kBlockTiles = 8;          // of the highest, in a block of rows
 
-int64_t product(std::span<const int64_t> dims) {
-  int64_t result = 1;
-  for (int64_t dim : dims) result *= dim;
+Dim product(std::span<const Dim> dims) {
+  Dim result = 1;
+  for (const Dim& dim : dims) result = result * dim;
   return result;
 }
 
-// How the rows are cut: `unit`s of `group` consecutive values of the second to last dim (more than
-// one only when whole inner rows fit a tile together), each cut into balanced tiles of the last
-// dim.
-struct RowTiling {
-  int64_t inner = 1;       // extent of the last dim
-  int64_t middle = 1;      // extent of the second to last dim
-  int64_t outer = 1;       // product of the others
-  int64_t group = 1;       // middle rows in one tile
-  int64_t groups = 1;      // of `group` middle rows, rounded up
-  int64_t tall_tiles = 0;  // tiles of `height + 1` rows, before those of `height`
-  int64_t short_tiles = 1;
-  int64_t height = 1;
-  int64_t tiles() const { return tall_tiles + short_tiles; }
-  int64_t units() const { return outer * groups; }
-};
-
-RowTiling tile_rows(const std::vector<int64_t>& m, int64_t max_rows) {
-  RowTiling t;
-  t.inner = m.back();
-  t.middle = m.size() > 1 ? m[m.size() - 2] : 1;
-  t.outer = m.size() > 2 ? product(std::span(m).first(m.size() - 2)) : 1;
-  if (t.inner * 2 <= max_rows && t.middle > 1) {
-    t.group = std::min(t.middle, max_rows / t.inner);
-    t.groups = (t.middle + t.group - 1) / t.group;
-    t.height = t.group * t.inner;
-    return t;
-  }
-  t.groups = t.middle;
-  const int64_t tiles = (t.inner + max_rows - 1) / max_rows;
-  t.height = t.inner / tiles;
-  t.tall_tiles = t.inner - t.height * tiles;
-  t.short_tiles = tiles - t.tall_tiles;
-  return t;
+// What a size is taken for where only its order of magnitude matters: many, if it may be.
+int64_t number_for(const ContractionSpec& spec, const Dim& size) {
+  if (size.is_const()) return size.value();
+  const int64_t most = size.bounds(spec.symbols).max.value_or(kManyRows);
+  return std::clamp<int64_t>(most, 1, kManyRows);
 }
-
-// Cycles of one reduction step of a tile of h x v accumulators on a core with two FMA and two load
-// ports: the most of its FMAs, its loads and the latency of a dependent FMA.
-double step_cycles(int64_t h, int64_t v) {
-  return std::max({static_cast<double>(h * v) / 2, static_cast<double>(h + v) / 2, 4.0});
+std::vector<Dim> numbers_for(const ContractionSpec& spec, const std::vector<Dim>& sizes) {
+  std::vector<Dim> numbers;
+  for (const Dim& size : sizes) numbers.push_back(number_for(spec, size));
+  return numbers;
 }
 
 // Rows of A that stay in the first cache together, or steps of B. A row is read a few elements at a
@@ -93,11 +67,11 @@ std::vector<RegisterTile> tiles_of(const ContractionSpec& spec, const Target& ta
   if (spec.tile) return {*spec.tile};
   std::vector<RegisterTile> tiles = target.gemm_tiles;
   if (!spec.b) return tiles;
-  const RowTiling tiling = tile_rows(spec.m, tiles.front().rows);
+  const RowTiling tiling = tile_rows(numbers_for(spec, spec.m), tiles.front().rows);
   const int64_t rows = tiling.height + (tiling.tall_tiles > 0 ? 1 : 0);
   const int64_t room = target.num_vector_registers - (rows > 1 ? 1 : 0);
   const int64_t most = std::max<int64_t>(1, room / (rows + 1));
-  const int64_t vectors = ceil_div(spec.n, target.lanes(dtype_bytes(spec.dtype)));
+  const int64_t vectors = ceil_div(number_for(spec, spec.n), target.lanes(dtype_bytes(spec.dtype)));
   const int64_t panels = std::max<int64_t>(1, ceil_div(vectors, most));
   tiles.push_back({static_cast<int>(rows), static_cast<int>(ceil_div(vectors, panels))});
   return tiles;
@@ -114,71 +88,108 @@ class Contraction {
         packed_(packed),
         steps_(steps_of(spec)),
         lanes_(target.lanes(dtype_bytes(spec.dtype))),
+        has_masked_memory_(target.has_masked_memory),
         rows_(tile_rows(spec.m, layout.tile.rows)) {}
 
   void build() {
-    const int64_t units = rows_.units();
-    const int64_t panels = layout_.batches * layout_.panels;
-    const int64_t flops_per_unit =
-        2 * rows_.height * rows_.tiles() * layout_.panel_width * layout_.depth;
-    int64_t chunks = std::clamp<int64_t>((kMinProductTasks + panels - 1) / panels, 1, units);
-    chunks = std::max<int64_t>(1, std::min(chunks, units * flops_per_unit / kTaskFlops));
-    units_per_chunk_ = (units + chunks - 1) / chunks;
-    chunks = (units + units_per_chunk_ - 1) / units_per_chunk_;
-
+    climb_rows();
+    const Dim panels = layout_.batches * layout_.panels;
+    const Dim chunks = cut_chunks(panels);
     Block body;
-    const int64_t tasks = panels * chunks;
-    Var task = kernel_.add_var({"task", loop::VarKind::loop, DType::i64, 1, 0, tasks - 1});
-    Expr chunk = let(body, "chunk", loop::mod(pool_.var(task), pool_.integer(chunks)), chunks - 1);
-    panel_ =
-        let(body, "panel", loop::floor_div(pool_.var(task), pool_.integer(chunks)), panels - 1);
+    const Dim tasks = panels * chunks;
+    const Var task = kernel_.add_loop_var("task", tasks);
+    const Expr chunk = let(body, "chunk", loop::mod(pool_.var(task), pool_.size(chunks)), chunks);
+    panel_ = let(body, "panel", loop::floor_div(pool_.var(task), pool_.size(chunks)), panels);
     Expr column_panel = panel_;
-    if (layout_.batches > 1) {
-      column_panel = let(body, "column_panel", loop::mod(panel_, pool_.integer(layout_.panels)),
-                         layout_.panels - 1);
-      batch_ = unflatten(body, loop::floor_div(panel_, pool_.integer(layout_.panels)), spec_.batch,
+    if (layout_.batches != Dim(1)) {
+      column_panel =
+          let(body, "column_panel", loop::mod(panel_, pool_.size(layout_.panels)), layout_.panels);
+      batch_ = unflatten(body, loop::floor_div(panel_, pool_.size(layout_.panels)), spec_.batch,
                          "batch");
     } else {
       batch_.assign(spec_.batch.size(), pool_.integer(0));
     }
     first_column_ = let(body, "column", column_panel * pool_.integer(layout_.panel_width),
-                        (layout_.panels - 1) * layout_.panel_width);
-    first_unit_ = chunk * pool_.integer(units_per_chunk_);
-    const bool is_exact = layout_.panels * layout_.panel_width == spec_.n;
-    if (layout_.panels == 1 || layout_.last_vectors == layout_.tile.vectors) {
+                        (layout_.panels - Dim(1)) * Dim(layout_.panel_width) + Dim(1));
+    first_unit_ = chunk * pool_.size(units_per_chunk_);
+    const bool is_exact = layout_.panels * Dim(layout_.panel_width) == spec_.n;
+    if (!is_cut_twice()) {
       emit_units(body, layout_.last_vectors, !is_exact);
     } else {
       Block whole, last;
       emit_units(whole, layout_.tile.vectors, false);
-      first_column_ = pool_.integer((layout_.panels - 1) * layout_.panel_width);
+      first_column_ = pool_.size((layout_.panels - Dim(1)) * Dim(layout_.panel_width));
       emit_units(last, layout_.last_vectors, !is_exact);
-      const Expr is_whole = loop::lt(column_panel, pool_.integer(layout_.panels - 1));
+      const Expr is_whole = loop::lt(column_panel, pool_.size(layout_.panels - Dim(1)));
       body.push_back({loop::If{is_whole, std::move(whole), std::move(last)}});
     }
-    kernel_.grain =
-        std::max<int64_t>(1, kTaskFlops / std::max<int64_t>(1, flops_per_unit * units_per_chunk_));
-    kernel_.body.push_back({For{task, pool_.integer(0), pool_.integer(tasks), 1, LoopKind::parallel,
-                                std::move(body)}});
+    kernel_.body.push_back(
+        {For{task, pool_.integer(0), pool_.size(tasks), 1, LoopKind::parallel, std::move(body)}});
   }
 
  private:
-  Expr let(Block& block, const char* name, Expr value, int64_t max) {
+  // A size of rows is cut into blocks where panels are too few to be tasks.
+  void climb_rows() {
+    if (!rows_.has_ladder()) return;
+    const int64_t most = rows_.inner.bounds(kernel_.symbols).max.value_or(INT64_MAX);
+    const auto ladder = is_cut_twice() ? few_heights : every_height;
+    rungs_ = climb(ladder(rows_.height, layout_.tile.vectors, most), pool_.size(rows_.inner));
+    rows_.height = rungs_.front().height;
+    const Dim panels = layout_.batches * layout_.panels;
+    const std::optional<Dim> full = loop::as_size(rungs_.front().count);
+    if (!full || !panels.is_const() || panels.value() >= kMinProductTasks) return;
+    rows_.block_tiles = kBlockTiles;
+    rows_.blocks = Dim::max(1, ceil_div(*full, kBlockTiles));
+  }
+
+  // Whether whole panels and the last one have code of their own.
+  bool is_cut_twice() const {
+    const bool is_alike = layout_.last_vectors == layout_.tile.vectors;
+    return layout_.panels != Dim(1) && !(is_alike && (spec_.n.is_const() || has_masked_memory_));
+  }
+
+  Dim flops_per_unit() const {
+    const Dim rows = rows_.block_tiles > 0 ? Dim(rows_.block_tiles * rows_.height) : rows_.rows();
+    return Dim(2) * rows * Dim(layout_.panel_width) * layout_.depth;
+  }
+
+  // Tasks of a panel: chunks of units.
+  Dim cut_chunks(const Dim& panels) {
+    const Dim units = rows_.units(), flops = flops_per_unit();
+    const Dim enough = ceil_div(Dim(kMinProductTasks), panels);
+    Dim chunks = 1;
+    if (enough != Dim(1) && units != Dim(1))
+      chunks =
+          Dim::max(1, Dim::min(Dim::min(enough, units), Dim::floor_div(units * flops, kTaskFlops)));
+    units_per_chunk_ = ceil_div(units, chunks);
+    chunks = ceil_div(units, units_per_chunk_);
+    if (chunks.is_too_large()) {
+      units_per_chunk_ = units;
+      chunks = 1;
+    }
+    kernel_.grain = std::max<int64_t>(
+        1, kTaskFlops / std::max<int64_t>(1, size_at(flops * units_per_chunk_, spec_.hints)));
+    return chunks;
+  }
+
+  // In [0, extent).
+  Expr let(Block& block, const char* name, Expr value, const Dim& extent) {
     if (loop::as_int(value) || std::holds_alternative<loop::VarRead>(value->kind)) return value;
-    Var var =
-        kernel_.add_var({name, loop::VarKind::let, DType::i64, 1, 0, std::max<int64_t>(0, max)});
+    const Var var = kernel_.add_loop_var(name, extent);
+    kernel_.vars[var.id].kind = loop::VarKind::let;
     block.push_back({Let{var, value}});
     return pool_.var(var);
   }
 
-  std::vector<Expr> unflatten(Block& block, Expr position, std::span<const int64_t> dims,
+  std::vector<Expr> unflatten(Block& block, Expr position, std::span<const Dim> dims,
                               const char* name) {
     std::vector<Expr> index(dims.size());
     for (size_t i = dims.size(); i-- > 0;) {
-      index[i] = dims[i] == 1 ? pool_.integer(0)
-                              : let(block, name,
-                                    i == 0 ? position : loop::mod(position, pool_.integer(dims[i])),
-                                    dims[i] - 1);
-      position = loop::floor_div(position, pool_.integer(dims[i]));
+      index[i] = dims[i] == Dim(1)
+                     ? pool_.integer(0)
+                     : let(block, name,
+                           i == 0 ? position : loop::mod(position, pool_.size(dims[i])), dims[i]);
+      position = loop::floor_div(position, pool_.size(dims[i]));
     }
     return index;
   }
@@ -187,46 +198,75 @@ class Contraction {
   void emit_units(Block& block, int vectors, bool is_masked) {
     vectors_ = vectors;
     is_masked_ = is_masked;
-    const int64_t units = rows_.units();
-    const Var unit = kernel_.add_var({"unit", loop::VarKind::loop, DType::i64, 1, 0, units - 1});
+    const Dim units = rows_.units();
+    const Var unit = kernel_.add_loop_var("unit", units);
     unit_ = pool_.var(unit);
     Block inside;
     emit_unit(inside);
-    const Expr hi = loop::min(first_unit_ + pool_.integer(units_per_chunk_), pool_.integer(units));
+    const Expr hi = loop::min(first_unit_ + pool_.size(units_per_chunk_), pool_.size(units));
     block.push_back({For{unit, first_unit_, hi, 1, LoopKind::serial, std::move(inside)}});
   }
 
   void emit_unit(Block& block) {
-    Expr group =
-        let(block, "group", loop::mod(unit_, pool_.integer(rows_.groups)), rows_.groups - 1);
+    Expr at = unit_, row_block = pool_.integer(0);
+    if (rows_.block_tiles > 0) {
+      row_block = let(block, "row_block", loop::mod(at, pool_.size(rows_.blocks)), rows_.blocks);
+      at = loop::floor_div(at, pool_.size(rows_.blocks));
+    }
+    Expr group = let(block, "group", loop::mod(at, pool_.size(rows_.groups)), rows_.groups);
     const size_t num_outer = spec_.m.size() > 2 ? spec_.m.size() - 2 : 0;
-    outer_ = unflatten(block, loop::floor_div(unit_, pool_.integer(rows_.groups)),
+    outer_ = unflatten(block, loop::floor_div(at, pool_.size(rows_.groups)),
                        std::span(spec_.m).first(num_outer), "outer");
     group_ = group;
+    if (rows_.has_ladder()) return emit_ladder(block, row_block);
     if (rows_.group > 1) {
-      const int64_t rest = rows_.middle % rows_.group;
+      const int64_t rest = rows_.middle.value() % rows_.group;
       if (rest == 0) return emit_tile(block, rows_.height, pool_.integer(0), pool_.integer(0));
       Block whole, partial;
       emit_tile(whole, rows_.height, pool_.integer(0), pool_.integer(0));
-      emit_tile(partial, rest * rows_.inner, pool_.integer(0), pool_.integer(0));
-      block.push_back({loop::If{loop::lt(group, pool_.integer(rows_.groups - 1)), std::move(whole),
-                                std::move(partial)}});
+      emit_tile(partial, rest * rows_.inner.value(), pool_.integer(0), pool_.integer(0));
+      block.push_back({loop::If{loop::lt(group, pool_.size(rows_.groups - Dim(1))),
+                                std::move(whole), std::move(partial)}});
       return;
     }
     const int64_t tall = rows_.height + 1;
-    emit_tiles(block, rows_.tall_tiles, tall, 0, 0);
-    emit_tiles(block, rows_.short_tiles, rows_.height, rows_.tall_tiles * tall, rows_.tall_tiles);
+    const auto number = [&](int64_t value) { return pool_.integer(value); };
+    if (rows_.tall_tiles > 0)
+      emit_tiles(block, {tall, number(rows_.tall_tiles), number(0), number(0)});
+    if (rows_.short_tiles > 0)
+      emit_tiles(block, {rows_.height, number(rows_.short_tiles), number(rows_.tall_tiles * tall),
+                         number(rows_.tall_tiles)});
   }
 
-  void emit_tiles(Block& block, int64_t count, int64_t height, int64_t first_row,
-                  int64_t first_tile) {
-    if (count == 0) return;
-    Var tile = kernel_.add_var({"tile", loop::VarKind::loop, DType::i64, 1, 0, count - 1});
+  // The highest tiles of a block, and behind the last of those all the others.
+  void emit_ladder(Block& block, Expr row_block) {
+    if (rows_.block_tiles == 0) {
+      for (const Rung& rung : rungs_) emit_tiles(block, rung);
+      return;
+    }
+    const Expr in_block = pool_.integer(rows_.block_tiles), none = pool_.integer(0);
+    Rung full = rungs_.front();
+    const Expr first_tile = row_block * in_block;
+    full.first_row = first_tile * pool_.integer(full.height);
+    full.count = loop::min(in_block, full.count - first_tile);
+    emit_tiles(block, full);
+    const Expr is_last = loop::eq(row_block, pool_.size(rows_.blocks - Dim(1)));
+    for (Rung rung : std::span(rungs_).subspan(1)) {
+      rung.count = loop::select(is_last, rung.count, none);
+      rung.first_tile = in_block;
+      emit_tiles(block, rung);
+    }
+  }
+
+  void emit_tiles(Block& block, const Rung& rung) {
+    const std::optional<Dim> count = loop::as_size(rung.count);
+    const int64_t most = loop::interval(rung.count, kernel_).max;
+    const Var tile = kernel_.add_loop_var("tile", count ? *count : Dim(most));
     Block inside;
-    emit_tile(inside, height, pool_.var(tile) * pool_.integer(height) + pool_.integer(first_row),
-              pool_.var(tile) + pool_.integer(first_tile));
-    block.push_back({For{tile, pool_.integer(0), pool_.integer(count), 1, LoopKind::serial,
-                         std::move(inside)}});
+    emit_tile(inside, rung.height, pool_.var(tile) * pool_.integer(rung.height) + rung.first_row,
+              pool_.var(tile) + rung.first_tile);
+    block.push_back(
+        {For{tile, pool_.integer(0), rung.count, 1, LoopKind::serial, std::move(inside)}});
   }
 
   // Row i of the tile as an index into the m dims.
@@ -234,8 +274,8 @@ class Contraction {
     std::vector<Expr> index = outer_;
     if (rows_.group > 1) {
       index.push_back(group_ * pool_.integer(rows_.group) +
-                      loop::floor_div(i, pool_.integer(rows_.inner)));
-      index.push_back(loop::mod(i, pool_.integer(rows_.inner)));
+                      loop::floor_div(i, pool_.size(rows_.inner)));
+      index.push_back(loop::mod(i, pool_.size(rows_.inner)));
     } else {
       if (spec_.m.size() > 1) index.push_back(group_);
       index.push_back(first_row + i);
@@ -249,23 +289,20 @@ class Contraction {
     tile.vectors = vectors_;
     tile.lanes = lanes_;
     tile.dtype = spec_.dtype;
-    for (int64_t steps : steps_) {
-      tile.k_vars.push_back(
-          kernel_.add_var({"k", loop::VarKind::loop, DType::i64, 1, 0, steps - 1}));
-    }
+    for (const Dim& steps : steps_) tile.k_vars.push_back(kernel_.add_loop_var("k", steps));
     tile.k_extents = steps_;
     tile.is_paired = spec_.is_paired;
     tile.shares_elements = spec_.rows_overlap;
-    tile.has_last_apart = spec_.is_paired && spec_.k.back() % 2 != 0;
+    tile.has_last_apart = spec_.is_paired && spec_.k.back().value() % 2 != 0;
     tile.a = [&](Expr i, std::span<const Expr> k) {
       const std::vector<Expr> m = row_index(first_row, i);
       return spec_.is_paired ? pair(m, k) : spec_.a(batch_, m, k);
     };
     tile.b = [&](Expr j, std::span<const Expr> k) {
       if (spec_.b) return columns_in_place(k, first_column_ + j * pool_.integer(lanes_));
-      Expr at = (panel_ * pool_.integer(layout_.depth) + depth_of(k)) *
-                    pool_.integer(layout_.panel_width) +
-                j * pool_.integer(lanes_);
+      Expr at =
+          (panel_ * pool_.size(layout_.depth) + depth_of(k)) * pool_.integer(layout_.panel_width) +
+          j * pool_.integer(lanes_);
       return pool_.load(packed_, at, spec_.is_paired ? DType::i32 : spec_.dtype, lanes_);
     };
     // The epilogue's expression is made once, over a column and a sum that each vector then
@@ -298,7 +335,9 @@ class Contraction {
   }
 
   Var column_var() {
-    return kernel_.add_var({"n", loop::VarKind::let, DType::i64, 1, 0, spec_.n - 1});
+    const Var column = kernel_.add_loop_var("n", spec_.n);
+    kernel_.vars[column.id].kind = loop::VarKind::let;
+    return column;
   }
 
   // Lanes that are columns from `column` on.
@@ -306,7 +345,7 @@ class Contraction {
     loop::VectorAxis axis{column, lanes_, {}};
     if (is_masked_)
       axis.mask = loop::lt(pool_.ramp(pool_.var(column), 1, lanes_),
-                           loop::splat(pool_.integer(spec_.n), lanes_));
+                           loop::splat(pool_.size(spec_.n), lanes_));
     return axis;
   }
 
@@ -323,7 +362,7 @@ class Contraction {
     first.back() = first.back() * pool_.integer(2);
     const Expr element = spec_.a(batch_, m, first);
     if (const loop::IntConst* at = loop::as_int(first.back());
-        at != nullptr && at->value + 1 == spec_.k.back()) {
+        at != nullptr && Dim(at->value + 1) == spec_.k.back()) {
       const Expr word = loop::cast(loop::bitcast(element, DType::i16), DType::i32);
       return loop::binary(loop::BinaryOp::bit_and, word, pool_.integer(0xffff, DType::i32));
     }
@@ -334,23 +373,32 @@ class Contraction {
   // Row-major position of a step in the reduction.
   Expr depth_of(std::span<const Expr> k) {
     Expr depth = k[0];
-    for (size_t i = 1; i < k.size(); ++i) depth = depth * pool_.integer(steps_[i]) + k[i];
+    for (size_t i = 1; i < k.size(); ++i) depth = depth * pool_.size(steps_[i]) + k[i];
     return depth;
   }
 
   // The next panel, a share of it for each tile of rows that this panel still serves.
   void emit_prefetch(Block& block, Expr ordinal, std::span<const Expr> k) {
     const int64_t line = 64 / dtype_bytes(spec_.dtype);
-    const int64_t tiles = units_per_chunk_ * rows_.tiles();
-    const int64_t share =
-        std::max<int64_t>(1, layout_.panel_width / tiles);  // elements per reduction step
-    const int64_t lines = std::max<int64_t>(1, share * reduction_unroll(steps_.back()) / line);
-    Expr tile = (unit_ - first_unit_) * pool_.integer(rows_.tiles()) + ordinal;
-    Expr at = (panel_ + pool_.integer(1)) * pool_.integer(layout_.depth * layout_.panel_width) +
-              (tile * pool_.integer(layout_.depth) + depth_of(k)) * pool_.integer(share);
+    const int64_t tiles_per_unit = tiles_at_hints();
+    const int64_t tiles = size_at(units_per_chunk_, spec_.hints) * tiles_per_unit;
+    const int64_t share = std::max<int64_t>(
+        1, layout_.panel_width / std::max<int64_t>(1, tiles));  // elements per reduction step
+    const int64_t unroll = steps_.back().is_const() ? reduction_unroll(steps_.back().value()) : 4;
+    const int64_t lines = std::max<int64_t>(1, share * unroll / line);
+    Expr tile = (unit_ - first_unit_) * pool_.integer(tiles_per_unit) + ordinal;
+    Expr at = (panel_ + pool_.integer(1)) * pool_.size(layout_.depth * Dim(layout_.panel_width)) +
+              (tile * pool_.size(layout_.depth) + depth_of(k)) * pool_.integer(share);
     for (int64_t i = 0; i < lines; ++i) {
       block.push_back({loop::Prefetch{packed_, at + pool_.integer(i * line), 2}});
     }
+  }
+
+  // Of a unit.
+  int64_t tiles_at_hints() const {
+    if (!rows_.has_ladder()) return rows_.tiles();
+    if (rows_.block_tiles > 0) return rows_.block_tiles;
+    return std::max<int64_t>(1, ceil_div(size_at(rows_.inner, spec_.hints), rows_.height));
   }
 
   loop::Kernel& kernel_;
@@ -358,10 +406,12 @@ class Contraction {
   const ContractionSpec& spec_;
   const PackedLayout& layout_;
   loop::BufferRef packed_;
-  std::vector<int64_t> steps_;  // of the reduction, by dim
+  std::vector<Dim> steps_;  // of the reduction, by dim
   int lanes_;
+  bool has_masked_memory_;
   RowTiling rows_;
-  int64_t units_per_chunk_ = 1;
+  std::vector<Rung> rungs_;  // of rows that are a size
+  Dim units_per_chunk_ = 1;
   int vectors_ = 1;  // of the panel at hand
   bool is_masked_ = false;
   Expr panel_, first_column_, unit_, first_unit_, group_;
@@ -370,8 +420,8 @@ class Contraction {
 
 }  // namespace
 
-std::vector<int64_t> steps_of(const ContractionSpec& spec) {
-  std::vector<int64_t> steps = spec.k;
+std::vector<Dim> steps_of(const ContractionSpec& spec) {
+  std::vector<Dim> steps = spec.k;
   if (spec.is_paired) steps.back() = ceil_div(steps.back(), 2);
   return steps;
 }
@@ -382,25 +432,27 @@ PackedLayout packed_layout(const ContractionSpec& spec, const Target& target) {
   PackedLayout best;
   double best_cycles = 0;
   const double beside = spec.b ? kStepInPlace : 0;
+  const std::vector<Dim> m = numbers_for(spec, spec.m);
+  const int64_t vectors = ceil_div(number_for(spec, spec.n), lanes);
   for (const RegisterTile& tile : tiles_of(spec, target)) {
     const int64_t width = static_cast<int64_t>(tile.vectors) * lanes;
-    const int64_t panels = ceil_div(spec.n, width), vectors = ceil_div(spec.n, lanes);
+    const int64_t panels = ceil_div(vectors, tile.vectors);
     const int64_t left = vectors - (panels - 1) * tile.vectors;
     const bool is_narrower = panels == 1 || spec.b || (tile.vectors - left) * kNarrowest > vectors;
     const int last_vectors = is_narrower ? static_cast<int>(left) : tile.vectors;
-    const RowTiling rows = tile_rows(spec.m, tile.rows);
+    const RowTiling rows = tile_rows(m, tile.rows);
     const bool is_thrashing = rows.height > cached_rows;
     const auto panel_cycles = [&](int count) {
       return static_cast<double>(rows.tall_tiles) * (step_cycles(rows.height + 1, count) + beside) +
              static_cast<double>(rows.short_tiles) * (step_cycles(rows.height, count) + beside);
     };
     const double cycles =
-        (is_thrashing ? kThrashing : 1.0) * static_cast<double>(rows.units()) *
+        (is_thrashing ? kThrashing : 1.0) * static_cast<double>(rows.units().value()) *
         (static_cast<double>(panels - 1) * panel_cycles(tile.vectors) + panel_cycles(last_vectors));
-    if (best.panels == 0 || cycles < best_cycles * 0.98) {
+    if (best.panel_width == 0 || cycles < best_cycles * 0.98) {
       best.tile = tile;
-      best.panels = panels;
-      best.last_vectors = last_vectors;
+      best.panels = ceil_div(spec.n, width);
+      best.last_vectors = spec.n.is_const() ? last_vectors : tile.vectors;
       best.panel_width = width;
       best_cycles = cycles;
     }
@@ -411,14 +463,15 @@ PackedLayout packed_layout(const ContractionSpec& spec, const Target& target) {
 }
 
 bool is_read_in_place(const ContractionSpec& spec, int64_t step_bytes, const Target& target) {
-  const bool is_whole = spec.n % target.lanes(dtype_bytes(spec.dtype)) == 0;
+  const bool is_whole = Dim::mod(spec.n, target.lanes(dtype_bytes(spec.dtype))) == Dim(0);
   if (spec.is_paired || (!is_whole && !target.has_masked_memory)) return false;
   const RegisterTile tile = packed_layout(spec, target).tile;
-  const RowTiling rows = tile_rows(spec.m, tile.rows);
+  const RowTiling rows = tile_rows(numbers_for(spec, spec.m), tile.rows);
   // Lines that the next tile finds evicted come sooner where several lie side by side.
   const bool is_evicted = rows_in_cache(step_bytes, target) < kFewInCache;
   const int64_t lines = tile.vectors * target.vector_bytes / target.line_bytes;
-  return rows.units() * rows.tiles() <= (is_evicted ? std::max<int64_t>(1, lines) : kFewTiles);
+  return rows.units().value() * rows.tiles() <=
+         (is_evicted ? std::max<int64_t>(1, lines) : kFewTiles);
 }
 
 void build_contraction(loop::Kernel& kernel, const ContractionSpec& spec,

@@ -38,7 +38,7 @@ Expr pair(const ContractionSpec& spec, std::vector<Expr> step, F&& element) {
   };
   const Expr first = step.back() * pool.integer(2), second = first + pool.integer(1);
   const Expr low = element_at(first);
-  const int64_t extent = spec.k.back();
+  const int64_t extent = spec.k.back().value();
   if (extent % 2 == 0) return word_of(low, element_at(second));
   const Expr high = element_at(loop::min(second, pool.integer(extent - 1)));
   return word_of(low, loop::select(loop::lt(second, pool.integer(extent)), high,
@@ -60,21 +60,22 @@ class PairPacking {
         b_(b),
         neighbours_(neighbours),
         lanes_(target.lanes(dtype_bytes(DType::i32))),
-        steps_(steps_of(spec).back()) {}
+        depth_(spec.k.back().value()),
+        steps_(steps_of(spec).back().value()) {}
 
   // A task is the innermost reduction of one panel.
   void build() {
-    std::vector<int64_t> extents = spec_.batch;
+    std::vector<Dim> extents = spec_.batch;
     extents.push_back(layout_.panels);
     extents.insert(extents.end(), spec_.k.begin(), spec_.k.end() - 1);
-    int64_t tasks = 1;
-    for (int64_t extent : extents) tasks *= extent;
-    const Var task = loop_var("task", tasks);
+    Dim tasks = 1;
+    for (const Dim& extent : extents) tasks = tasks * extent;
+    const Var task = kernel_.add_loop_var("task", tasks);
     std::vector<Expr> at(extents.size());
     Expr rest = pool_.var(task);
     for (size_t i = extents.size(); i-- > 0;) {
-      at[i] = loop::mod(rest, pool_.integer(extents[i]));
-      rest = loop::floor_div(rest, pool_.integer(extents[i]));
+      at[i] = loop::mod(rest, pool_.size(extents[i]));
+      rest = loop::floor_div(rest, pool_.size(extents[i]));
     }
     const auto panel = static_cast<ptrdiff_t>(spec_.batch.size());
     batch_.assign(at.begin(), at.begin() + panel);
@@ -89,21 +90,17 @@ class PairPacking {
       emit_steps(body);
     }
     kernel_.grain = std::max<int64_t>(1, kTaskWords / (steps_ * layout_.panel_width));
-    kernel_.body.push_back({For{task, pool_.integer(0), pool_.integer(tasks), 1, LoopKind::parallel,
-                                std::move(body)}});
+    kernel_.body.push_back(
+        {For{task, pool_.integer(0), pool_.size(tasks), 1, LoopKind::parallel, std::move(body)}});
   }
 
  private:
   static constexpr int64_t kTaskWords = 20000;  // about 10 us
 
-  Var loop_var(const char* name, int64_t extent) {
-    return kernel_.add_var({name, loop::VarKind::loop, DType::i64, 1, 0, extent - 1});
-  }
-
   Block loop(const char* name, int64_t extent, const std::function<void(Block&, Expr)>& fill) {
     Block block;
     if (extent == 0) return block;
-    const Var var = loop_var(name, extent);
+    const Var var = kernel_.add_loop_var(name, extent);
     Block inside;
     fill(inside, pool_.var(var));
     block.push_back({For{var, pool_.integer(0), pool_.integer(extent), 1, LoopKind::serial,
@@ -112,7 +109,7 @@ class PairPacking {
   }
 
   void emit_steps(Block& block) {
-    const int64_t whole = spec_.k.back() / 2;
+    const int64_t whole = depth_ / 2;
     block = loop("step", whole, [&](Block& inside, Expr step) { emit_step(inside, step, true); });
     if (whole < steps_) emit_step(block, pool_.integer(whole), false);
   }
@@ -122,7 +119,7 @@ class PairPacking {
       const Expr n = column_ + pool_.integer(vector * lanes_);
       Expr exists;
       if (!is_exact())
-        exists = loop::lt(pool_.ramp(n, 1, lanes_), loop::splat(pool_.integer(spec_.n), lanes_));
+        exists = loop::lt(pool_.ramp(n, 1, lanes_), loop::splat(pool_.size(spec_.n), lanes_));
       const auto row = [&](int64_t offset) {
         return load(step * pool_.integer(2) + pool_.integer(offset), n, lanes_, exists);
       };
@@ -144,13 +141,13 @@ class PairPacking {
   void emit_square(Block& block, int64_t vector, Expr first, int64_t steps) {
     const Expr element = first * pool_.integer(2);
     Expr exists;
-    if (steps < lanes_ || spec_.k.back() % 2 != 0)
+    if (steps < lanes_ || depth_ % 2 != 0)
       exists = loop::lt(pool_.ramp(element, 1, 2 * lanes_),
-                        loop::splat(pool_.integer(spec_.k.back()), 2 * lanes_));
+                        loop::splat(pool_.integer(depth_), 2 * lanes_));
     std::vector<Expr> columns;
     for (int64_t i = 0; i < lanes_; ++i) {
       const Expr n = column_ + pool_.integer(vector * lanes_ + i);
-      const Expr there = is_exact() ? n : loop::min(n, pool_.integer(spec_.n - 1));
+      const Expr there = is_exact() ? n : loop::min(n, pool_.size(spec_.n - Dim(1)));
       columns.push_back(loop::bitcast(load(element, there, 2 * lanes_, exists), DType::i32));
     }
     const std::vector<Expr> turned = turn_square(kernel_, block, std::move(columns));
@@ -158,7 +155,7 @@ class PairPacking {
       store(block, vector, first + pool_.integer(step), turned[static_cast<size_t>(step)]);
   }
 
-  bool is_exact() const { return layout_.panels * layout_.panel_width == spec_.n; }
+  bool is_exact() const { return layout_.panels * Dim(layout_.panel_width) == spec_.n; }
 
   // Neighbours from the element of B on.
   Expr load(Expr element, Expr n, int lanes, Expr mask) {
@@ -183,7 +180,7 @@ class PairPacking {
   const ColumnElement& b_;
   Neighbours neighbours_;
   int lanes_;
-  int64_t steps_;  // of the innermost reduction
+  int64_t depth_, steps_;  // of the innermost reduction
   std::vector<Expr> batch_, k_;
   Expr column_, first_step_;
 };
@@ -191,10 +188,10 @@ class PairPacking {
 }  // namespace
 
 std::vector<PanelRange> panel_ranges(const ContractionSpec& spec, const PackedLayout& layout) {
-  const int64_t whole = spec.n / layout.panel_width;
+  const Dim whole = Dim::floor_div(spec.n, layout.panel_width);
   std::vector<PanelRange> ranges;
-  if (whole > 0) ranges.push_back({0, whole});
-  if (whole < layout.panels) ranges.push_back({whole, layout.panels - whole});
+  if (whole != Dim(0)) ranges.push_back({0, whole});
+  if (whole != layout.panels) ranges.push_back({whole, layout.panels - whole});
   return ranges;
 }
 
@@ -203,32 +200,33 @@ LoopNest pack_nest(loop::Kernel& kernel, const ContractionSpec& spec, const Pack
   LoopNest nest;
   nest.outs = {packed};
   loop::Pool& pool = *kernel.pool;
-  auto add = [&](const char* name, int64_t extent) {
-    nest.vars.push_back(kernel.add_var({name, loop::VarKind::loop, DType::i64, 1, 0, extent - 1}));
+  auto add = [&](const char* name, const Dim& extent) {
+    nest.vars.push_back(kernel.add_loop_var(name, extent));
     nest.extents.push_back(extent);
     return pool.var(nest.vars.back());
   };
   Expr position = pool.integer(0);
-  const auto place = [&](Expr at, int64_t extent) {
-    position = position * pool.integer(extent) + at;
+  const auto place = [&](Expr at, const Dim& extent) {
+    position = position * pool.size(extent) + at;
     return at;
   };
   std::vector<Expr> batch, k;
-  for (int64_t extent : spec.batch) batch.push_back(place(add("batch", extent), extent));
-  const Expr panel = place(add("panel", range.count) + pool.integer(range.first), layout.panels);
-  for (int64_t extent : steps_of(spec)) k.push_back(place(add("k", extent), extent));
+  for (const Dim& extent : spec.batch) batch.push_back(place(add("batch", extent), extent));
+  const Expr panel = place(add("panel", range.count) + pool.size(range.first), layout.panels);
+  for (const Dim& extent : steps_of(spec)) k.push_back(place(add("k", extent), extent));
   const Expr lane = place(add("lane", layout.panel_width), layout.panel_width);
   nest.index = position;
   const Expr column = panel * pool.integer(layout.panel_width) + lane;
-  const bool is_exact = (range.first + range.count) * layout.panel_width <= spec.n;
-  const Expr inside = is_exact ? column : loop::min(column, pool.integer(spec.n - 1));
+  const bool has_last = range.first + range.count == layout.panels;
+  const bool is_exact = !has_last || layout.panels * Dim(layout.panel_width) == spec.n;
+  const Expr inside = is_exact ? column : loop::min(column, pool.size(spec.n - Dim(1)));
   Expr value = spec.is_paired
                    ? pair(spec, k, [&](std::span<const Expr> at) { return b(batch, at, inside); })
                    : b(batch, k, inside);
   if (!is_exact)
-    value =
-        loop::select(loop::lt(column, pool.integer(spec.n)), value, loop::constant_like(value, 0));
+    value = loop::select(loop::lt(column, pool.size(spec.n)), value, loop::constant_like(value, 0));
   nest.values = {value};
+  nest.hints = spec.hints;
   nest.kernel = kernel;
   return nest;
 }

@@ -15,7 +15,7 @@ namespace lathe {
 
 // Panels that one nest fills: those of columns that all exist, or the last.
 struct PanelRange {
-  int64_t first, count;
+  Dim first, count;
 };
 std::vector<PanelRange> panel_ranges(const ContractionSpec& spec, const PackedLayout& layout);
 

@@ -19,6 +19,9 @@ using loop::Var;
 // Products that one accumulator adds up: longer than any that a tuned model has, short enough for
 // the digits that their sum keeps.
 constexpr int64_t kLongestBlock = 8192;
+// The same of 3, 5 or 7 steps at once.
+constexpr int64_t kOddBlock = 8190;
+constexpr int64_t kStep = 4;  // steps at once of a size of them
 
 class Tile {
  public:
@@ -33,18 +36,10 @@ class Tile {
 
   void emit(Block& block) {
     for (loop::RegArray array : {acc_, b_, a_}) block.push_back({loop::DeclareRegs{array}});
-    const auto [extent, step] = steps_of(0);
-    const int64_t inner = std::accumulate(spec_.k_extents.begin() + 1, spec_.k_extents.end(),
-                                          int64_t{1}, std::multiplies<>());
-    const int64_t steps = kLongestBlock / std::max<int64_t>(inner, 1) / step;
-    const int64_t in_block = std::max<int64_t>(steps, 1) * step;
-    if (extent <= in_block) {
-      emit_zeros(block, acc_);
-      emit_reduction(block, 0, {}, pool_.integer(0), end(extent));
-    } else {
-      emit_blocks(block, extent, in_block);
-    }
-    if (spec_.k_vars.size() == 1) emit_rest(block, {});
+    if (spec_.k_extents.front().is_const())
+      emit_sums(block);
+    else
+      emit_sized_sums(block);
     if (spec_.roll_epilogue) {
       emit_rolled_epilogue(block);
     } else {
@@ -54,21 +49,104 @@ class Tile {
   }
 
  private:
-  // The first reduction loop in blocks whose sums are added up: see accumulate.h.
-  void emit_blocks(Block& block, int64_t extent, int64_t in_block) {
+  void emit_sums(Block& block) {
+    const auto [extent, step] = steps_of(0);
+    int64_t inner = 1;
+    for (size_t i = 1; i < spec_.k_extents.size(); ++i) inner *= spec_.k_extents[i].value();
+    const int64_t steps = kLongestBlock / std::max<int64_t>(inner, 1) / step;
+    const int64_t in_block = std::max<int64_t>(steps, 1) * step;
+    if (extent <= in_block) {
+      emit_zeros(block, acc_);
+      emit_reduction(block, 0, {}, pool_.integer(0), end(extent));
+    } else {
+      emit_blocks(block, extent, in_block);
+    }
+    if (spec_.k_vars.size() == 1) emit_rest(block, {});
+  }
+
+  // --- of a size of steps: the sums that a number of as many steps would give
+
+  void emit_sized_sums(Block& block) {
+    const Dim& extent = spec_.k_extents.front();
+    const Expr end = spec_.k_end ? spec_.k_end : pool_.size(extent);
+    const Expr whole = loop::floor_div(end, pool_.integer(kStep)) * pool_.integer(kStep);
+    Block few;
+    emit_zeros(few, acc_);
+    emit_reduction(few, 0, {}, pool_.integer(0), whole);
+    emit_steps(few, whole, end);
+    if (extent.bounds(kernel_.symbols).max.value_or(INT64_MAX) <= kLongestBlock) {
+      for (loop::Stmt& stmt : few) block.push_back(std::move(stmt));
+      return;
+    }
+    Block many;
+    emit_sized_blocks(many, pool_.size(extent), end);
+    const Expr is_few = loop::le(pool_.size(extent), pool_.integer(kLongestBlock));
+    block.push_back({loop::If{is_few, std::move(few), std::move(many)}});
+  }
+
+  // One by one: longer than most models are. Blocks are as long as the steps of reduction_unroll
+  // make them, and what those leave comes behind all blocks.
+  void emit_sized_blocks(Block& block, Expr extent, Expr end) {
+    const auto is_multiple = [&](int64_t factor) {
+      return loop::eq(loop::mod(extent, pool_.integer(factor)), pool_.integer(0));
+    };
+    Expr in_block = pool_.integer(kLongestBlock), blocks_end = end;
+    if (!spec_.k_end) {
+      const Expr is_odd_step =
+          loop::logical_or(is_multiple(3), loop::logical_or(is_multiple(5), is_multiple(7)));
+      const Expr has_step = loop::logical_or(is_multiple(2), is_odd_step);
+      in_block = loop::select(loop::logical_or(is_multiple(kStep), loop::logical_not(is_odd_step)),
+                              in_block, pool_.integer(kOddBlock));
+      blocks_end = loop::select(has_step, end, end - loop::mod(end, pool_.integer(kStep)));
+    }
+    const loop::RegArray sums = sums_of_blocks(block);
+    const Var var = kernel_.add_loop_var("block", INT64_MAX);
+    const Expr begin = pool_.var(var) * in_block;
+    Block inside;
+    emit_zeros(inside, acc_);
+    emit_steps(inside, begin, loop::min(begin + in_block, blocks_end));
+    add_to(sums, inside);
+    const Expr count = loop::floor_div(blocks_end + in_block - pool_.integer(1), in_block);
+    block.push_back({For{var, pool_.integer(0), count, 1, LoopKind::serial, std::move(inside)}});
+    for_each_sum(block, [&](Block& each, Expr i, Expr j) {
+      each.push_back({SetReg{acc_, {i, j}, pool_.reg(sums, {i, j}, spec_.dtype, spec_.lanes)}});
+    });
+    emit_steps(block, blocks_end, end);
+  }
+
+  void emit_steps(Block& block, Expr lo, Expr hi) {
+    const Var var = kernel_.add_loop_var("k", spec_.k_extents.front());
+    Block inside;
+    emit_step(inside, {pool_.var(var)});
+    block.push_back({For{var, lo, hi, 1, LoopKind::serial, std::move(inside)}});
+  }
+
+  loop::RegArray sums_of_blocks(Block& block) {
     const loop::RegArray sums =
         kernel_.add_regs({"sum", spec_.dtype, spec_.lanes, {spec_.rows, spec_.vectors}});
     block.push_back({loop::DeclareRegs{sums}});
     emit_zeros(block, sums);
+    return sums;
+  }
+
+  void add_to(loop::RegArray sums, Block& block) {
+    for_each_sum(block, [&](Block& each, Expr i, Expr j) {
+      const Expr total = pool_.reg(sums, {i, j}, spec_.dtype, spec_.lanes);
+      each.push_back({SetReg{sums, {i, j}, total + sum(i, j)}});
+    });
+  }
+
+  // --- of a number of steps
+
+  // The first reduction loop in blocks whose sums are added up: see accumulate.h.
+  void emit_blocks(Block& block, int64_t extent, int64_t in_block) {
+    const loop::RegArray sums = sums_of_blocks(block);
     const Var var = kernel_.add_var({"block", loop::VarKind::loop, DType::i64, 1, 0, extent - 1});
     const Expr begin = pool_.var(var);
     Block inside;
     emit_zeros(inside, acc_);
     emit_reduction(inside, 0, {}, begin, loop::min(begin + pool_.integer(in_block), end(extent)));
-    for_each_sum(inside, [&](Block& each, Expr i, Expr j) {
-      const Expr total = pool_.reg(sums, {i, j}, spec_.dtype, spec_.lanes);
-      each.push_back({SetReg{sums, {i, j}, total + sum(i, j)}});
-    });
+    add_to(sums, inside);
     block.push_back(
         {For{var, pool_.integer(0), end(extent), in_block, LoopKind::serial, std::move(inside)}});
     acc_ = sums;
@@ -95,7 +173,8 @@ class Tile {
     int64_t extent, step;
   };
   Steps steps_of(size_t level) const {
-    const int64_t extent = spec_.k_extents[level];
+    if (!spec_.k_extents[level].is_const()) return {0, kStep};
+    const int64_t extent = spec_.k_extents[level].value();
     // Both ends are multiples of it.
     if (spec_.k_end && level == 0) return {extent, std::gcd(extent, int64_t{4})};
     if (level + 1 < spec_.k_vars.size()) return {extent, 1};
@@ -139,7 +218,8 @@ class Tile {
   // The steps behind the innermost loop.
   void emit_rest(Block& block, std::vector<Expr> k) {
     k.emplace_back();
-    for (int64_t at = steps_of(spec_.k_vars.size() - 1).extent; at < spec_.k_extents.back(); ++at) {
+    for (int64_t at = steps_of(spec_.k_vars.size() - 1).extent; at < spec_.k_extents.back().value();
+         ++at) {
       k.back() = pool_.integer(at);
       emit_step(block, k);
     }

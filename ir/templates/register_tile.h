@@ -16,8 +16,10 @@ struct RegisterTileSpec {
   int lanes = 16;
   DType dtype = DType::f32;       // of the accumulators
   std::vector<loop::Var> k_vars;  // reduction loops, outermost first
-  std::vector<int64_t> k_extents;
+  // One that has symbols is the only one.
+  std::vector<Dim> k_extents;
   // Where the first of them ends, when that is earlier: at a multiple of 4. Null: at its extent.
+  // With an extent of symbols it may be anywhere.
   loop::Expr k_end = {};
   // Elements are pairs of bf16 in i32, and reduction indices count pairs.
   bool is_paired = false;

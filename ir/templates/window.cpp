@@ -66,27 +66,28 @@ class WindowReduction : WindowRows {
         takes_turns_(takes_turns(spec, target)) {}
 
   void build() {
-    const int64_t rows = num_rows();
+    const Dim rows = num_rows();
+    const int64_t most_rows = rows.bounds(kernel_.symbols).max.value_or(kMinWindowTasks);
     int64_t taps = 1;
     for (const WindowDim& dim : spec_.dims) taps *= dim.taps;
     taps *= spec_.group;
     const int64_t per_vector = std::max<int64_t>(1, last_.output * taps);
     chunk_ = std::max<int64_t>(1, vectors_);
-    if (rows < kMinWindowTasks) {
+    if (most_rows < kMinWindowTasks) {
       const int64_t least = std::max(ceil_div(kTaskVectors, per_vector), kEdgeVectors);
-      chunk_ = std::max(least, ceil_div(vectors_ * rows, kMinWindowTasks));
+      chunk_ = std::max(least, ceil_div(vectors_ * most_rows, kMinWindowTasks));
       chunk_ = ceil_div(chunk_, kEdgeVectors) * kEdgeVectors;
     }
     chunks_ = std::max<int64_t>(1, ceil_div(vectors_, chunk_));
     Block body;
-    const int64_t tasks = rows * chunks_;
-    const Var task = add_var("task", tasks);
+    const Dim tasks = rows * Dim(chunks_);
+    const Var task = kernel_.add_loop_var("task", tasks);
     Expr rest = pool_.var(task);
     first_vector_ = pool_.integer(0);
     end_vector_ = pool_.integer(vectors_);
     if (chunks_ > 1) {
       chunk_index_ = let(body, "chunk", loop::mod(rest, pool_.integer(chunks_)), 0, chunks_ - 1);
-      rest = let(body, "row", loop::floor_div(rest, pool_.integer(chunks_)), 0, rows - 1);
+      rest = let(body, "row", loop::floor_div(rest, pool_.integer(chunks_)), 0, most_rows - 1);
       first_vector_ = let(body, "first", chunk_index_ * pool_.integer(chunk_), 0, vectors_);
       end_vector_ = loop::min(first_vector_ + pool_.integer(chunk_), end_vector_);
     }
@@ -94,8 +95,8 @@ class WindowReduction : WindowRows {
     emit_row(body);
     const int64_t per_task = per_vector * std::min(chunk_, std::max<int64_t>(1, vectors_));
     kernel_.grain = std::max<int64_t>(1, kTaskVectors / per_task);
-    kernel_.body.push_back({For{task, pool_.integer(0), pool_.integer(tasks), 1, LoopKind::parallel,
-                                std::move(body)}});
+    kernel_.body.push_back(
+        {For{task, pool_.integer(0), pool_.size(tasks), 1, LoopKind::parallel, std::move(body)}});
   }
 
  private:

@@ -19,6 +19,7 @@
 #include "ir/target/target.h"
 #include "ir/templates/contraction.h"
 #include "ir/templates/loop_nest.h"
+#include "ir/type/dim.h"
 
 namespace lathe {
 
@@ -29,7 +30,7 @@ struct WindowDim {
 };
 
 struct WindowSpec {
-  int64_t images = 1;
+  Dim images = 1;
   int64_t channels = 1;
   std::vector<WindowDim> dims;  // outermost first, never empty; taps of the last are unrolled
   loop::ReduceOp op = loop::ReduceOp::sum;  // of values that combine() takes

@@ -57,7 +57,8 @@ void WindowRows::decode_row(Block& block, Expr row, bool has_bounds) {
     position_[i] = let(block, "at", loop::mod(row, pool_.integer(dim.output)), 0, dim.output - 1);
     row = loop::floor_div(row, pool_.integer(dim.output));
   }
-  image_ = let(block, "image", row, 0, spec_.images - 1);
+  const int64_t images = spec_.images.bounds(kernel_.symbols).max.value_or(INT64_MAX);
+  image_ = let(block, "image", row, 0, images - 1);
   for (size_t i = 0; i < outer; ++i) {
     const WindowDim& dim = spec_.dims[i];
     start_[i] =
@@ -70,9 +71,9 @@ void WindowRows::decode_row(Block& block, Expr row, bool has_bounds) {
   }
 }
 
-int64_t WindowRows::num_rows() const {
-  int64_t rows = spec_.images;
-  for (size_t i = 0; i + 1 < spec_.dims.size(); ++i) rows *= spec_.dims[i].output;
+Dim WindowRows::num_rows() const {
+  Dim rows = spec_.images;
+  for (size_t i = 0; i + 1 < spec_.dims.size(); ++i) rows = rows * Dim(spec_.dims[i].output);
   return rows;
 }
 

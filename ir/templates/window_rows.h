@@ -29,7 +29,7 @@ class WindowRows {
   Taps taps_inside(loop::Block& block, const WindowDim& dim, loop::Expr start);
   // The image and the places in the outer dims of row number `row`; with bounds, its taps too.
   void decode_row(loop::Block& block, loop::Expr row, bool has_bounds = true);
-  int64_t num_rows() const;
+  Dim num_rows() const;
 
   loop::Kernel& kernel_;
   loop::Pool& pool_;

@@ -52,7 +52,7 @@ class ThreadWindow : WindowRows {
 
   void build() {
     Block body;
-    const int64_t rows = num_rows(), tasks = rows * tiles_ * vectors_;
+    const int64_t rows = num_rows().value(), tasks = rows * tiles_ * vectors_;
     const Var task = add_var("task", tasks);
     Expr rest = pool_.var(task);
     const Expr vector = take(body, "vector", rest, vectors_, rows * tiles_);
@@ -77,7 +77,7 @@ class ThreadWindow : WindowRows {
     int64_t narrowest = dtype_bytes(spec_.dtype);
     for (const loop::Buffer& buffer : kernel_.buffers)
       narrowest = std::min(narrowest, dtype_bytes(buffer.dtype));
-    const int64_t rows = num_rows(), many = target.groups->filling / 2;
+    const int64_t rows = num_rows().value(), many = target.groups->filling / 2;
     lanes_ = target.lanes_per_thread(narrowest);
     while (spec_.channels % lanes_ != 0) lanes_ /= 2;
     const int64_t kept = last_.taps <= kMostUnrolledColumns ? last_.taps : 1;

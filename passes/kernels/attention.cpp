@@ -1,6 +1,7 @@
 // Scaled dot-product attention: operands and mask as expressions for the attention template.
 #include "ir/templates/attention.h"
 
+#include "fmt/format.h"
 #include "passes/lowering/attention.h"
 #include "passes/lowering/epilogue.h"
 #include "passes/lowering/kernel_def.h"
@@ -14,9 +15,19 @@ using loop::Expr;
 
 // The values' rows are read as vectors: their elements must lie side by side.
 bool is_contiguous(KernelContext& probe, Value value) {
-  const std::vector<Expr> index = probe.variables(value.type().static_shape());
-  const std::optional<loop::Linear> form = load_index(probe.element(value, index));
-  return form && form->coefficient(std::get<loop::VarRead>(index.back()->kind).var) == 1;
+  const std::vector<Expr> index = probe.variables(value.type().shape);
+  const std::optional<loop::SizedLinear> form = load_index(probe.element(value, index));
+  return form && step_along(*form, index.back()) == Dim(1);
+}
+
+// Whether heads of the operand are the result's, or so many of them each that it is a number.
+bool has_known_heads(const Shape& operand, const Shape& shape) {
+  for (size_t d = 0; d + 2 < operand.size(); ++d) {
+    const Dim &heads = shape[shape.size() - operand.size() + d], &extent = operand[d];
+    if (extent != Dim(1) && extent != heads && !(extent.is_const() && heads.is_const()))
+      return false;
+  }
+  return true;
 }
 
 Result<Verdict> emit_attention(Lowering& lowering, Node& node, std::span<const Destination> outs,
@@ -27,16 +38,22 @@ Result<Verdict> emit_attention(Lowering& lowering, Node& node, std::span<const D
   const Value query = kernel.resolve(root.operands[0]), key = kernel.resolve(root.operands[1]),
               value = kernel.resolve(root.operands[2]);
   const Value mask = root.operands.size() > 3 ? kernel.resolve(root.operands[3]) : Value{};
-  const std::vector<int64_t> shape = root.types[0].static_shape(), q = query.type().static_shape(),
-                             k = key.type().static_shape();
-  if (k[k.size() - 2] == 0) return Verdict{"it has no keys"};
+  const Shape &shape = root.types[0].shape, &q = query.type().shape, &k = key.type().shape;
+  if (k[k.size() - 2] == Dim(0)) return Verdict{"it has no keys"};
+  if (!q.back().is_const() || !shape.back().is_const())
+    return Verdict{fmt::format("its heads have no fixed width: '{}' is {}", query.node->name,
+                               to_string(query.type()))};
+  for (const Value operand : {query, key, value})
+    if (!has_known_heads(operand.type().shape, shape))
+      return Verdict{fmt::format("its heads are not known to be alike: '{}' is {}",
+                                 operand.node->name, to_string(operand.type()))};
 
   AttentionSpec spec;
   spec.batch.assign(shape.begin(), shape.end() - 2);
   spec.queries = q[q.size() - 2];
   spec.keys = k[k.size() - 2];
-  spec.depth = q.back();
-  spec.width = shape.back();
+  spec.depth = q.back().value();
+  spec.width = shape.back().value();
   spec.scale = attention_scale(root, spec.depth);
   spec.is_causal = root.bool_attr("is_causal");
   spec.dtype = compute_dtype(root.types[0].dtype);
@@ -78,6 +95,7 @@ KernelDef kernel_attention() {
       .roots = {"attention"},
       .members = Members::epilogue,
       .needs = Needs::registers,
+      .takes_sizes = true,
       .emit = emit_attention,
       .example = R"(
 func @main(%q: f32[2, 9, 16], %k: f32[2, 33, 16], %v: f32[2, 33, 16]) -> f32[2, 9, 16] {

@@ -38,7 +38,7 @@ Expr narrow(Expr element) {
 
 // Elements from a row to the next, and from an element of the innermost reduction to the next.
 struct RowSteps {
-  int64_t row = 0, element = 0;
+  Dim row = 0, element = 0;
   bool is_bf16 = false;
 };
 
@@ -48,17 +48,14 @@ std::optional<RowSteps> row_steps(KernelContext& kernel, const ContractionOperan
   const std::vector<Expr> batch = kernel.variables(spec.batch), m = kernel.variables(spec.m),
                           k = kernel.variables(spec.k);
   const Expr element = row_element(kernel, operands, operands.row_index(batch, m, k));
-  const std::optional<loop::Linear> form = load_index(element);
+  const std::optional<loop::SizedLinear> form = load_index(element);
   if (!form) return std::nullopt;
-  const auto step = [&](Expr along) {
-    return form->coefficient(std::get<loop::VarRead>(along->kind).var);
-  };
-  return RowSteps{step(m.back()), step(k.back()), bool(narrow(element))};
+  return RowSteps{step_along(*form, m.back()), step_along(*form, k.back()), bool(narrow(element))};
 }
 
 // Elements from a column to the next, and from an element of the innermost reduction to the next.
 struct ColumnSteps {
-  int64_t column = 0, element = 0;
+  Dim column = 0, element = 0;
   bool is_bf16 = false;
 };
 
@@ -68,12 +65,9 @@ std::optional<ColumnSteps> column_steps(KernelContext& kernel,
   const ContractionSpec& spec = operands.spec;
   const std::vector<Expr> batch = kernel.variables(spec.batch), k = kernel.variables(spec.k);
   const Expr n = kernel.variable(spec.n), element = operands.column(kernel, batch, k, n);
-  const std::optional<loop::Linear> form = load_index(element);
+  const std::optional<loop::SizedLinear> form = load_index(element);
   if (!form) return std::nullopt;
-  const auto step = [&](Expr along) {
-    return form->coefficient(std::get<loop::VarRead>(along->kind).var);
-  };
-  return ColumnSteps{step(n), step(k.back()), bool(narrow(element))};
+  return ColumnSteps{step_along(*form, n), step_along(*form, k.back()), bool(narrow(element))};
 }
 
 // Along what elements of paired columns lie side by side.
@@ -81,8 +75,8 @@ std::optional<Neighbours> column_neighbours(KernelContext& kernel,
                                             const ContractionOperands& operands) {
   const ColumnSteps steps = column_steps(kernel, operands).value_or(ColumnSteps{});
   if (!steps.is_bf16) return std::nullopt;
-  if (steps.element == 1) return Neighbours::elements;
-  return steps.column == 1 ? std::optional(Neighbours::columns) : std::nullopt;
+  if (steps.element == Dim(1)) return Neighbours::elements;
+  return steps.column == Dim(1) ? std::optional(Neighbours::columns) : std::nullopt;
 }
 
 Result<BufferId> pack(Lowering& lowering, const ContractionOperands& operands,
@@ -128,7 +122,7 @@ bool is_row_contiguous(KernelContext& probe, const ContractionOperands& operands
       epilogue.apply(operands.result_index(probe.variables(spec.batch), probe.variables(spec.m),
                                            probe.pool().var(n)),
                      probe.pool().number(0, spec.dtype));
-  return spec.n == 1 || moves_by_one(result.index, n);
+  return spec.n == Dim(1) || moves_by_one(result.index, n);
 }
 
 class ContractionLowering {
@@ -141,18 +135,22 @@ class ContractionLowering {
         columns_(context().resolve(root_.operands[1])) {}
 
   Result<Verdict> run(BufferId out) {
+    if (const std::string why = symbolic_channels(); !why.empty()) return Verdict{why};
     const DType dtype = compute_dtype(root_.types[0].dtype);
     if (!is_float(dtype)) return Verdict{fmt::format("its dtype is {}", dtype_name(dtype))};
     LATHE_TRY(std::vector<ContractionOperands> products,
               contraction_operands(lowering_, root_, context(), phase_));
     for (ContractionOperands& product : products) {
       product.spec.dtype = dtype;
-      if (std::count(product.spec.k.begin(), product.spec.k.end(), 0) > 0)
+      product.spec.symbols = lowering_.symbols();
+      product.spec.hints = lowering_.hints();
+      if (std::count(product.spec.k.begin(), product.spec.k.end(), Dim(0)) > 0)
         return Verdict{"its sums are of nothing"};
     }
     if (products.empty())
       return Verdict{fmt::format("it is not one product, nor up to {} of them", kMostProducts)};
     if (const std::string why = read_tile(products); !why.empty()) return Verdict{why};
+    for (ContractionOperands& product : products) merge_rows(product, out);
     LATHE_DO(place_rows(products));
     KernelContext probe = context();
     if (is_row_contiguous(probe, products[0], node_, out, lowering_.buffer(out).type)) {
@@ -164,7 +162,16 @@ class ContractionLowering {
   }
 
  private:
-  KernelContext context() { return {lowering_, node_, phase_}; }
+  KernelContext context() const { return {lowering_, node_, phase_}; }
+
+  // Of a convolution channels and filters are numbers.
+  std::string symbolic_channels() const {
+    if (root_.op->name != "convolution") return "";
+    const TensorType &images = context().resolve(root_.operands[0]).type(),
+                     &filters = columns_.type();
+    if (!images.shape[1].is_const()) return fmt::format("its images are {}", to_string(images));
+    return filters.is_static() ? "" : fmt::format("its filters are {}", to_string(filters));
+  }
 
   // The tile that the plan asks for; what is wrong with it otherwise.
   std::string read_tile(std::vector<ContractionOperands>& products) const {
@@ -177,6 +184,53 @@ class ContractionLowering {
     for (ContractionOperands& product : products)
       product.spec.tile = RegisterTile{static_cast<int>(rows), static_cast<int>(vectors)};
     return "";
+  }
+
+  // A size of rows as one dim, where what they are made from and what they give lie as evenly.
+  void merge_rows(ContractionOperands& product, BufferId out) {
+    const std::vector<Dim> m = product.spec.m;
+    const bool is_sized =
+        std::any_of(m.begin(), m.end(), [](const Dim& d) { return !d.is_const(); });
+    if (!is_sized || m.size() == 1) return;
+    ContractionOperands merged = product;
+    merged.spec.m = {1};
+    for (const Dim& dim : m) merged.spec.m[0] = merged.spec.m[0] * dim;
+    if (merged.spec.m[0].is_too_large()) return;
+    const auto split = [m](Expr row) {
+      std::vector<Expr> index(m.size());
+      for (size_t i = m.size(); i-- > 0;) {
+        const Expr extent = row->pool->size(m[i]);
+        index[i] = m[i] == Dim(1) ? row->pool->integer(0) : i == 0 ? row : loop::mod(row, extent);
+        row = loop::floor_div(row, extent);
+      }
+      return index;
+    };
+    merged.row_index = [split, of = product.row_index](Index batch, Index row, Index k) {
+      return of(batch, split(row[0]), k);
+    };
+    merged.result_index = [split, of = product.result_index](Index batch, Index row, Expr n) {
+      return of(batch, split(row[0]), n);
+    };
+    KernelContext probe = context();
+    const std::optional<RowSteps> steps = row_steps(probe, merged);
+    if (probe.error() || !steps || steps->row == Dim(0)) return;
+    if (is_even(probe, merged, out)) product = std::move(merged);
+  }
+
+  // Whether results lie at even steps along the one dim of rows.
+  bool is_even(KernelContext& probe, const ContractionOperands& operands, BufferId out) const {
+    const ContractionSpec& spec = operands.spec;
+    Epilogue epilogue(probe, node_, out, lowering_.buffer(out).type);
+    const Expr row = probe.variable(spec.m[0]);
+    const ResultElement result =
+        epilogue.apply(operands.result_index(probe.variables(spec.batch), std::vector<Expr>{row},
+                                             probe.variable(spec.n)),
+                       probe.pool().number(0, spec.dtype));
+    const loop::SizedLinear form = loop::sized(loop::linear(result.index));
+    const loop::Var var = std::get<loop::VarRead>(row->kind).var;
+    return std::all_of(form.terms.begin(), form.terms.end(), [&](const auto& term) {
+      return term.first == row || !loop::depends_on(term.first, var);
+    });
   }
 
   // The rows where they are, when the template can walk them there, or in a copy.
@@ -193,10 +247,13 @@ class ContractionLowering {
     for (ContractionOperands& product : products) {
       KernelContext placed = context();
       const RowSteps own = row_steps(placed, product).value_or(RowSteps{});
-      product.spec.row_bytes = own.row * dtype_bytes(product.rows.type().dtype);
-      product.spec.rows_overlap =
-          0 < own.row && 0 < own.element && own.row < own.element * product.spec.k.back();
-      product.spec.is_paired = may_pair(product.spec) && own.is_bf16 && own.element == 1;
+      if (own.row.is_const())
+        product.spec.row_bytes = own.row.value() * dtype_bytes(product.rows.type().dtype);
+      const Dim reach = own.element * product.spec.k.back();
+      product.spec.rows_overlap = own.row.is_const() && own.element.is_const() &&
+                                  reach.is_const() && 0 < own.row.value() &&
+                                  0 < own.element.value() && own.row.value() < reach.value();
+      product.spec.is_paired = may_pair(product.spec) && own.is_bf16 && own.element == Dim(1);
     }
     return Ok{};
   }
@@ -204,15 +261,18 @@ class ContractionLowering {
   // For a single row it takes longer to pack columns than to multiply them.
   bool may_pair(const ContractionSpec& spec) const {
     const auto is_bf16 = [](Value value) { return value.type().dtype == DType::bf16; };
-    const bool is_row = std::all_of(spec.m.begin(), spec.m.end(), [](int64_t m) { return m == 1; });
-    return lowering_.target().has_pair_dot && spec.k.back() > 1 && is_bf16(root_.operands[0]) &&
-           is_bf16(root_.operands[1]) && (!is_row || lowering_.is_constant(columns_));
+    const bool is_row =
+        std::all_of(spec.m.begin(), spec.m.end(), [](const Dim& m) { return m == Dim(1); });
+    return lowering_.target().has_pair_dot && spec.k.back().is_const() &&
+           spec.k.back().value() > 1 && is_bf16(root_.operands[0]) && is_bf16(root_.operands[1]) &&
+           (!is_row || lowering_.is_constant(columns_));
   }
 
   // Whether the pairs of a left matrix lie apart. More than a vector of columns pay for a copy.
   bool is_turned(const ContractionSpec& spec, const RowSteps& steps) const {
-    return root_.op->name == "matmul" && may_pair(spec) && steps.element != 1 &&
-           spec.n > lowering_.target().lanes(dtype_bytes(spec.dtype));
+    return root_.op->name == "matmul" && may_pair(spec) && steps.element != Dim(1) &&
+           !(spec.n.is_const() &&
+             spec.n.value() <= lowering_.target().lanes(dtype_bytes(spec.dtype)));
   }
 
   // Columns that change from call to call, lie side by side and serve few rows.
@@ -220,9 +280,10 @@ class ContractionLowering {
     if (lowering_.is_constant(columns_)) return false;
     KernelContext probe = context();
     const std::optional<ColumnSteps> steps = column_steps(probe, operands);
-    return steps && steps->column == 1 &&
-           is_read_in_place(operands.spec, steps->element * dtype_bytes(columns_.type().dtype),
-                            lowering_.target());
+    if (!steps || steps->column != Dim(1)) return false;
+    const int64_t step_bytes =
+        steps->element.is_const() ? steps->element.value() * dtype_bytes(columns_.type().dtype) : 0;
+    return is_read_in_place(operands.spec, step_bytes, lowering_.target());
   }
 
   // `computed` is the contraction alone, or with its epilogue.
@@ -245,7 +306,8 @@ class ContractionLowering {
     const PackedLayout layout = packed_layout(operands.spec, lowering_.target());
     loop::BufferRef packed_ref;
     if (!operands.spec.b) {
-      const Phase pack_phase = lowering_.is_constant(columns_) ? Phase::init : phase_;
+      const bool is_constant = lowering_.is_constant(columns_) && layout.num_elements().is_const();
+      const Phase pack_phase = is_constant ? Phase::init : phase_;
       LATHE_TRY(const BufferId packed, pack(lowering_, operands, layout, node_, pack_phase));
       packed_ref = kernel.use(packed);
     }
@@ -268,8 +330,8 @@ class ContractionLowering {
   Status emit_in_two(std::vector<ContractionOperands>& products, BufferId out) {
     TensorType type = root_.types[0];
     type.layout = root_.op->name == "convolution" ? channels_last(type.rank()) : Layout{};
-    const int64_t size = type.static_elements().value_or(0);
-    const BufferId sums = lowering_.add_temporary(node_.name + "_sums", type, size, phase_);
+    const BufferId sums =
+        lowering_.add_temporary(node_.name + "_sums", type, type.num_elements(), phase_);
     LATHE_DO(emit(products, root_, sums));
     return emit_rest(lowering_, node_, root_, sums, out, phase_);
   }
@@ -296,6 +358,7 @@ KernelDef kernel_contraction() {
       .members = Members::epilogue,
       .needs = Needs::registers,
       .has_tile = true,
+      .takes_sizes = true,
       .emit = emit_contraction,
       .example = R"(
 func @main(%x: f32[40, 64], %w: f32[64, 48]) -> f32[40, 48] {

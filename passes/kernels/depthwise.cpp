@@ -53,8 +53,8 @@ class DepthwiseLowering {
     // The sums with their channels side by side first; a loop then puts them where they belong.
     TensorType type = root_.types[0];
     type.layout = channels_last(type.rank());
-    const BufferId sums = lowering_.add_temporary(node_.name + "_sums", type,
-                                                  type.static_elements().value_or(0), phase_);
+    const BufferId sums =
+        lowering_.add_temporary(node_.name + "_sums", type, type.num_elements(), phase_);
     LATHE_DO(emit(root_, sums));
     LATHE_DO(emit_rest(lowering_, node_, root_, sums, out, phase_));
     return Verdict{};
@@ -66,7 +66,7 @@ class DepthwiseLowering {
   bool writes_channels(BufferId out) {
     KernelContext probe = context();
     Epilogue epilogue(probe, node_, out, lowering_.buffer(out).type);
-    const std::vector<Expr> index = probe.variables(root_.types[0].static_shape());
+    const std::vector<Expr> index = probe.variables(root_.types[0].shape);
     const loop::Var channel = std::get<loop::VarRead>(index[1]->kind).var;
     const ResultElement result = epilogue.apply(index, probe.pool().number(0, spec_.dtype));
     return moves_by_one(result.index, channel) || spec_.channels == 1;
@@ -75,11 +75,10 @@ class DepthwiseLowering {
   // The input where channels lie side by side, or a copy where they do.
   Status place_input(KernelContext& kernel, Value input) {
     KernelContext probe = context();
-    const std::vector<Expr> index = probe.variables(input.type().static_shape());
-    const loop::Var channel = std::get<loop::VarRead>(index[1]->kind).var;
-    const std::optional<loop::Linear> form = load_index(probe.element(input, index));
+    const std::vector<Expr> index = probe.variables(input.type().shape);
+    const std::optional<loop::SizedLinear> form = load_index(probe.element(input, index));
     if (probe.error()) return *probe.error();
-    if (form && form->coefficient(channel) == 1) return Ok{};
+    if (form && step_along(*form, index[1]) == Dim(1)) return Ok{};
     LATHE_TRY(const BufferId copy,
               copy_to_layout(lowering_, input, channels_last(input.type().rank()), phase_));
     kernel.read_from(input, copy);
@@ -136,8 +135,11 @@ class DepthwiseLowering {
 Result<Verdict> emit_depthwise(Lowering& lowering, Node& node, std::span<const Destination> outs,
                                Phase phase) {
   const Node& root = *root_of(node);
+  if (const std::string why = changing_images(root); !why.empty()) return Verdict{why};
   const int64_t width = group_width(root);
   if (width == 0) return Verdict{"its groups are not of 1, 2, 4 or 8 channels before and after"};
+  if (lowering.target().groups && !root.types[0].is_static())
+    return Verdict{"threads take numbers of images alone"};
   if (width > 1 && lowering.target().groups) return Verdict{"threads take each channel by itself"};
   return DepthwiseLowering(lowering, node, root, phase).run(outs.front().buffer);
 }
@@ -151,6 +153,7 @@ KernelDef kernel_depthwise() {
           "each channel by itself, or few together: windows over channels that lie side by side",
       .roots = {"convolution"},
       .members = Members::epilogue,
+      .takes_sizes = true,
       .emit = emit_depthwise,
       .example = R"(
 func @main(%x: f32[1, 19, 9, 7], %w: f32[19, 1, 3, 3]) -> f32[1, 19, 9, 7] {

@@ -200,8 +200,8 @@ class LibraryAttention {
   // Element (row, column) of a tensor, as a matrix over (m, n), which are these in some order.
   Result<std::optional<Strided>> place(Value tensor, Expr row, Expr column, Expr m, Expr n,
                                        int64_t rows, int64_t columns) {
-    const std::vector<Expr> index =
-        attention_operand_index(kernel_, tensor.type().shape, shape_, batch_, row, column);
+    const std::vector<Expr> index = attention_operand_index(
+        kernel_, tensor.type().shape, root_.types[0].shape, batch_, row, column);
     return place_operand(lowering_, kernel_, tensor, index, attention_index(vars_, m, n), rows,
                          columns);
   }

@@ -17,14 +17,20 @@ namespace {
 using loop::Expr;
 using Index = std::span<const Expr>;
 
+std::vector<int64_t> numbers(const std::vector<Dim>& dims) {
+  std::vector<int64_t> values;
+  for (const Dim& dim : dims) values.push_back(dim.value());
+  return values;
+}
+
 Status emit_product(Lowering& lowering, Node& node, const ContractionOperands& operands,
                     const MatrixTile& tile, BufferId out, const LaunchInfo& info, Phase phase) {
   KernelContext kernel(lowering, node, phase);
   Epilogue epilogue(kernel, node, out, lowering.buffer(out).type);
-  MatrixTileSpec spec{.batch = operands.spec.batch,
-                      .m = operands.spec.m,
-                      .n = operands.spec.n,
-                      .k = operands.spec.k,
+  MatrixTileSpec spec{.batch = numbers(operands.spec.batch),
+                      .m = numbers(operands.spec.m),
+                      .n = operands.spec.n.value(),
+                      .k = numbers(operands.spec.k),
                       .dtype = tile.dtype};
   spec.left = [&](Index batch, Index m, Index k) {
     const std::vector<Expr> index = operands.row_index(batch, m, k);
@@ -56,11 +62,11 @@ Result<Verdict> emit_matrix_tiles(Lowering& lowering, Node& node, std::span<cons
   if (products.empty())
     return Verdict{fmt::format("it is not one product, nor up to {} of them", kMostProducts)};
   for (const ContractionOperands& operands : products) {
-    if (std::count(operands.spec.k.begin(), operands.spec.k.end(), 0) > 0)
+    if (std::count(operands.spec.k.begin(), operands.spec.k.end(), Dim(0)) > 0)
       return Verdict{"its sums are of nothing"};
-    if (2 * operands.spec.n < tile->n)
+    if (const int64_t columns = operands.spec.n.value(); 2 * columns < tile->n)
       return Verdict{
-          fmt::format("its {} columns leave most of a tile of {} empty", operands.spec.n, tile->n)};
+          fmt::format("its {} columns leave most of a tile of {} empty", columns, tile->n)};
   }
   LaunchInfo info = describe(node);
   info.flops = Dim::floor_div(info.flops, static_cast<int64_t>(products.size()));

@@ -38,12 +38,13 @@ Result<Verdict> emit_pool(Lowering& lowering, Node& node, std::span<const Destin
   if (!is_float(type.dtype)) return Verdict{fmt::format("its dtype is {}", dtype_name(type.dtype))};
   if (first_spatial(root) != 2 || type.layout != channels_last(type.rank()))
     return Verdict{"its result does not lie channels last"};
+  if (const std::string why = changing_images(root); !why.empty()) return Verdict{why};
   WindowSpec spec = window_spec(root, root.ints_attr("kernel_size"));
   int64_t taps = 1;
   for (const WindowDim& dim : spec.dims) taps *= dim.taps;
   // Lanes are channels: what the element is made of must lie so, or be the same for all.
   KernelContext probe(lowering, node, phase);
-  const std::vector<Expr> index = probe.variables(root.operands[0].type().static_shape());
+  const std::vector<Expr> index = probe.variables(root.operands[0].type().shape);
   const loop::Var channel = std::get<loop::VarRead>(index[1]->kind).var;
   const Expr element = probe.element(root.operands[0], index);
   if (probe.error()) return *probe.error();
@@ -55,8 +56,7 @@ Result<Verdict> emit_pool(Lowering& lowering, Node& node, std::span<const Destin
               (!moves || moves_by_one(load->index, channel));
   });
   KernelContext kernel(lowering, node, phase);
-  const Expr reduction =
-      reduction_of(kernel.compute(result, kernel.variables(type.static_shape())));
+  const Expr reduction = reduction_of(kernel.compute(result, kernel.variables(type.shape)));
   if (!is_even) return Verdict{"what it reads does not lie channels last"};
   if (!reduction) return Verdict{"its element is no single reduction"};
   spec.op = std::get<loop::Reduce>(reduction->kind).op;
@@ -90,6 +90,7 @@ KernelDef kernel_pool() {
       .roots = {"avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d"},
       .members = Members::prologue,
       .needs = Needs::registers,
+      .takes_sizes = true,
       .emit = emit_pool,
       .example = R"(
 func @main(%x: f32[1, 9, 7, 19]) -> f32[1, 19, 4, 3] {

@@ -18,13 +18,14 @@ std::vector<Expr> attention_index(std::span<const Expr> batch, Expr row, Expr co
 }
 
 std::vector<Expr> attention_operand_index(KernelContext& kernel, const Shape& operand,
-                                          const std::vector<int64_t>& shape,
-                                          std::span<const Expr> batch, Expr row, Expr column) {
+                                          const Shape& shape, std::span<const Expr> batch, Expr row,
+                                          Expr column) {
   std::vector<Expr> index = batch_index(operand, batch, row, column);
   for (size_t d = 0; d + 2 < operand.size(); ++d) {
-    const int64_t heads = shape[shape.size() - operand.size() + d], extent = operand[d].value();
-    if (extent != 1 && extent < heads)
-      index[d] = kernel.simplify(loop::floor_div(index[d], kernel.integer(heads / extent)));
+    const Dim &heads = shape[shape.size() - operand.size() + d], &extent = operand[d];
+    if (extent != Dim(1) && extent != heads)
+      index[d] = kernel.simplify(
+          loop::floor_div(index[d], kernel.pool().size(Dim::floor_div(heads, extent))));
   }
   return index;
 }

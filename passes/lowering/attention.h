@@ -14,7 +14,7 @@ std::vector<loop::Expr> attention_index(std::span<const loop::Expr> batch, loop:
 // The index of element (row, column) of a query, key or value at the batch index of a result of
 // `shape`: dims of extent 1 are broadcast, and with grouped queries several heads share one.
 std::vector<loop::Expr> attention_operand_index(KernelContext& kernel, const Shape& operand,
-                                                const std::vector<int64_t>& shape,
+                                                const Shape& shape,
                                                 std::span<const loop::Expr> batch, loop::Expr row,
                                                 loop::Expr column);
 

@@ -11,22 +11,20 @@ namespace {
 using loop::Expr;
 using Index = ContractionOperands::Index;
 
-std::vector<int64_t> extents(const TensorType& type) { return type.static_shape(); }
-
 std::optional<ContractionOperands> matmul_operands(const Node& node, const KernelContext& kernel) {
   const Value self = kernel.resolve(node.operands[0]), other = kernel.resolve(node.operands[1]);
   const TensorType &a = self.type(), &b = other.type(), &out = node.types[0];
   if (a.rank() < 2 || b.rank() < 2) return std::nullopt;
-  const std::vector<int64_t> shape = extents(out), b_shape = extents(b);
+  const Shape &shape = out.shape, &b_shape = b.shape;
   bool is_shared = true;  // one right operand for every batch element
-  for (size_t i = 0; i + 2 < b_shape.size(); ++i) is_shared = is_shared && b_shape[i] == 1;
+  for (size_t i = 0; i + 2 < b_shape.size(); ++i) is_shared = is_shared && b_shape[i] == Dim(1);
 
   ContractionOperands result;
   const size_t num_batch = is_shared ? 0 : shape.size() - 2;
   result.spec.batch.assign(shape.begin(), shape.begin() + static_cast<long>(num_batch));
   result.spec.m.assign(shape.begin() + static_cast<long>(num_batch), shape.end() - 1);
   result.spec.n = shape.back();
-  result.spec.k = {extents(a).back()};
+  result.spec.k = {a.shape.back()};
   result.rows = self;
   auto full = [](Index batch, Index m) {
     std::vector<Expr> index(batch.begin(), batch.end());

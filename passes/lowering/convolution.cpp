@@ -20,30 +20,34 @@ using Index = ContractionOperands::Index;
 // One dim of space. Result first_result + row * result_step reads, with tap first_tap + tap *
 // tap_step of the filter, input element first_input + row * row_step + tap * input_step.
 struct Extent {
-  int64_t rows = 0, taps = 0;
+  Dim rows = 0;
+  int64_t taps = 0;
   int64_t first_result = 0, result_step = 1;
   int64_t first_tap = 0, tap_step = 1;
   int64_t first_input = 0, row_step = 1, input_step = 1;
 
   int64_t lowest() const { return first_input + std::min<int64_t>(0, (taps - 1) * input_step); }
-  int64_t highest() const {
-    return first_input + (rows - 1) * row_step + std::max<int64_t>(0, (taps - 1) * input_step);
+  Dim highest() const {
+    return Dim(first_input + std::max<int64_t>(0, (taps - 1) * input_step)) +
+           (rows - Dim(1)) * Dim(row_step);
   }
 };
 
 int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
 // Taps that read the padding alone, whatever the result, are left out: the outer ones of a wide
-// dilation over a small image.
-Extent ordinary(const Window& window, int64_t input, int64_t output) {
-  const int64_t last_start = (output - 1) * window.stride - window.padding;
-  const int64_t first = std::max<int64_t>(0, -floor_div(last_start, window.dilation));
-  const int64_t last =
-      std::min(window.kernel - 1, floor_div(input - 1 + window.padding, window.dilation));
+// dilation over a small image, where its size is known.
+Extent ordinary(const Window& window, const Dim& input, const Dim& output) {
   Extent extent{.rows = output, .taps = window.kernel, .row_step = window.stride};
-  if (first <= last) {
-    extent.first_tap = first;
-    extent.taps = last - first + 1;
+  if (input.is_const() && output.is_const()) {
+    const int64_t last_start = (output.value() - 1) * window.stride - window.padding;
+    const int64_t first = std::max<int64_t>(0, -floor_div(last_start, window.dilation));
+    const int64_t last =
+        std::min(window.kernel - 1, floor_div(input.value() - 1 + window.padding, window.dilation));
+    if (first <= last) {
+      extent.first_tap = first;
+      extent.taps = last - first + 1;
+    }
   }
   extent.first_input = extent.first_tap * window.dilation - window.padding;
   extent.input_step = window.dilation;
@@ -51,10 +55,10 @@ Extent ordinary(const Window& window, int64_t input, int64_t output) {
 }
 
 // The results at `remainder` of a transposed convolution.
-Extent transposed(const Window& window, int64_t output, int64_t remainder) {
+Extent transposed(const Window& window, const Dim& output, int64_t remainder) {
   const int64_t common = std::gcd(window.stride, window.dilation);
   Extent extent;
-  extent.rows = (output - remainder + window.stride - 1) / window.stride;
+  extent.rows = Dim::floor_div(output + Dim(window.stride - 1 - remainder), window.stride);
   extent.first_result = remainder;
   extent.result_step = window.stride;
   extent.tap_step = window.stride / common;
@@ -85,8 +89,8 @@ Result<BufferId> pad_input(Lowering& lowering, Value input, const Border& border
     type.shape[i + 2] = type.shape[i + 2] + Dim(border[i].first + border[i].second);
   if (type.shape[1].value() >= kManyChannels * node.int_attr("groups", 1))
     type.layout = channels_last(type.rank());
-  const int64_t size = type.static_elements().value_or(0);
-  const BufferId out = lowering.add_temporary(input.node->name + "_padded", type, size, phase);
+  const BufferId out =
+      lowering.add_temporary(input.node->name + "_padded", type, type.num_elements(), phase);
   KernelContext kernel(lowering, phase, "pad");
   loop::Pool& pool = kernel.pool();
   LATHE_DO(lowering.emit_elements(kernel, out, {"pad", node.loc, 0}, [&](Index index) {
@@ -94,7 +98,7 @@ Result<BufferId> pad_input(Lowering& lowering, Value input, const Border& border
     Expr is_inside = pool.boolean(true);
     for (size_t i = 0; i < border.size(); ++i) {
       if (border[i] == std::pair<int64_t, int64_t>(0, 0)) continue;
-      const Expr last = pool.integer(input.type().shape[i + 2].value() - 1);
+      const Expr last = pool.size(input.type().shape[i + 2] - Dim(1));
       const Expr at = index[i + 2] - pool.integer(border[i].first);
       is_inside = loop::logical_and(
           is_inside, loop::logical_and(loop::le(pool.integer(0), at), loop::le(at, last)));
@@ -117,17 +121,22 @@ class ConvolutionOperands {
         groups_(node.int_attr("groups", 1)) {}
 
   Result<std::vector<ContractionOperands>> run(Phase phase) {
-    const std::vector<int64_t> in = input_.type().static_shape(),
-                               filter = filter_.type().static_shape();
+    const Shape& in = input_.type().shape;
+    const std::vector<int64_t> filter = filter_.type().static_shape();
     std::vector<ContractionOperands> products;
     if (in.size() != filter.size() || filter.size() < 3 || groups_ < 1) return products;
-    const std::vector<std::vector<Extent>> parts = split({filter.begin() + 2, filter.end()});
+    const std::vector<int64_t> kernel(filter.begin() + 2, filter.end());
+    const std::vector<Window> windows = known_windows(node_, kernel);
+    const std::vector<std::vector<Extent>> parts = split(windows);
     Border border(filter.size() - 2);
     for (const std::vector<Extent>& part : parts) {
       for (size_t i = 0; i < part.size(); ++i) {
         if (part[i].taps == 0) return products;  // results of the bias alone
         border[i].first = std::max(border[i].first, -part[i].lowest());
-        border[i].second = std::max(border[i].second, part[i].highest() - (in[i + 2] - 1));
+        // Windows of an image of any size end within the padding.
+        const Dim behind = part[i].highest() - (in[i + 2] - Dim(1));
+        border[i].second =
+            std::max(border[i].second, behind.is_const() ? behind.value() : windows[i].padding);
       }
     }
     BufferId rows = -1;
@@ -149,15 +158,14 @@ class ConvolutionOperands {
 
  private:
   // By results that read the same taps; none when these are too many.
-  std::vector<std::vector<Extent>> split(const std::vector<int64_t>& kernel) const {
-    const std::vector<Window> windows = known_windows(node_, kernel);
-    const std::vector<int64_t> in = input_.type().static_shape(),
-                               out = node_.types[0].static_shape();
+  std::vector<std::vector<Extent>> split(const std::vector<Window>& windows) const {
+    const Shape &in = input_.type().shape, &out = node_.types[0].shape;
     std::vector<std::vector<Extent>> parts = {{}};
     for (size_t i = 0; i < windows.size(); ++i) {
-      const int64_t output = out[i + 2];
+      const Dim& output = out[i + 2];
       const bool is_transposed = node_.bool_attr("transposed");
-      const int64_t count = is_transposed ? std::min(windows[i].stride, output) : 1;
+      if (is_transposed && !output.is_const()) return {};
+      const int64_t count = is_transposed ? std::min(windows[i].stride, output.value()) : 1;
       if (static_cast<size_t>(count) > kMostProducts / parts.size()) return {};
       std::vector<std::vector<Extent>> longer;
       for (const std::vector<Extent>& part : parts) {
@@ -177,7 +185,7 @@ class ConvolutionOperands {
     const int64_t ins = input_.type().shape[1].value() / groups_;
     const int64_t outs = node_.types[0].shape[1].value() / groups_;
     if (groups_ > 1) result.spec.batch = {groups_};
-    result.spec.m = {node_.types[0].shape[0].value()};
+    result.spec.m = {node_.types[0].shape[0]};
     for (const Extent& extent : space) {
       result.spec.m.push_back(extent.rows);
       result.spec.k.push_back(extent.taps);

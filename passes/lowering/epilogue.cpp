@@ -36,7 +36,7 @@ void Epilogue::build(DType dtype) {
   std::vector<Expr> index;
   for (const Dim& dim : root.types[0].shape) {
     const bool is_single = dim == Dim(1);
-    vars_.push_back(is_single ? std::nullopt : std::optional(kernel_.fresh_var(dim.value())));
+    vars_.push_back(is_single ? std::nullopt : std::optional(kernel_.fresh_var(dim)));
     index.push_back(is_single ? kernel_.pool().integer(0) : kernel_.pool().var(*vars_.back()));
   }
   const loop::Var so_far =

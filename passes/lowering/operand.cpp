@@ -8,15 +8,21 @@ namespace lathe {
 
 using loop::Expr;
 
-std::optional<loop::Linear> load_index(Expr element) {
+std::optional<loop::SizedLinear> load_index(Expr element) {
   if (auto* cast = std::get_if<loop::Cast>(&element->kind)) element = cast->x;
   auto* load = std::get_if<loop::Load>(&element->kind);
   if (load == nullptr) return std::nullopt;
-  loop::Linear form = loop::linear(load->index);
+  loop::SizedLinear form = loop::sized(loop::linear(load->index));
   const bool is_plain = std::all_of(form.terms.begin(), form.terms.end(), [](const auto& term) {
     return std::holds_alternative<loop::VarRead>(term.first->kind);
   });
   return is_plain ? std::optional(std::move(form)) : std::nullopt;
+}
+
+Dim step_along(const loop::SizedLinear& index, Expr variable) {
+  for (const auto& [atom, factor] : index.terms)
+    if (atom == variable) return factor;
+  return 0;
 }
 
 bool moves_by_one(Expr index, loop::Var var) {
@@ -44,8 +50,8 @@ std::vector<Expr> batch_index(const Shape& operand, std::span<const Expr> batch,
 Result<BufferId> copy_to_layout(Lowering& lowering, Value value, Layout layout, Phase phase) {
   TensorType type = value.type();
   type.layout = std::move(layout);
-  const BufferId out = lowering.add_temporary(value.node->name + "_copy", type,
-                                              type.static_elements().value_or(0), phase);
+  const BufferId out =
+      lowering.add_temporary(value.node->name + "_copy", type, type.num_elements(), phase);
   KernelContext kernel(lowering, phase, "copy");
   LATHE_DO(lowering.emit_elements(
       kernel, out, {"copy", value.node->loc, 0},

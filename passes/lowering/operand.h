@@ -5,12 +5,15 @@
 #include <vector>
 
 #include "ir/loop/linear.h"
+#include "ir/loop/sized.h"
 #include "passes/lowering/kernel_context.h"
 
 namespace lathe {
 
 // The index of a plain load, perhaps widened, whose terms are variables; nothing of anything else.
-std::optional<loop::Linear> load_index(loop::Expr element);
+std::optional<loop::SizedLinear> load_index(loop::Expr element);
+// By how much such an index moves with the variable.
+Dim step_along(const loop::SizedLinear& index, loop::Expr variable);
 
 // Whether the index moves by one with the variable, whatever the others are.
 bool moves_by_one(loop::Expr index, loop::Var var);

@@ -74,7 +74,8 @@ TEST_P(MatrixProduct, AgreesWithPlainSums) {
   };
   Floats xs = factors(size.batch * size.m * size.k, 1),
          ws = factors(size.batch * size.k * size.n, 2), biases = numbers(size.n, 3),
-         packs(size_t(layout.num_elements()), NAN), outs(size_t(size.batch * size.m * size.n), NAN);
+         packs(size_t(layout.num_elements().value()), NAN),
+         outs(size_t(size.batch * size.m * size.n), NAN);
   for (const PanelRange& range : panel_ranges(spec, layout))
     run_kernel(schedule(pack_nest(packer, spec, layout, range, packed_out, column), target),
                {&ws, &packs});
@@ -158,7 +159,7 @@ TEST_P(PairedProduct, AgreesWithPlainSums) {
   };
   std::vector<uint16_t> xs = halves(p.batch * p.m * 2 * p.k, 1),
                         ws = halves(p.batch * 2 * p.k * p.n, 2);
-  std::vector<int32_t> packs(size_t(layout.num_elements()), 0x7fc07fc0);  // NaN
+  std::vector<int32_t> packs(size_t(layout.num_elements().value()), 0x7fc07fc0);  // NaN
   Floats outs(size_t(p.batch * p.m * p.n), NAN);
   if (packing != Packing::nest) {
     build_pair_packing(packer, spec, layout, packed_out, column,
@@ -240,7 +241,7 @@ TEST(Convolution, AgreesWithPlainSums) {
                     DType::f32);
   };
   Floats xs = numbers((size + 2) * (size + 2) * c, 1), ws = numbers(o * c * 9, 2),
-         packs(size_t(layout.num_elements()), NAN), outs(size_t(size * size * o), NAN);
+         packs(size_t(layout.num_elements().value()), NAN), outs(size_t(size * size * o), NAN);
   for (const PanelRange& range : panel_ranges(spec, layout))
     run_kernel(schedule(pack_nest(packer, spec, layout, range, packed_out, column), target),
                {&ws, &packs});

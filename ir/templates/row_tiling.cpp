@@ -1,0 +1,129 @@
+// Tiles of rows: see row_tiling.h.
+#include "ir/templates/row_tiling.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "ir/templates/ceil_div.h"
+
+namespace lathe {
+namespace {
+
+using loop::Expr;
+
+Dim product(std::span<const Dim> dims) {
+  Dim result = 1;
+  for (const Dim& dim : dims) result = result * dim;
+  return result;
+}
+
+// The tiles of so many rows that together take the least time.
+std::vector<int64_t> cheapest_cut(int64_t rows, std::span<const int64_t> heights, int64_t least) {
+  struct Cut {
+    int64_t cost = 0, height = 0;
+  };
+  std::vector<Cut> best(static_cast<size_t>(rows) + 1);
+  for (int64_t r = 1; r <= rows; ++r) {
+    Cut& cut = best[static_cast<size_t>(r)];
+    for (int64_t height : heights) {
+      if (height > r) continue;
+      // Of equals fewer tiles, which cost a little each.
+      const int64_t cost =
+          best[static_cast<size_t>(r - height)].cost + 16 * std::max(height, least) + 1;
+      if (cut.height == 0 || cost < cut.cost) cut = {cost, height};
+    }
+  }
+  std::vector<int64_t> tiles;
+  for (; rows > 0; rows -= tiles.back()) tiles.push_back(best[static_cast<size_t>(rows)].height);
+  return tiles;
+}
+
+RowLadder ladder_of(int64_t highest, int64_t vectors, int64_t most, std::vector<int64_t> lower) {
+  highest = std::max<int64_t>(1, std::min(highest, most));
+  RowLadder ladder{{highest}};
+  std::sort(lower.rbegin(), lower.rend());
+  for (int64_t height : lower)
+    if (height < ladder.heights.back()) ladder.heights.push_back(height);
+  while (2 * ladder.least < highest &&
+         step_cycles(ladder.least + 1, vectors) == step_cycles(1, vectors))
+    ++ladder.least;
+  return ladder;
+}
+
+}  // namespace
+
+double step_cycles(int64_t h, int64_t v) {
+  return std::max({static_cast<double>(h * v) / 2, static_cast<double>(h + v) / 2, 4.0});
+}
+
+RowTiling tile_rows(std::span<const Dim> m, int64_t max_rows) {
+  RowTiling t;
+  t.inner = m.back();
+  t.middle = m.size() > 1 ? m[m.size() - 2] : 1;
+  t.outer = m.size() > 2 ? product(m.first(m.size() - 2)) : 1;
+  t.groups = t.middle;
+  if (t.has_ladder()) {
+    t.height = max_rows;
+    return t;
+  }
+  const int64_t inner = t.inner.value();
+  if (inner * 2 <= max_rows && t.middle.is_const() && t.middle.value() > 1) {
+    t.group = std::min(t.middle.value(), max_rows / inner);
+    t.groups = ceil_div(t.middle, t.group);
+    t.height = t.group * inner;
+    return t;
+  }
+  const int64_t tiles = ceil_div(inner, max_rows);
+  t.height = inner / tiles;
+  t.tall_tiles = inner - t.height * tiles;
+  t.short_tiles = tiles - t.tall_tiles;
+  return t;
+}
+
+RowLadder every_height(int64_t highest, int64_t vectors, int64_t most) {
+  std::vector<int64_t> lower(static_cast<size_t>(std::min(highest, most)) / 2 + 1);
+  std::iota(lower.begin(), lower.end(), int64_t{1});
+  return ladder_of(highest, vectors, most, std::move(lower));
+}
+
+RowLadder few_heights(int64_t highest, int64_t vectors, int64_t most) {
+  return ladder_of(highest, vectors, most, {std::min(highest, most) / 2, 4, 3, 2, 1});
+}
+
+std::vector<Rung> climb(const RowLadder& ladder, Expr rows) {
+  loop::Pool& pool = *rows->pool;
+  const int64_t highest = ladder.heights.front(), least = ladder.least;
+  const auto number = [&](int64_t value) { return pool.integer(value); };
+  const auto over = [&](Expr x, int64_t divisor) { return loop::floor_div(x, number(divisor)); };
+  // One less than fit where the rest would be too little, and there is one.
+  Expr full = over(rows, highest);
+  if (least > 1)
+    full = loop::max(over(rows + number(highest - least), highest) + full -
+                         over(rows + number(highest - 1), highest),
+                     number(0));
+  const int64_t most_left = highest - 1 + (least > 1 ? least : 0);
+  const Expr left = rows - full * number(highest);
+
+  std::vector<Rung> rungs = {{highest, full, number(0), number(0)}};
+  const std::span<const int64_t> lower = std::span(ladder.heights).subspan(1);
+  for (int64_t height : lower) {
+    // How many of the height there are is a sum of steps: one more from so many rows on.
+    Expr count = number(0);
+    int64_t before = 0;
+    for (int64_t at = 1; at <= most_left; ++at) {
+      const std::vector<int64_t> tiles = cheapest_cut(at, lower, least);
+      const int64_t now = std::count(tiles.begin(), tiles.end(), height);
+      if (now != before)
+        count =
+            count + over(left + number(most_left + 1 - at), most_left + 1) * number(now - before);
+      before = now;
+    }
+    const Rung& last = rungs.back();
+    rungs.push_back({height, count, last.first_row + last.count * number(last.height),
+                     last.first_tile + last.count});
+  }
+  return rungs;
+}
+
+}  // namespace lathe
