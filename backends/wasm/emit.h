@@ -1,13 +1,14 @@
 // WebAssembly from loop IR: one kernel becomes one function
 //
-//   symbol(buffer: i32 ..., lo: i32, hi: i32, scratch: i32)
+//   symbol(buffer: i32 ..., dim: i32 ..., lo: i32, hi: i32, scratch: i32)
 //
 // that runs the iterations lo <= var < hi of the kernel's parallel loop, over addresses in linear
-// memory: one per global buffer, in order; `scratch` is the caller's alone.
+// memory: one per global buffer, in order, and then the values of its dims; `scratch` is the
+// caller's alone.
 //
 // What a kernel must look like is what backends/cpu/emit.h says; here the parallel loop's range and
-// every address also fit 32 bits. What the caller promises: buffers and scratch lie at or above
-// kLeastAddress, and kReadableBytes from the start of each may be read, whatever its size.
+// every address and size also fit 32 bits. What the caller promises: buffers and scratch lie at or
+// above kLeastAddress, and kReadableBytes from the start of each may be read, whatever its size.
 // What it may rely on:
 // - A vector of n lanes is ceil(n * width / 16) v128 values. Integers of up to 32 bits are computed
 //   in 32-bit lanes, halves as f32 rounded after each operation, bools as masks.

@@ -21,6 +21,7 @@ class ProgramEmitter {
 
   Result<CompiledProgram> run() {
     result_.module.name = program_.name;
+    result_.frames.resize(program_.kernels.size());
     LATHE_DO(emit_kernels());
     LATHE_TRY(result_.layout, plan_layout(program_, scratch_bytes_));
     result_.module.num_pages = static_cast<uint32_t>(result_.layout.num_bytes / kPageBytes);
@@ -29,7 +30,7 @@ class ProgramEmitter {
     Function all{.name = "run"};
     for (size_t i = 0; i < program_.steps.size(); ++i) {
       all.body.push_back({Op::call, static_cast<uint32_t>(result_.module.functions.size())});
-      LATHE_DO(emit_launch(program_.steps[i], fmt::format("step{}", i), nullptr));
+      LATHE_DO(emit_launch(program_.steps[i], fmt::format("step{}", i), nullptr, i));
     }
     result_.module.functions.push_back(std::move(all));
     for (size_t id = 0; id < program_.buffers.size(); ++id) {
@@ -56,6 +57,7 @@ class ProgramEmitter {
       const loop::Kernel& kernel = program_.kernels[i];
       LATHE_TRY(KernelFrame frame, kernel_frame(kernel));
       scratch_bytes_ = std::max(scratch_bytes_, frame.scratch_bytes);
+      result_.frames[i] = frame;
       std::string name = fmt::format("k{}", i);
       LATHE_TRY(Function function, emit_kernel(kernel, name, {isa_, noalias[i]}));
       function_of_[i] = static_cast<int>(result_.module.functions.size());
@@ -64,32 +66,66 @@ class ProgramEmitter {
     return Ok{};
   }
 
-  // `staged` is where an init launch finds the weights that only init reads.
-  Status emit_launch(const Launch& launch, std::string name, const std::vector<Placement>* staged) {
+  // `staged` is where an init launch finds the weights that only init reads; null for a step, whose
+  // number is `step`.
+  Status emit_launch(const Launch& launch, std::string name, const std::vector<Placement>* staged,
+                     size_t step = 0) {
     Function function{.name = std::move(name)};
     if (!launch.label.empty()) function.notes.emplace_back(0, launch.label);
+    auto push_word = [&](int64_t word) {
+      function.body.push_back(constant(0));
+      function.body.push_back(
+          {.op = Op::i32_load, .index = static_cast<uint32_t>(result_.layout.table + 4 * word)});
+    };
     auto push_address = [&](BufferId id, int64_t offset) {
       int64_t address = result_.layout.address[static_cast<size_t>(id)];
       for (size_t i = 0; staged && i < staged->size(); ++i)
         if ((*staged)[i].buffer == id) address = (*staged)[i].address;
-      function.body.push_back(constant(address + offset));
+      if (address >= 0) {
+        function.body.push_back(constant(address + offset));
+        return;
+      }
+      push_word(id);
+      if (offset == 0) return;
+      function.body.push_back(constant(offset));
+      function.body.push_back({Op::i32_add});
     };
     if (auto* kernel = std::get_if<KernelLaunch>(&launch.kind)) {
       auto index = static_cast<size_t>(kernel->kernel);
-      LATHE_TRY(KernelFrame frame, kernel_frame(program_.kernels[index]));
-      if (frame.lo.number < frame.hi.number) {
+      const KernelFrame& frame = result_.frames[index];
+      auto push_size = [&](const placement::FrameSize& size) {
+        if (size.dim < 0) return function.body.push_back(constant(size.number));
+        push_word(result_.layout.first_size[step] + size.dim);
+      };
+      const bool is_sized = frame.lo.dim >= 0 || frame.hi.dim >= 0;
+      if (is_sized) {  // kernels are not called for nothing
+        push_size(frame.lo);
+        push_size(frame.hi);
+        function.body.push_back({Op::i32_lt_s});
+        function.body.push_back({Op::if_});
+      }
+      if (is_sized || frame.lo.number < frame.hi.number) {
         const std::vector<int64_t> offsets = byte_offsets(program_, *kernel);
         for (size_t i = 0; i < offsets.size(); ++i) push_address(kernel->buffers[i], offsets[i]);
-        function.body.push_back(constant(frame.lo.number));
-        function.body.push_back(constant(frame.hi.number));
-        function.body.push_back(constant(result_.layout.scratch));
+        for (size_t i = 0; i < kernel->sizes.size(); ++i)
+          push_word(result_.layout.first_size[step] + static_cast<int64_t>(i));
+        push_size(frame.lo);
+        push_size(frame.hi);
+        if (staged != nullptr || result_.layout.table < 0)
+          function.body.push_back(constant(result_.layout.scratch));
+        else
+          push_word(static_cast<int64_t>(program_.buffers.size()));
         function.body.push_back({Op::call, static_cast<uint32_t>(function_of_[index])});
       }
+      if (is_sized) function.body.push_back({Op::end});
     } else if (auto* copy = std::get_if<CopyLaunch>(&launch.kind)) {
       push_address(copy->destination, 0);
       push_address(copy->source, 0);
-      function.body.push_back(
-          constant(program_.buffers[static_cast<size_t>(copy->source)].num_bytes.value()));
+      const Dim& num_bytes = program_.buffers[static_cast<size_t>(copy->source)].num_bytes;
+      if (num_bytes.is_const())
+        function.body.push_back(constant(num_bytes.value()));
+      else
+        push_word(result_.layout.first_size[step]);
       function.body.push_back({Op::memory_copy});
     } else {
       return Diag{.code = code::kUnavailable,
@@ -158,6 +194,15 @@ std::string launch_json(const Program& program, const Layout& layout, const Laun
 }
 
 }  // namespace
+
+int64_t CompiledProgram::scratch_bytes_at(const Program& program, const Binding& binding) const {
+  int64_t most = 0;
+  for (size_t i = 0; i < program.steps.size(); ++i)
+    if (const auto* kernel = std::get_if<KernelLaunch>(&program.steps[i].kind))
+      most = std::max(
+          most, frames[static_cast<size_t>(kernel->kernel)].scratch_bytes_at(binding.sizes[i]));
+  return most;
+}
 
 Result<CompiledProgram> emit_program(const Program& program, Isa isa) {
   return ProgramEmitter(program, isa).run();

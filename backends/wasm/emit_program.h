@@ -21,6 +21,10 @@ namespace lathe::wasm {
 struct CompiledProgram {
   Module module;  // its segments point into the program
   Layout layout;
+  std::vector<placement::KernelFrame> frames;  // by kernel, of those that launches use
+
+  // The scratch memory that steps need at these sizes.
+  int64_t scratch_bytes_at(const Program& program, const Binding& binding) const;
 };
 
 // The program must be verified and outlive the result. Launches other than kernels and copies are

@@ -35,6 +35,7 @@ class KernelEmitter : private placement::Statements<KernelEmitter> {
 
   // emit_kernel.cpp
   void place_buffers();
+  Ref num_elements(const loop::Buffer& buffer);
   Ref fail(std::string_view message);  // keeps the first error; returns a placeholder
   Lanes failed(std::string_view message, const loop::ExprNode& like);
 

@@ -35,15 +35,17 @@ class Planner {
     for (BufferId id : program.outputs) in_steps_[static_cast<size_t>(id)] = true;
     layout_.address.assign(program.buffers.size(), -1);
     place_kept();
+    layout_.persistent_bytes = at_ - kLeastAddress;
+    if (!program.symbols.empty()) place_table();
     int64_t start = at_;
-    layout_.persistent_bytes = start - kLeastAddress;
+    layout_.rest = start;
     layout_.scratch = take(scratch_bytes);  // both need it
     int64_t shared = at_;
     scratch_bytes_ = shared - start;
     place_init();
     int64_t init_end = at_;
     at_ = shared;
-    place_calls();
+    if (program.symbols.empty()) place_calls();
     int64_t end = std::max(at_, init_end) + kAlign;
     layout_.num_bytes = (end + kPageBytes - 1) / kPageBytes * kPageBytes;
     calls_bytes_ = at_ - shared;
@@ -93,6 +95,22 @@ class Planner {
       layout_.weights.push_back({static_cast<BufferId>(id), layout_.address[id]});
       weight_bytes_ += room(b.num_bytes.value());
     }
+  }
+
+  // Of a step's sizes: those of its kernel's dims, or the bytes of a copy.
+  static int64_t num_words(const Launch& step) {
+    const auto* kernel = std::get_if<KernelLaunch>(&step.kind);
+    return kernel ? static_cast<int64_t>(kernel->sizes.size()) : 1;
+  }
+
+  void place_table() {
+    layout_.table = at_;
+    auto words = static_cast<int64_t>(program_.buffers.size()) + 1;
+    for (const Launch& step : program_.steps) {
+      layout_.first_size.push_back(words);
+      words += num_words(step);
+    }
+    take(4 * words);
   }
 
   // Temporaries lie in their arena where memory planning put them, others behind it.
@@ -145,6 +163,46 @@ class Planner {
 };
 
 }  // namespace
+
+Result<BoundLayout> bind_layout(const Program& program, const Layout& layout,
+                                const Binding& binding, int64_t scratch_bytes) {
+  const auto too_large = [&](std::string_view what) {
+    return Diag{.code = code::kTooLarge,
+                .loc = Loc::unknown(),
+                .message = fmt::format("at these sizes program '{}' has {}", program.name, what)};
+  };
+  BoundLayout bound{.address = layout.address};
+  int64_t at = layout.rest;
+  const auto take = [&](int64_t num_bytes) {
+    const int64_t address = at;
+    if (at <= kMostBytes) at += room(std::min(num_bytes, kMostBytes));
+    return address;
+  };
+  const int64_t scratch = take(scratch_bytes);
+  for (size_t id = 0; id < program.buffers.size(); ++id)
+    if (const BufferKind kind = program.buffers[id].kind;
+        kind == BufferKind::input || kind == BufferKind::output)
+      bound.address[id] = take(binding.num_bytes[id]);
+  const int64_t arena = take(binding.arena_bytes);
+  for (size_t id = 0; id < program.buffers.size(); ++id)
+    if (binding.offsets[id] >= 0) bound.address[id] = arena + binding.offsets[id];
+  bound.num_bytes = (at + kAlign + kPageBytes - 1) / kPageBytes * kPageBytes;
+  if (bound.num_bytes > kMostBytes) return too_large("more memory than WebAssembly's 4096 MiB");
+  for (int64_t address : bound.address)
+    bound.table.push_back(static_cast<int32_t>(static_cast<uint32_t>(address)));
+  bound.table.push_back(static_cast<int32_t>(static_cast<uint32_t>(scratch)));
+  for (size_t i = 0; i < program.steps.size(); ++i) {
+    if (const auto* copy = std::get_if<CopyLaunch>(&program.steps[i].kind)) {
+      const int64_t bytes = binding.num_bytes[static_cast<size_t>(copy->source)];
+      bound.table.push_back(static_cast<int32_t>(static_cast<uint32_t>(bytes)));
+    }
+    for (int64_t size : binding.sizes[i]) {
+      if (size < INT32_MIN || size > INT32_MAX) return too_large("a size of more than 32 bits");
+      bound.table.push_back(static_cast<int32_t>(size));
+    }
+  }
+  return bound;
+}
 
 Result<Layout> plan_layout(const Program& program, int64_t scratch_bytes) {
   return Planner(program, scratch_bytes).result();

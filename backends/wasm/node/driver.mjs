@@ -10,6 +10,7 @@
 //             the function's name
 //   4 read    u32 address, u32 bytes           the bytes
 //   5 steps   u32 count                        f64 milliseconds of step0, step1, ...
+//   6 grow    u32 pages more                   nothing
 //
 // Before the first request it answers with its version and whether relaxed SIMD is there. It ends
 // when its input does.
@@ -103,6 +104,13 @@ const requests = {
   5: () => {
     const [count] = readWords(1);
     return () => floats(Array.from({ length: count }, (_, i) => timed(instance.exports[`step${i}`])));
+  },
+  6: () => {
+    const [pages] = readWords(1);
+    return () => {
+      memory.grow(pages);
+      return nothing;
+    };
   },
 };
 

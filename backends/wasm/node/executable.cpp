@@ -39,6 +39,13 @@ Result<std::unique_ptr<Executable>> NodeExecutable::create(const Program& progra
   start = Clock::now();
   LATHE_DO(executable->run_init(program, layout, options));
   executable->stats_.init_ms = milliseconds_since(start);
+  if (!program.symbols.empty()) {
+    executable->symbolic_ = std::make_unique<Symbolic>(program);
+    Symbolic& symbolic = *executable->symbolic_;
+    symbolic.program = program;
+    symbolic.program.kernels.clear();
+    symbolic.compiled = {{}, std::move(compiled.layout), std::move(compiled.frames)};
+  }
   return std::unique_ptr<Executable>(std::move(executable));
 }
 
@@ -71,8 +78,30 @@ Status NodeExecutable::run_init(const Program& program, const Layout& layout,
   return Ok{};
 }
 
+Status NodeExecutable::bind(std::span<const int64_t> sizes) {
+  if (!symbolic_) return check_no_sizes(name_, sizes);
+  LATHE_TRY(std::shared_ptr<const Binding> binding, symbolic_->bindings.at(sizes));
+  if (binding == symbolic_->bound) return Ok{};
+  const Program& program = symbolic_->program;
+  const CompiledProgram& compiled = symbolic_->compiled;
+  const int64_t scratch_bytes = compiled.scratch_bytes_at(program, *binding);
+  LATHE_TRY(const BoundLayout bound,
+            bind_layout(program, compiled.layout, *binding, scratch_bytes));
+  LATHE_DO(process_->grow(static_cast<uint32_t>(bound.num_bytes / kPageBytes)));
+  LATHE_DO(process_->write(static_cast<uint32_t>(compiled.layout.table),
+                           std::as_bytes(std::span(bound.table))));
+  for (size_t i = 0; i < addresses_.size(); ++i)
+    addresses_[i] = static_cast<uint32_t>(bound.address[i]);
+  resize(inputs_, binding->num_bytes);
+  resize(outputs_, binding->num_bytes);
+  stats_.arena_bytes = binding->arena_bytes;
+  symbolic_->bound = std::move(binding);
+  return Ok{};
+}
+
 Status NodeExecutable::run(std::span<const BufferView> inputs,
                            std::span<const BufferView> outputs) {
+  if (symbolic_ && !symbolic_->bound) return needs_sizes(name_);
   LATHE_DO(check_views(name_, inputs, inputs_, "input"));
   LATHE_DO(check_views(name_, outputs, outputs_, "output"));
   for (size_t i = 0; i < inputs.size(); ++i)

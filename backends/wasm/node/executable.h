@@ -8,6 +8,7 @@
 #include "backends/binding/binding.h"
 #include "backends/wasm/emit_program.h"
 #include "backends/wasm/node/shared_process.h"
+#include "ir/program/binding_cache.h"
 
 namespace lathe::wasm {
 
@@ -19,6 +20,7 @@ class NodeExecutable final : public Executable {
                                                     const CompileOptions& options, Isa isa,
                                                     const NodeInfo& node);
 
+  Status bind(std::span<const int64_t> sizes) override;
   Status run(std::span<const BufferView> inputs, std::span<const BufferView> outputs) override;
   const ExecutableStats& stats() const override { return stats_; }
   std::vector<double> step_seconds() const override { return step_seconds_; }
@@ -36,6 +38,15 @@ class NodeExecutable final : public Executable {
   BorrowedProcess process_;
   std::vector<Port> inputs_, outputs_;
   std::vector<uint32_t> addresses_;  // by buffer
+  // Of a program with symbols: itself without its kernels, its module without code.
+  struct Symbolic {
+    explicit Symbolic(const Program& of) : bindings(of) {}
+    BindingCache bindings;
+    std::shared_ptr<const Binding> bound = nullptr;
+    Program program;
+    CompiledProgram compiled;
+  };
+  std::unique_ptr<Symbolic> symbolic_;
   size_t num_steps_ = 0;
   ExecutableStats stats_;
   bool is_timing_ = false;

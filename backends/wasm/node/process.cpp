@@ -22,7 +22,7 @@ extern char** environ;
 namespace lathe::wasm {
 namespace {
 
-enum Kind : uint32_t { kLoad = 1, kWrite, kCall, kRead, kSteps };
+enum Kind : uint32_t { kLoad = 1, kWrite, kCall, kRead, kSteps, kGrow };
 constexpr int kLeastVersion = 18;
 constexpr uint32_t kMostText = 1 << 20;
 constexpr std::chrono::minutes kLongestAnswer{5};
@@ -181,6 +181,14 @@ Status NodeProcess::load(const std::string& module, uint32_t num_pages) {
   num_pages_ = num_pages;
   LATHE_DO(request(kLoad, bytes_of(num_pages), std::as_bytes(std::span(module))));
   return answer({});
+}
+
+Status NodeProcess::grow(uint32_t num_pages) {
+  if (num_pages <= num_pages_) return Ok{};
+  LATHE_DO(request(kGrow, bytes_of(num_pages - num_pages_), {}));
+  LATHE_DO(answer({}));
+  num_pages_ = num_pages;
+  return Ok{};
 }
 
 Status NodeProcess::write(uint32_t address, std::span<const std::byte> bytes) {

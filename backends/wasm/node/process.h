@@ -34,6 +34,7 @@ class NodeProcess {
 
   // In place of the module before it, whose memory is gone.
   Status load(const std::string& module, uint32_t num_pages);
+  Status grow(uint32_t num_pages);  // to at least so many
   Status write(uint32_t address, std::span<const std::byte> bytes);
   // Milliseconds it took. A trap is an error.
   Result<double> call(const std::string& function, const std::vector<int32_t>& arguments = {});
