@@ -153,15 +153,6 @@ Status read_measure(const ObjectReader& r, const Member& member, Config& config)
   return read_members(member.value, r, keys, config.measure);
 }
 
-Status read_dynamic(const ObjectReader& r, const Member& member, Config& config) {
-  config.dynamic_loc = r.at(member.value);
-  config.dynamic.reset();
-  if (member.value.kind() == Kind::null) return Ok{};
-  if (member.value.kind() != Kind::boolean) return r.wrong_kind(member, "true, false or null");
-  config.dynamic = member.value.boolean();
-  return Ok{};
-}
-
 Status read_next(const ObjectReader& r, const Member& member, Config& config) {
   config.next.clear();
   if (member.value.kind() != Kind::object)
@@ -224,7 +215,6 @@ const std::vector<ObjectKey<Config>>& config_rows() {
                            {"about", read_text<&Config::about>},
                            {"check", read_check},
                            {"dtype", read_dtype},
-                           {"dynamic", read_dynamic},
                            {"inputs", read_inputs},
                            {"measure", read_measure},
                            {"name", read_name},
@@ -266,7 +256,6 @@ std::vector<FlagRow> config_flags() {
   }
   rows.insert(rows.end(), {{"inputs", "random:SEED, or an .npz with tensors 0, 1, ..."},
                            {"dtype", "f32, f64, f16, bf16; the model's own unless given"},
-                           {"dynamic", "true, false or null", FlagForm::scalar},
                            {"measure", "such as warmup=3,repeats=20,min_ms=100", FlagForm::pairs},
                            {"check", "interp or none"},
                            {"name", "of the results file"}});
@@ -302,8 +291,8 @@ std::string print_config(const ExperimentConfig& config) {
   json["weights"] = print_source(config.request.weights);
   json["inputs"] = print_source(config.inputs);
   json["mode"] = config.request.mode;
-  if (config.dynamic) {
-    json["dynamic"] = *config.dynamic;
+  if (config.request.dynamic) {
+    json["dynamic"] = *config.request.dynamic;
   } else {
     json["dynamic"] = nullptr;
   }

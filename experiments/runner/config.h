@@ -44,12 +44,10 @@ struct ExperimentConfig {
   std::vector<int> threads;  // empty: every core
 
   DataSource inputs = {.is_random = true};  // random:0
-  std::optional<bool> dynamic;              // null: as the model was exported
   std::string dtype;                        // empty: the model's own
   MeasureOptions measure;
   bool check_interp = true;
   Loc dtype_loc = {};
-  Loc dynamic_loc = {};
 };
 
 // The keys, for messages and for the schema's test, sorted.

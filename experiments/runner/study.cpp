@@ -80,10 +80,6 @@ class Runner {
   Status complete_config() {
     ExperimentConfig& c = study_.config;
     if (c.threads.empty()) c.threads = {study_.machine.cores};
-    if (c.dynamic.value_or(false))
-      return config_error(code::kUnsupported, c.dynamic_loc,
-                          "dynamic kernels are not supported yet; 'dims' chooses the sizes that "
-                          "are compiled");
     for (const Variant& variant : c.variants) {
       Result<Pipeline> pipeline = parse_pipeline(variant.passes);
       if (!pipeline.ok()) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "frontend/api/info.h"
+#include "frontend/api/tensor_info.h"
 #include "frontend/driver/backends.h"
 #include "frontend/driver/build.h"
 #include "frontend/driver/files.h"
@@ -29,13 +30,6 @@ static_assert(static_cast<int>(DType::f64) == LATHE_F64 &&
 
 namespace {
 
-// Stays where it is: the C struct points into it.
-struct TensorInfo {
-  std::string name;
-  std::vector<int64_t> shape;
-  lathe_tensor_info info;
-};
-
 // Memory of the handle.
 struct OwnBuffer {
   std::shared_ptr<std::byte> bytes;
@@ -49,17 +43,16 @@ struct OwnBuffer {
   }
 };
 
-std::unique_ptr<TensorInfo> describe(std::string name, const TensorType& type) {
-  auto tensor = std::make_unique<TensorInfo>();
-  tensor->name = std::move(name);
-  tensor->shape = type.static_shape();
-  int64_t bytes = type.static_elements().value_or(0) * dtype_bytes(type.dtype);
-  tensor->info = {tensor->name.c_str(), static_cast<lathe_dtype>(type.dtype), type.rank(),
-                  tensor->shape.data(), static_cast<uint64_t>(bytes)};
-  return tensor;
-}
-
 }  // namespace
+
+// Sizes of a program with symbols, and what follows them.
+struct BoundSizes {
+  explicit BoundSizes(const std::vector<std::string>& symbols) : tensors(symbols) {}
+  std::vector<size_t> places;  // of the program's symbols among the model's dims
+  std::vector<int64_t> values;
+  SizedTensors tensors;
+  std::vector<std::unique_ptr<TensorInfo>> results;  // what a run makes of state
+};
 
 }  // namespace lathe
 
@@ -78,6 +71,7 @@ struct lathe_model {
   std::vector<lathe::OwnBuffer> state;
   std::shared_ptr<std::mutex> turn = std::make_shared<std::mutex>();
   std::vector<lathe::OwnBuffer> results;
+  std::unique_ptr<lathe::BoundSizes> sizes;  // with option "dynamic"
   std::string info;
   double last_run_ms = 0;
 
@@ -143,9 +137,37 @@ Status load(lathe_model& handle, const char* path, const char* options_text, Loc
   return Ok{};
 }
 
+// Prepares for lathe_bind: the tensors of the caller and the results follow the sizes.
+void describe_sizes(lathe_model& handle) {
+  const Program& program = *handle.build.symbolic;
+  std::vector<std::string> symbols;
+  for (const auto& [symbol, range] : program.symbols) symbols.push_back(symbol);
+  handle.sizes = std::make_unique<BoundSizes>(symbols);
+  BoundSizes& sizes = *handle.sizes;
+  for (const std::string& symbol : symbols)
+    sizes.places.push_back(static_cast<size_t>(
+        std::distance(handle.model.dims.begin(), handle.model.dims.find(symbol))));
+  sizes.values.resize(symbols.size());
+  const auto type_of = [&](BufferId id) -> const TensorType& {
+    return program.buffers[static_cast<size_t>(id)].type;
+  };
+  for (size_t i = 0; i < handle.inputs.size(); ++i)
+    sizes.tensors.add(*handle.inputs[i], type_of(program.inputs[i]));
+  for (size_t i = 0; i < program.outputs.size(); ++i) {
+    const bool is_callers = i < handle.outputs.size();
+    if (!is_callers) {
+      const ProgramBuffer& buffer =
+          handle.build.program().buffers[static_cast<size_t>(program.outputs[i])];
+      sizes.results.push_back(describe(buffer.name, buffer.type));
+    }
+    TensorInfo& tensor = is_callers ? *handle.outputs[i] : *sizes.results.back();
+    sizes.tensors.add(tensor, type_of(program.outputs[i]));
+  }
+}
+
 // The caller sees the graph's params and outputs; what the program takes and gives beyond them is
 // the model's state, which the handle keeps.
-Status describe(lathe_model& handle) {
+Status describe_model(lathe_model& handle) {
   const Program& program = handle.build.program();
   const Graph& graph = handle.model.module.main();
   WeightStore weights = handle.model.weights();
@@ -169,6 +191,7 @@ Status describe(lathe_model& handle) {
       handle.results.push_back(std::move(own));
     }
   }
+  if (handle.build.symbolic) describe_sizes(handle);
   handle.model.weight_file.reset();  // what runs need of it is in memory
   handle.info = info_json(handle.model, handle.build, handle.backend->target(), handle.threads);
   return Ok{};
@@ -245,6 +268,39 @@ lathe_status run(lathe_model& handle, const void* const* inputs, void* const* ou
   return LATHE_OK;
 }
 
+// Makes room for what a run makes of state.
+Status grow_results(lathe_model& handle) {
+  for (size_t i = 0; i < handle.results.size(); ++i) {
+    const TensorInfo& needed = *handle.sizes->results[i];
+    OwnBuffer& own = handle.results[i];
+    if (needed.info.num_bytes > own.num_bytes) {
+      LATHE_TRY(own, OwnBuffer::create(static_cast<int64_t>(needed.info.num_bytes), needed.name));
+    }
+    own.num_bytes = static_cast<size_t>(needed.info.num_bytes);
+  }
+  return Ok{};
+}
+
+lathe_status bind(lathe_model& handle, const int64_t* sizes, int32_t count) {
+  const auto refuse = [&](const std::string& why) {
+    return handle.fail({code::kBadValue, Loc::unknown(), why}, handle.model.module.locs);
+  };
+  if (!handle.is_loaded()) return refuse("the model is not loaded");
+  if (handle.sizes == nullptr) return refuse("sizes are bound with option 'dynamic' alone");
+  if (sizes == nullptr || static_cast<size_t>(std::max(count, 0)) != handle.model.dims.size())
+    return refuse(fmt::format("the model has {} sizes, got {}", handle.model.dims.size(), count));
+  BoundSizes& bound = *handle.sizes;
+  for (size_t i = 0; i < bound.places.size(); ++i) bound.values[i] = sizes[bound.places[i]];
+  Status status = handle.build.executable->bind(bound.values);
+  if (status.ok()) {
+    bound.tensors.set_sizes(bound.values);
+    status = grow_results(handle);
+  }
+  if (!status.ok()) return handle.fail(status.error(), handle.build.lowered.unit.module.locs);
+  handle.status = LATHE_OK;
+  return LATHE_OK;
+}
+
 const std::string& state_name(const lathe_model& handle, size_t i) {
   const Program& program = handle.build.program();
   return program.buffers[static_cast<size_t>(program.inputs[handle.inputs.size() + i])].name;
@@ -287,7 +343,7 @@ lathe_model* lathe_load(const char* path, const char* options) {
       return handle->fail({lathe::code::kMissingFile, lathe::Loc::unknown(), "no path given"},
                           locs);
     lathe::Status loaded = lathe::load(*handle, path, options, locs);
-    if (loaded.ok()) loaded = lathe::describe(*handle);
+    if (loaded.ok()) loaded = lathe::describe_model(*handle);
     return loaded.ok() ? LATHE_OK : handle->fail(loaded.error(), locs);
   });
   if (status != LATHE_OK) handle->unload();
@@ -330,6 +386,11 @@ void lathe_set_stream(lathe_model* model, void* stream) {
 lathe_status lathe_run(lathe_model* model, const void* const* inputs, void* const* outputs) {
   if (model == nullptr) return LATHE_WRONG_INPUT;
   return model->guard([&] { return lathe::run(*model, inputs, outputs); });
+}
+
+lathe_status lathe_bind(lathe_model* model, const int64_t* sizes, int32_t count) {
+  if (model == nullptr) return LATHE_WRONG_INPUT;
+  return model->guard([&] { return lathe::bind(*model, sizes, count); });
 }
 
 lathe_status lathe_share_state(lathe_model* model, const lathe_model* other) {

@@ -71,6 +71,7 @@ LATHE_EXPORT int32_t lathe_abi_version(void);
  *   "isa":     "avx512_bf16", "avx512", "avx2", "sm_90", "relaxed", "simd128" (default: the best
  *              of this machine)
  *   "passes":  pipeline text (default: "default")
+ *   "dynamic": true: sizes of symbolic dims stay symbols, and lathe_bind gives them (target "cpu")
  *   "force":   ["kernel NODE = KIND", "tile NODE = 9x3", "keep NODE"]: decided so, or an error
  *   "dims":    {"s0": 8}: sizes of symbolic dims (default: the exporter's example)
  * Never null but when memory is out; ask lathe_error whether it worked.
@@ -97,6 +98,12 @@ LATHE_EXPORT const lathe_tensor_info* lathe_output(const lathe_model* model, int
  * which get their new contents; buffers that it mutates keep theirs for the next run. */
 LATHE_EXPORT lathe_status lathe_run(lathe_model* model, const void* const* inputs,
                                     void* const* outputs);
+
+/* With option "dynamic": the sizes of the runs that follow, one of each of lathe_info's "dims" in
+ * its order; at first they are those of option "dims". lathe_input and lathe_output tell of tensors
+ * at these sizes. Those that the model forbids are LATHE_WRONG_INPUT and change nothing; those that
+ * were bound lately cost neither compilation nor memory. */
+LATHE_EXPORT lathe_status lathe_bind(lathe_model* model, const int64_t* sizes, int32_t count);
 
 /* From now on the model's mutated buffers are those of `other`, the same model loaded for other
  * sizes or with other options: what a run of either changes, the next run of either sees. Runs of

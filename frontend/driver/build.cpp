@@ -39,6 +39,19 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
       .count();
 }
 
+// A file without symbols is of one size, whatever is asked for.
+Status check_has_symbols(const Model& model, const CompileRequest& request) {
+  if (!model.dims.empty()) return Ok{};
+  const auto& params = model.module.main().params;
+  return Diag{
+      code::kBadValue, request.place("dynamic"),
+      fmt::format(
+          "'{}' was exported for one size, and 'dynamic' needs symbols: export it anew with "
+          "torch.export.export(model, args, dynamic_shapes={{'{}': {{0: "
+          "torch.export.Dim('batch')}}}})",
+          model.path, params.empty() ? "x" : params.front()->name)};
+}
+
 // Compiles the program, with its symbols where the backend takes them, and binds it to these sizes.
 Status compile_at(Build& build, Backend& backend, const CompileOptions& options,
                   const std::map<std::string, int64_t>& sizes) {
@@ -67,6 +80,11 @@ Result<Lowered> lower(const Model& model, const Target& target, const CompileReq
   Lowered lowered;
   failure = {};
   LATHE_TRY(lowered.pipeline, parse_pipeline(request.passes));
+  if (request.dynamic.value_or(false)) {
+    LATHE_DO(check_has_symbols(model, request));
+    std::erase_if(lowered.pipeline.steps,
+                  [](const PipelineStep& step) { return step.pass->name == "specialize_shapes"; });
+  }
   lowered.unit.module = clone(model.module);
   for (const auto& [symbol, size] : model.dims) lowered.unit.module.hints[symbol] = size;
   PassContext context{.ops = builtin_registry(), .target = target};

@@ -40,6 +40,14 @@ Status read_dims(const ObjectReader& reader, const Member& member, CompileReques
   return Ok{};
 }
 
+Status read_dynamic(const ObjectReader& reader, const Member& member, CompileRequest& out) {
+  out.dynamic.reset();
+  if (member.value.kind() == Kind::null) return Ok{};
+  if (member.value.kind() != Kind::boolean) return reader.wrong_kind(member, "true, false or null");
+  out.dynamic = member.value.boolean();
+  return Ok{};
+}
+
 Status read_mode(const ObjectReader& reader, const Member& member, CompileRequest& out) {
   static const std::vector<std::string> kModes = {"default", "max-autotune",
                                                   "max-autotune-no-cudagraphs", "reduce-overhead"};
@@ -83,6 +91,8 @@ Status read_target(const ObjectReader& reader, const Member& member, CompileRequ
 const std::vector<CompileOption>& compile_options() {
   static const std::vector<CompileOption> options = {
       {"dims", "sizes of symbolic dims, such as s0=8", FlagForm::pairs, read_dims},
+      {"dynamic", "true: one program for every size; else sizes are numbers", FlagForm::scalar,
+       read_dynamic},
       {"force", "'kernel NODE = KIND', 'tile NODE = 9x3', 'keep NODE': decided so, or refused",
        FlagForm::list, read_force},
       {"isa", "avx2, avx512, avx512_bf16, sm_90, simd128, relaxed; the best there is unless given",

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,7 @@ struct CompileRequest {
   std::string model = {};  // a path, or the name of a graph of experiments/graphs or of the zoo
   DataSource weights = {.file = "file"};
   std::map<std::string, int64_t> dims = {};  // sizes of symbolic dims; the exporter's otherwise
+  std::optional<bool> dynamic = {};          // true: sizes stay symbols; else they are numbers
   std::string target = "cpu";
   std::string isa = {};  // of the target; empty: the best of this machine
   int threads = 0;       // 0: every core

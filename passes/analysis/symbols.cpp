@@ -38,6 +38,13 @@ std::map<std::string, DimRange> ranges_of_symbols(Module& module) {
     for (const auto& param : graph->params) collect(*param, names);
     for (const auto& node : graph->nodes) collect(*node, names);
   }
+  std::vector<std::string> guarded;
+  for (const Guard& guard : module.guards) {
+    guard.left.collect_symbols(guarded);
+    guard.right.collect_symbols(guarded);
+  }
+  for (std::string& name : guarded)
+    if (module.dims.contains(name)) names.push_back(std::move(name));
   std::map<std::string, DimRange> ranges;
   for (const std::string& name : names) {
     const auto known = module.dims.find(name);

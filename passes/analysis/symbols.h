@@ -17,8 +17,9 @@ std::vector<std::string> symbols_of(Module& module);
 // Of the node's types and attributes, and of those of nodes that are fused in it.
 bool has_symbols(const Node& node);
 
-// Of the symbols that types and attributes have: what each may be, never less than 0, and the size
-// at which choices are made, its hint or one that is usual in its range.
+// Of the symbols that types and attributes have, and of those of guards that the module knows: what
+// each may be, never less than 0, and the size at which choices are made, its hint or one that is
+// usual in its range.
 std::map<std::string, DimRange> ranges_of_symbols(Module& module);
 std::map<std::string, int64_t> hints_of_symbols(Module& module);
 

@@ -22,6 +22,10 @@ void fill(std::vector<std::byte>& bytes, lathe_dtype dtype) {
 }  // namespace
 
 void Handle::prepare() {
+  arguments_.clear();
+  results_.clear();
+  inputs_.clear();
+  outputs_.clear();
   const int32_t num_inputs = lathe_num_inputs(model_), num_outputs = lathe_num_outputs(model_);
   for (int32_t i = 0; i < num_inputs; ++i) {
     const lathe_tensor_info* info = lathe_input(model_, i);

@@ -24,7 +24,8 @@ class Handle {
     return text == nullptr ? "" : text;
   }
 
-  // Makes inputs (integers are 1, floats small and different) and room for outputs.
+  // For the sizes that are bound: makes inputs (integers are 1, floats small and different) and
+  // room for outputs.
   void prepare();
   lathe_status run() { return lathe_run(model_, inputs_.data(), outputs_.data()); }
   const Bytes& results() const { return results_; }

@@ -157,6 +157,21 @@ class LoadTest(unittest.TestCase):
             y = np.array([1, 2, 3], np.float32)
             np.testing.assert_array_equal(model(x, y), x * y)
 
+    def test_one_dynamic_program_serves_each_size(self):
+        model = lathe.load(self.text(SCALE), dims={"s0": 2}, dynamic=True)
+        for rows in (2, 5, 1, 64, 2):
+            x = np.arange(rows * 3, dtype=np.float32).reshape(rows, 3)
+            y = np.array([1, 2, 3], np.float32)
+            np.testing.assert_array_equal(model(x, y), x * y)
+        self.assertEqual(len(model.compiled), 1)
+        with self.assertRaisesRegex(lathe.LatheError, "64"):
+            model(np.zeros((65, 3), np.float32), np.ones(3, np.float32))
+        model = lathe.load(self.text(TOTAL), weights="random:0", dims={"s0": 2}, dynamic=True)
+        start = float(model(np.zeros(2, np.float32)))
+        for size, total in ((2, 2), (3, 5), (30, 35), (2, 37)):
+            found = float(model(np.ones(size, np.float32)))
+            self.assertAlmostEqual(found - start, total, places=4)
+
     def test_a_transposed_array_is_read_as_it_means(self):
         model = lathe.load(self.text(SCALE), dims={"s0": 2})
         x = np.arange(6, dtype=np.float32).reshape(3, 2).T

@@ -38,7 +38,7 @@ TEST(Config, ReadsEveryKeyOfAnExperiment) {
   EXPECT_EQ(config->threads, (std::vector<int>{1, 2}));
   EXPECT_FALSE(config->check_interp);
   EXPECT_EQ(config->request.dims.at("s0"), 8);
-  EXPECT_EQ(config->dynamic, false);
+  EXPECT_EQ(config->request.dynamic, false);
   EXPECT_EQ(config->measure.repeats, 5);
   EXPECT_EQ(config->measure.warmup, 3);
 }
@@ -123,6 +123,7 @@ TEST(Options, FlagsAndJsonSayTheSame) {
   const std::map<std::string, std::pair<std::string, std::string>> samples = {
       {"force", {"keep add_3,tile %0 = 9x3", R"(["keep add_3", "tile %0 = 9x3"])"}},
       {"dims", {"s0=8", R"({"s0": 8})"}},
+      {"dynamic", {"true", "true"}},
       {"isa", {"avx2", R"("avx2")"}},
       {"mode", {"reduce-overhead", R"("reduce-overhead")"}},
       {"model", {"ffnn", R"("ffnn")"}},

@@ -1,4 +1,4 @@
-"""A model that was compiled for fixed sizes, run on tensors that fit it."""
+"""A compiled model at the sizes that it is bound to, run on tensors that fit them."""
 
 import ctypes
 import functools
@@ -75,8 +75,22 @@ class Compiled:
         leaves = self.info["signature"]["outputs"] if self.info["signature"] else []
         # A leaf of the result is an output by its number, or a size or constant by its value.
         self.results = [(f.get("tensor"), f.get("value", f.get("constant"))) for f in leaves]
+        self.result_sizes = [f.get("size") for f in leaves]
+        self.bound = tuple(self.info["dims"].values())
         self.input_pointers = ctypes.c_void_p * len(self.inputs)
         self.output_pointers = ctypes.c_void_p * len(self.outputs)
+
+    def bind(self, dims):
+        """The sizes of the runs that follow, with option dynamic."""
+        sizes = tuple(dims.values())
+        if sizes == self.bound:
+            return
+        numbers = (ctypes.c_int64 * len(sizes))(*sizes)
+        status = self.library.lathe_bind(self.model, ctypes.addressof(numbers), len(sizes))
+        if status != 0:
+            raise_failure(status, self.library.lathe_error(self.model))
+        self.bound = sizes
+        self.inputs, self.outputs = (self.slots(side, self.model) for side in ("input", "output"))
 
     def slots(self, side, model):
         count = getattr(self.library, f"lathe_num_{side}s")(model)

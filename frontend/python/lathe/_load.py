@@ -25,7 +25,8 @@ def load(path, *, dims=None, **options):
     """Loads and compiles a .pt2, a model JSON (.gz) or .lathe text; returns a Model to call.
 
     dims: sizes of symbolic dims to compile for first; a call with other sizes compiles for them
-    once. The other options are the library's, and None is as good as not given:
+    once. dynamic: True for one program that serves every size, on target "cpu". The other options
+    are the library's, and None is as good as not given:
 
     target: "cpu" unless given, "cuda" or "wasm". isa: the best of this machine. threads: every
     core. weights: "file", or "random:SEED". passes: pipeline text. numerics: "default", or "strict"
@@ -84,6 +85,7 @@ class Model(Caller):
         self.info = first.info
         self.compiled = {tuple(first.info["dims"].values()): first}
         self.compiling = threading.Lock()
+        self.is_dynamic = bool(options.get("dynamic")) and bool(first.info["dims"])
         self.target = first.info["target"]
         self.signature = first.info["signature"]
         self.in_spec = self.out_spec = None
@@ -126,7 +128,10 @@ class Model(Caller):
         self.sized_leaves = [item for item in sizes if item[-1].symbol in dims]
         is_flat = self.in_spec is None or self.plain_count >= 0
         is_plain = all("size" not in leaves[k] or dim.symbol in dims for k, dim in sizes)
-        self.is_offered = _extension.module is not None and is_flat and is_plain
+        # The extension calls programs of fixed sizes.
+        self.is_offered = (
+            _extension.module is not None and is_flat and is_plain and not self.is_dynamic
+        )
 
     @property
     def last_run_ms(self):
@@ -139,18 +144,16 @@ class Model(Caller):
         tensors = self.input_tensors(leaves)
         if self.is_offered:
             _extension.meet(tensors)
-        compiled = self.compiled_for(tensors, leaves)
         for k, i in self.mutated:
             if isinstance(leaves[k], np.ndarray) and not leaves[k].flags.writeable:
                 name = self.info["inputs"][i]["name"]
                 raise LatheError(f"'{name}' is changed by the model, but cannot be written")
-        outputs = compiled.run(tensors)
-        self.last = compiled.handle
+        outputs, results, self.last = self.run(tensors, self.sizes_of(tensors, leaves))
         for k, i in self.mutated:
             # The model changed a copy where the caller's memory was not contiguous.
             if leaves[k] is not tensors[i] and address(leaves[k]) != address(tensors[i]):
                 leaves[k][...] = tensors[i]
-        return unflatten(outputs, compiled.results, self.out_spec)
+        return unflatten(outputs, results, self.out_spec)
 
     def flatten(self, args, kwargs):
         if self.in_spec is None:
@@ -187,10 +190,22 @@ class Model(Caller):
                 raise LatheError(f"'{name}' was exported as {constant!r}, got {leaves[k]!r}")
         return [contiguous(leaves[k], name, self.target) for k, name in self.input_leaves]
 
-    def compiled_for(self, tensors, leaves):
-        """The one for these sizes, compiled when they are new."""
-        if not self.info["dims"]:
-            return self.compiled[()]
+    def run(self, tensors, dims):
+        """Outputs, what the results are of them, and the handle that was run."""
+        if not self.is_dynamic:
+            compiled = self.compiled_for(dims)
+            return compiled.run(tensors), compiled.results, compiled.handle
+        (compiled,) = self.compiled.values()
+        with self.compiling:
+            compiled.bind(dims)
+            results = [
+                (i, value if size is None else linear(size).at(dims))
+                for (i, value), size in zip(compiled.results, compiled.result_sizes)
+            ]
+            return compiled.run(tensors), results, compiled.handle
+
+    def sizes_of(self, tensors, leaves):
+        """The size of each symbol, as the arguments have it."""
         dims = dict(self.info["dims"])
         for i, axis, dim in self.sized_axes:
             shape = tensors[i].shape
@@ -198,6 +213,10 @@ class Model(Caller):
                 dims[dim.symbol] = dim.solve(shape[axis])
         for i, dim in self.sized_leaves:
             dims[dim.symbol] = dim.solve(int(leaves[i]))
+        return dims
+
+    def compiled_for(self, dims):
+        """The one for these sizes, compiled when they are new."""
         key = tuple(dims.values())
         found = self.compiled.get(key)
         if found is None:

@@ -1,0 +1,92 @@
+// One handle for every size.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <string>
+
+#include "tests/api/handle.h"
+
+// Counted: calls at sizes that are known must not allocate.
+static std::atomic<int64_t> num_allocations{0};
+void* operator new(size_t size) {
+  ++num_allocations;
+  if (void* p = std::malloc(size)) return p;
+  throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, size_t) noexcept { std::free(p); }
+
+namespace lathe {
+namespace {
+
+constexpr char kModel[] = "tests/fixtures/ffnn_dynamic.pt2";  // of a batch from 1 to 64
+constexpr char kDynamic[] = R"({"threads": 1, "numerics": "strict", "dynamic": true})";
+
+// The symbol's name is the exporter's.
+std::string symbol_of(const Handle& handle) {
+  const std::string info = lathe_info(handle.get());
+  const size_t at = info.find("\"dims\"");
+  const size_t begin = info.find('"', info.find('{', at)) + 1;
+  return info.substr(begin, info.find('"', begin) - begin);
+}
+
+TEST(Bind, GivesTheBitsOfAHandleOfEachSize) {
+  Handle handle(kModel, kDynamic);
+  ASSERT_EQ(handle.error(), "");
+  const std::string symbol = symbol_of(handle);
+  for (int64_t batch : {3, 64, 1, 2, 7, 13, 64, 3}) {
+    ASSERT_EQ(lathe_bind(handle.get(), &batch, 1), LATHE_OK) << handle.error();
+    EXPECT_EQ(lathe_input(handle.get(), 0)->shape[0], batch);
+    EXPECT_EQ(lathe_output(handle.get(), 0)->shape[0], batch);
+    handle.prepare();
+    ASSERT_EQ(handle.run(), LATHE_OK) << handle.error();
+    const std::string options = fmt::format(
+        R"({{"threads": 1, "numerics": "strict", "dims": {{"{}": {}}}}})", symbol, batch);
+    EXPECT_TRUE(handle.results() == results_of(kModel, options.c_str())) << batch;
+  }
+}
+
+TEST(Bind, RefusesWhatTheModelForbidsAndKeepsItsSizes) {
+  Handle handle(kModel, kDynamic);
+  ASSERT_EQ(handle.error(), "");
+  handle.prepare();
+  ASSERT_EQ(handle.run(), LATHE_OK);
+  const Bytes before = handle.results();
+  for (int64_t batch : {int64_t{0}, int64_t{65}, int64_t{-1}, INT64_MAX}) {
+    EXPECT_EQ(lathe_bind(handle.get(), &batch, 1), LATHE_WRONG_INPUT) << batch;
+    EXPECT_NE(handle.error().find("[1, 64]"), std::string::npos) << handle.error();
+  }
+  const int64_t sizes[2] = {4, 4};
+  EXPECT_EQ(lathe_bind(handle.get(), sizes, 2), LATHE_WRONG_INPUT);
+  EXPECT_EQ(lathe_bind(handle.get(), nullptr, 1), LATHE_WRONG_INPUT);
+  ASSERT_EQ(handle.run(), LATHE_OK);
+  EXPECT_TRUE(handle.results() == before);
+}
+
+TEST(Bind, AllocatesNothingAtSizesThatAreKnown) {
+  Handle handle(kModel, kDynamic);
+  ASSERT_EQ(handle.error(), "");
+  const int64_t small = 5, large = 64;
+  for (int64_t batch : {large, small, large, small}) lathe_bind(handle.get(), &batch, 1);
+  handle.prepare();
+  ASSERT_EQ(handle.run(), LATHE_OK);
+  const int64_t before = num_allocations;
+  lathe_bind(handle.get(), &large, 1);
+  lathe_bind(handle.get(), &small, 1);
+  EXPECT_EQ(num_allocations, before);
+}
+
+TEST(Bind, NeedsTheOption) {
+  Handle handle(kModel);
+  const int64_t batch = 3;
+  EXPECT_EQ(lathe_bind(handle.get(), &batch, 1), LATHE_WRONG_INPUT);
+  EXPECT_NE(handle.error().find("'dynamic'"), std::string::npos);
+  Handle fixed("tests/fixtures/ffnn.pt2", kDynamic);
+  EXPECT_NE(fixed.error().find("dynamic_shapes="), std::string::npos) << fixed.error();
+}
+
+}  // namespace
+}  // namespace lathe
