@@ -38,28 +38,29 @@ Dim num_additions(const std::vector<AccumulateLoop>& loops, Dim chain) {
   return chain;
 }
 
+int64_t most(const loop::Kernel& kernel, const Dim& size) {
+  return size.bounds(kernel.symbols).max.value_or(INT64_MAX);
+}
+
 // The same where only the most is known of each size.
 int64_t most_additions(const loop::Kernel& kernel, const std::vector<AccumulateLoop>& loops,
                        const Dim& body_chain) {
-  const auto most = [&](const Dim& size) {
-    return size.bounds(kernel.symbols).max.value_or(INT64_MAX);
-  };
-  int64_t chain = std::min(most(body_chain), kLongestChain + 1);
+  int64_t chain = std::min(most(kernel, body_chain), kLongestChain + 1);
   for (const AccumulateLoop& l : loops) {
-    const int64_t count = std::min({most(trips(l)), l.most, kLongestChain + 1});
+    const int64_t count = std::min({most(kernel, trips(l)), l.most, kLongestChain + 1});
     chain = std::min(chain * std::max<int64_t>(count, 1), kLongestChain + 1);
   }
   return chain;
 }
 
-// Cuts `inner` into blocks of `count` iterations: what remains runs over one block, the result over
-// the blocks.
-AccumulateLoop split(loop::Kernel& kernel, AccumulateLoop& inner, int64_t count) {
+// Cuts `inner`, of at most `most` iterations, into blocks of `count`: what remains runs over one
+// block, the result over the blocks.
+AccumulateLoop split(loop::Kernel& kernel, AccumulateLoop& inner, int64_t most, int64_t count) {
   loop::Pool& pool = *kernel.pool;
   loop::VarInfo info = kernel.vars[inner.var.id];
   info.name += "_block";
   const Var var = kernel.add_var(info);
-  const AccumulateLoop outer{var, inner.lo, inner.hi, inner.step * count};
+  const AccumulateLoop outer{var, inner.lo, inner.hi, inner.step * count, ceil_div(most, count)};
   const bool is_even = Dim::mod(trips(inner), count) == Dim(0);
   inner.lo = pool.var(var);
   inner.hi = pool.var(var) + pool.integer(outer.step);
@@ -70,7 +71,10 @@ AccumulateLoop split(loop::Kernel& kernel, AccumulateLoop& inner, int64_t count)
 // Outermost first; each group has accumulators of its own.
 using Groups = std::vector<std::vector<AccumulateLoop>>;
 
-// A size counts as many.
+// A symbolic loop has blocks for the most that it may be, up to kUncounted: beyond that its
+// outermost chain is longer than a block.
+constexpr int64_t kUncounted = int64_t{1} << 18;
+
 Groups group(loop::Kernel& kernel, std::vector<AccumulateLoop> loops, const Dim& body_chain) {
   int64_t chain = body_chain.is_const() ? body_chain.value() : kLongestChain;
   Groups groups(1);
@@ -78,10 +82,12 @@ Groups group(loop::Kernel& kernel, std::vector<AccumulateLoop> loops, const Dim&
     AccumulateLoop next = loops.back();
     loops.pop_back();
     const Dim size = trips(next);
-    const int64_t count = size.is_const() ? size.value() : INT64_MAX, room = kSumBlock / chain;
+    const int64_t count =
+        size.is_const() ? size.value() : std::min({most(kernel, size), next.most, kUncounted});
+    const int64_t room = kSumBlock / chain;
     if (count > room) {
       if (room > 1) {
-        const AccumulateLoop outer = split(kernel, next, room);
+        const AccumulateLoop outer = split(kernel, next, count, room);
         groups.back().insert(groups.back().begin(), next);
         next = outer;
       }
