@@ -2,8 +2,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <sstream>
+#include <string>
 
 #include "backends/cpu/jit.h"
 #include "backends/cpu/memory.h"
@@ -226,6 +232,28 @@ TEST_P(EmitTest, UnsupportedFormsAreErrors) {
   auto too_long = cpu::Jit::compile({{&endless, {GetParam(), true}}}, 1, cache);
   ASSERT_FALSE(too_long.ok());
   EXPECT_NE(too_long.error().message.find("statements"), std::string::npos);
+}
+
+// Tests of an instruction set skip where the processor lacks it. Linux is asked as well, so that
+// they cannot all skip unseen.
+TEST(CpuFeatures, AreThoseThatLinuxSees) {
+  std::set<std::string> seen;
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; seen.empty() && std::getline(file, line);)
+    if (line.starts_with("flags")) {
+      std::istringstream words(line);
+      seen.insert(std::istream_iterator<std::string>(words), {});
+    }
+  ASSERT_FALSE(seen.empty());
+  std::set<std::string> needed;
+  const auto expect_as_seen = [&](std::string_view isa, std::set<std::string> more) {
+    needed.merge(more);
+    const bool has_all = std::includes(seen.begin(), seen.end(), needed.begin(), needed.end());
+    EXPECT_EQ(cpu::select_isa(isa).ok(), has_all) << isa;
+  };
+  expect_as_seen("avx2", {"avx2", "fma", "f16c", "bmi2"});
+  expect_as_seen("avx512", {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"});
+  expect_as_seen("avx512_bf16", {"avx512_bf16"});
 }
 
 TEST(CpuFeatures, UnknownInstructionSetNamesTheChoices) {
