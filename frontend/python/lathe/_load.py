@@ -25,8 +25,8 @@ def load(path, *, dims=None, **options):
     """Loads and compiles a .pt2, a model JSON (.gz) or .lathe text; returns a Model to call.
 
     dims: sizes of symbolic dims to compile for first; a call with other sizes compiles for them
-    once. dynamic: True for one program that serves every size, on target "cpu". The other options
-    are the library's, and None is as good as not given:
+    once. dynamic: True for one program that serves every size, on target "cpu" or "wasm". The other
+    options are the library's, and None is as good as not given:
 
     target: "cpu" unless given, "cuda" or "wasm". isa: the best of this machine. threads: every
     core. weights: "file", or "random:SEED". passes: pipeline text. numerics: "default", or "strict"
