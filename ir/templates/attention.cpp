@@ -52,6 +52,7 @@ class Attention {
       transposed_ = scratch("keys_transposed", panels_ * Dim(spec_.depth * panel_width_));
     scores_ = scratch("scores", Dim(max_rows_) * row_stride_);
     inverse_ = scratch("inverse_sum", max_rows_);
+    skips_keys_ = may_skip_keys();
 
     Dim heads = 1;
     for (const Dim& extent : spec_.batch) heads = heads * extent;
@@ -72,15 +73,10 @@ class Attention {
       head = loop::floor_div(head, extent);
     }
     const Expr first = chunk * pool_.size(tiles_per_chunk);
-    if (may_be_by_rows_ && may_be_by_tiles_) {
-      Block few, many;
-      emit_queries(few, true, first, tiles_per_chunk);
-      emit_queries(many, false, first, tiles_per_chunk);
-      const Expr is_few = loop::le(pool_.size(spec_.queries), pool_.integer(kFewQueries));
-      body.push_back({loop::If{is_few, std::move(few), std::move(many)}});
-    } else {
-      emit_queries(body, may_be_by_rows_, first, tiles_per_chunk);
-    }
+    if (spec_.queries.is_const())
+      emit_balanced(body, first, tiles_per_chunk);
+    else
+      emit_ladder(body, first, tiles_per_chunk);
     kernel_.body.push_back(
         {For{task, pool_.integer(0), pool_.size(tasks), 1, LoopKind::parallel, std::move(body)}});
   }
@@ -112,21 +108,23 @@ class Attention {
         {For{var, pool_.integer(0), pool_.size(extent), step, kind, std::move(inside)}});
     return block;
   }
+  Block loop(Var var, Expr extent, LoopKind kind, Block inside) {
+    Block block;
+    block.push_back({For{var, pool_.integer(0), extent, 1, kind, std::move(inside)}});
+    return block;
+  }
 
   // Every panel is seen by some query of a chunk, but not by each tile.
   bool may_skip_keys() const {
     const DimRange more = (spec_.keys - spec_.queries).bounds(kernel_.symbols);
-    return spec_.is_causal && !is_by_rows_ && more.min.value_or(-1) >= 0 &&
+    return spec_.is_causal && may_be_by_tiles_ && more.min.value_or(-1) >= 0 &&
            panel_width_ % row_lanes_ == 0;
   }
 
-  // Those of the chunk's tiles, from tile `first` on.
-  void emit_queries(Block& block, bool is_by_rows, Expr first, const Dim& tiles_per_chunk) {
-    is_by_rows_ = is_by_rows;
-    skips_keys_ = may_skip_keys();
-    if (!is_by_rows_) emit_transpose(block);
-    if (!spec_.queries.is_const()) return emit_ladder(block, first, tiles_per_chunk);
-    // Balanced tiles: the first `tall` have one row more.
+  // The chunk's tiles, from tile `first` on, of a number of queries: the first `tall` of them have
+  // one row more than the others.
+  void emit_balanced(Block& block, Expr first, const Dim& tiles_per_chunk) {
+    if (may_be_by_tiles_) emit_transpose(block);
     const int64_t tiles = ceil_div(spec_.queries, max_rows_).value();
     const int64_t height = spec_.queries.value() / tiles;
     const int64_t tall = spec_.queries.value() - height * tiles;
@@ -135,7 +133,11 @@ class Attention {
     emit_tiles(block, height, tall, loop::max(first, pool_.integer(tall)), last, height > 0);
   }
 
+  // Of a size of queries: one loop of tiles, in which only products are code of each height's own.
   void emit_ladder(Block& block, Expr first, const Dim& tiles_per_chunk) {
+    if (may_be_by_rows_ && may_be_by_tiles_)
+      is_few_ = loop::le(pool_.size(spec_.queries), pool_.integer(kFewQueries));
+    if (may_be_by_tiles_) unless_few(block, [&](Block& many) { emit_transpose(many); });
     const Expr first_row = let(block, "first_query", first * pool_.integer(max_rows_),
                                tiles_per_chunk * Dim(max_rows_ * kMinAttentionTasks));
     // The last chunks may have none.
@@ -144,18 +146,33 @@ class Attention {
         let(block, "queries", loop::min(pool_.size(tiles_per_chunk * Dim(max_rows_)), left),
             spec_.queries + Dim(1));
     const int64_t most = spec_.queries.bounds(kernel_.symbols).max.value_or(INT64_MAX);
-    const RowLadder ladder =
-        few_heights(is_by_rows_ ? kFewQueries : max_rows_, kPanelVectors, most);
-    for (const Rung& rung : climb(ladder, rows)) {
-      const Var tile = loop_var("tile", loop::interval(rung.count, kernel_).max);
-      Block inside;
-      const Expr row0 = let(
-          inside, "query",
-          pool_.var(tile) * pool_.integer(rung.height) + rung.first_row + first_row, spec_.queries);
-      emit_tile(inside, rung.height, row0);
-      block.push_back(
-          {For{tile, pool_.integer(0), rung.count, 1, LoopKind::serial, std::move(inside)}});
+    const int64_t highest = may_be_by_tiles_ ? max_rows_ : kFewQueries;
+    const std::vector<Rung> rungs = climb(few_heights(highest, kPanelVectors, most), rows);
+    const Expr tiles = rungs.back().first_tile + rungs.back().count;
+    const Var tile = loop_var("tile", loop::interval(tiles, kernel_).max);
+    Expr height = pool_.integer(rungs.front().height);
+    Expr row = pool_.var(tile) * height;
+    for (const Rung& rung : std::span(rungs).subspan(1)) {
+      const Expr is_reached = loop::le(rung.first_tile, pool_.var(tile));
+      const Expr nth = pool_.var(tile) - rung.first_tile;
+      row = loop::select(is_reached, nth * pool_.integer(rung.height) + rung.first_row, row);
+      height = loop::select(is_reached, pool_.integer(rung.height), height);
     }
+    Block inside;
+    TileRows of_tile;
+    for (const Rung& rung : rungs) of_tile.heights.push_back(rung.height);
+    of_tile.height = let(inside, "height", height, rungs.front().height + 1);
+    of_tile.first = let(inside, "query", row + first_row, spec_.queries);
+    emit_tile(inside, of_tile);
+    block.push_back({For{tile, pool_.integer(0), tiles, 1, LoopKind::serial, std::move(inside)}});
+  }
+
+  // Where there may be few queries, only if there are more.
+  void unless_few(Block& block, const std::function<void(Block&)>& fill) {
+    if (!is_few_) return fill(block);
+    Block many;
+    fill(many);
+    block.push_back({loop::If{is_few_, {}, std::move(many)}});
   }
 
   static void append(Block& block, Block more) {
@@ -192,22 +209,54 @@ class Attention {
     Expr row0 =
         let(inside, "query", pool_.var(tile) * pool_.integer(height) + pool_.integer(tall_before),
             spec_.queries);
-    emit_tile(inside, height, row0);
+    emit_tile(inside, {row0, pool_.integer(height), {height}});
     block.push_back({For{tile, first, last, 1, LoopKind::serial, std::move(inside)}});
   }
 
-  void emit_tile(Block& inside, int64_t height, Expr row0) {
+  // The queries of a tile: `height` of them, which is one of `heights`.
+  struct TileRows {
+    Expr first, height;
+    std::vector<int64_t> heights;  // falling
+  };
+
+  void emit_tile(Block& inside, const TileRows& rows) {
     if (skips_keys_) {
-      const Expr last_row = row0 + pool_.integer(height - 1);
+      const Expr last_row = rows.first + (rows.height - pool_.integer(1));
       seen_ = let(inside, "seen", loop::floor_div(last_row, pool_.integer(panel_width_)) + 1.0,
                   panels_ + Dim(1));
     }
-    if (is_by_rows_)
-      emit_scores_by_rows(inside, height, row0);
+    Block few, many;
+    if (may_be_by_rows_) emit_scores_by_rows(few, rows);
+    if (may_be_by_tiles_)
+      by_height(many, rows,
+                [&](Block& block, int64_t height) { emit_scores(block, height, rows.first); });
+    if (is_few_)
+      inside.push_back({loop::If{is_few_, std::move(few), std::move(many)}});
     else
-      emit_scores(inside, height, row0);
-    emit_softmax(inside, height);
-    emit_values(inside, height, row0);
+      append(inside, may_be_by_tiles_ ? std::move(many) : std::move(few));
+    emit_softmax(inside, rows);
+    by_height(inside, rows, [&](Block& block, int64_t height) {
+      emit_values(block, height, rows.first, rows.heights.size() > 1);
+    });
+  }
+
+  // What has a height's own code, by the heights that there are.
+  void by_height(Block& block, const TileRows& rows,
+                 const std::function<void(Block&, int64_t)>& fill) {
+    Block lower;
+    for (size_t i = rows.heights.size(); i-- > 0;) {
+      Block here;
+      fill(here, rows.heights[i]);
+      if (i + 1 < rows.heights.size()) {
+        const Expr is_here = loop::eq(rows.height, pool_.integer(rows.heights[i]));
+        Block both;
+        both.push_back({loop::If{is_here, std::move(here), std::move(lower)}});
+        lower = std::move(both);
+      } else {
+        lower = std::move(here);
+      }
+    }
+    append(block, std::move(lower));
   }
 
   bool are_panels_full() const { return panels_ * Dim(panel_width_) == spec_.keys; }
@@ -261,10 +310,10 @@ class Attention {
   }
 
   // Few queries: every key is read once for each, as it lies; to turn all keys would take longer.
-  void emit_scores_by_rows(Block& block, int64_t height, Expr row0) {
-    const Var i = loop_var("i", height), t = loop_var("t", spec_.keys),
+  void emit_scores_by_rows(Block& block, const TileRows& rows) {
+    const Var i = loop_var("i", rows.heights.front()), t = loop_var("t", spec_.keys),
               d = loop_var("d", spec_.depth);
-    const Expr row = row0 + pool_.var(i);
+    const Expr row = rows.first + pool_.var(i);
     const Expr query = spec_.query(batch_, row, pool_.var(d));
     const Expr key = spec_.key(batch_, pool_.var(t), pool_.var(d));
     Block inside;
@@ -277,7 +326,18 @@ class Attention {
                                   {},
                                   false}});
     inside = loop(t, spec_.keys, 1, LoopKind::serial, std::move(inside));
-    append(block, loop(i, height, 1, LoopKind::serial, std::move(inside)));
+    if (skips_keys_) fill_last_panel(inside, pool_.var(i));
+    append(block, loop(i, rows.height, LoopKind::serial, std::move(inside)));
+  }
+
+  // Row i's scores behind the keys.
+  void fill_last_panel(Block& block, Expr i) {
+    const Var t = loop_var("t", panels_ * Dim(panel_width_));
+    Block inside;
+    inside.push_back({loop::Store{
+        scores_, i * pool_.size(row_stride_) + pool_.var(t), minus_infinity(), {}, false}});
+    block.push_back({For{t, pool_.size(spec_.keys), pool_.size(panels_ * Dim(panel_width_)), 1,
+                         LoopKind::serial, std::move(inside)}});
   }
 
   Expr minus_infinity() {
@@ -308,8 +368,8 @@ class Attention {
   }
 
   // Each row of scores becomes exp(score - max); the inverse of its sum is kept for the end.
-  void emit_softmax(Block& block, int64_t height) {
-    Var i = loop_var("i", height), step = loop_var("t", panels_ * Dim(panel_width_));
+  void emit_softmax(Block& block, const TileRows& rows) {
+    Var i = loop_var("i", rows.heights.front()), step = loop_var("t", panels_ * Dim(panel_width_));
     Block row;
     auto score = [&](Expr at) {
       return pool_.load(scores_, pool_.var(i) * pool_.size(row_stride_) + at, spec_.dtype);
@@ -357,14 +417,14 @@ class Attention {
     Expr inverse = loop::select(loop::eq(sum, loop::constant_like(sum, 0)),
                                 loop::constant_like(sum, 0), 1.0 / sum);
     row.push_back({loop::Store{inverse_, pool_.var(i), inverse, {}, false}});
-    append(block, loop(i, height, 1, LoopKind::serial, std::move(row)));
+    append(block, loop(i, rows.height, LoopKind::serial, std::move(row)));
   }
 
-  void emit_values(Block& block, int64_t height, Expr row0) {
+  void emit_values(Block& block, int64_t height, Expr row0, bool is_rolled) {
     const int64_t vectors = (spec_.width + lanes_ - 1) / lanes_;
     const int64_t whole = spec_.width / (kPanelVectors * lanes_);
     int64_t first = 0;
-    if (whole > kMostUnrolledPanels) {
+    if (whole > (is_rolled ? 1 : kMostUnrolledPanels)) {
       const Var panel = loop_var("panel", whole);
       Block inside;
       emit_value_panel(inside, height, row0, pool_.var(panel) * pool_.integer(kPanelVectors),
@@ -427,9 +487,10 @@ class Attention {
   loop::Pool& pool_;
   const AttentionSpec& spec_;
   int lanes_;
-  int row_lanes_;  // of the softmax, which sums
-  bool may_be_by_rows_ = false, may_be_by_tiles_ = false;
-  bool is_by_rows_ = false;  // of the keys, which are then not transposed
+  int row_lanes_;                // of the softmax, which sums
+  bool may_be_by_rows_ = false;  // of the keys, which are then not transposed
+  bool may_be_by_tiles_ = false;
+  Expr is_few_;              // of which is decided at run time: if it is by rows
   bool skips_keys_ = false;  // in panels that no query of a tile sees
   Expr seen_;                // panels that one does
   int64_t max_rows_ = 1, panel_width_ = 0;
