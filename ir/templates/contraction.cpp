@@ -32,6 +32,7 @@ constexpr int64_t kFewTiles = 4;            // of rows, which would not pay for 
 constexpr int64_t kFewInCache = 16;         // steps of k that evict each other too soon
 constexpr int64_t kManyRows = 2520;         // what a size of rows is taken for: whole tiles of all
 constexpr int64_t kBlockTiles = 8;          // of the highest, in a block of rows
+constexpr int64_t kFewestShares = 2;        // of a panel, where tiles of rows are a size
 
 Dim product(std::span<const Dim> dims) {
   Dim result = 1;
@@ -377,28 +378,30 @@ class Contraction {
     return depth;
   }
 
-  // The next panel, a share of it for each tile of rows that this panel still serves.
+  // The next panel, a share of it for each tile of rows that this panel still serves: where their
+  // number is a size, so is the share, and lines are asked for as if there were few.
   void emit_prefetch(Block& block, Expr ordinal, std::span<const Expr> k) {
-    const int64_t line = 64 / dtype_bytes(spec_.dtype);
-    const int64_t tiles_per_unit = tiles_at_hints();
-    const int64_t tiles = size_at(units_per_chunk_, spec_.hints) * tiles_per_unit;
-    const int64_t share = std::max<int64_t>(
-        1, layout_.panel_width / std::max<int64_t>(1, tiles));  // elements per reduction step
+    const int64_t line = 64 / dtype_bytes(spec_.dtype), width = layout_.panel_width;
+    const Dim tiles_per_unit = tiles_of_unit();
+    const Dim tiles = units_per_chunk_ * tiles_per_unit;
+    const int64_t fewest = tiles.is_const() ? tiles.value() : kFewestShares;
+    // Elements per reduction step.
+    const Dim share = Dim::max(1, Dim::floor_div(width, Dim::max(fewest, tiles)));
     const int64_t unroll = steps_.back().is_const() ? reduction_unroll(steps_.back().value()) : 4;
-    const int64_t lines = std::max<int64_t>(1, share * unroll / line);
-    Expr tile = (unit_ - first_unit_) * pool_.integer(tiles_per_unit) + ordinal;
-    Expr at = (panel_ + pool_.integer(1)) * pool_.size(layout_.depth * Dim(layout_.panel_width)) +
-              (tile * pool_.size(layout_.depth) + depth_of(k)) * pool_.integer(share);
+    const int64_t lines =
+        std::max<int64_t>(1, width / std::max<int64_t>(1, fewest) * unroll / line);
+    Expr tile = (unit_ - first_unit_) * pool_.size(tiles_per_unit) + ordinal;
+    Expr at = (panel_ + pool_.integer(1)) * pool_.size(layout_.depth * Dim(width)) +
+              (tile * pool_.size(layout_.depth) + depth_of(k)) * pool_.size(share);
     for (int64_t i = 0; i < lines; ++i) {
       block.push_back({loop::Prefetch{packed_, at + pool_.integer(i * line), 2}});
     }
   }
 
-  // Of a unit.
-  int64_t tiles_at_hints() const {
+  Dim tiles_of_unit() const {
     if (!rows_.has_ladder()) return rows_.tiles();
     if (rows_.block_tiles > 0) return rows_.block_tiles;
-    return std::max<int64_t>(1, ceil_div(size_at(rows_.inner, spec_.hints), rows_.height));
+    return Dim::max(1, ceil_div(rows_.inner, rows_.height));
   }
 
   loop::Kernel& kernel_;
