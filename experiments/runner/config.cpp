@@ -296,6 +296,11 @@ std::string print_config(const ExperimentConfig& config) {
   } else {
     json["dynamic"] = nullptr;
   }
+  const CompileRequest& request = config.request;
+  if (!request.mark_dynamic.empty()) json["mark_dynamic"] = request.mark_dynamic;
+  if (!request.specialize_on.empty()) json["specialize_on"] = request.specialize_on;
+  if (request.recompile_limit != CompileRequest().recompile_limit)
+    json["recompile_limit"] = request.recompile_limit;
   if (!config.request.dims.empty()) json["dims"] = config.request.dims;
   for (const Variant& variant : config.variants) json["passes"][variant.name] = variant.passes;
   json["targets"] = config.targets;

@@ -128,4 +128,30 @@ std::string info_json(const Model& model, const Build& build, const Target& targ
   });
 }
 
+std::string artifacts_json(const Dispatcher& dispatcher,
+                           const std::vector<std::unique_ptr<Served>>& served) {
+  std::vector<std::string> rows;
+  for (size_t i = 0; i < dispatcher.artifacts().size(); ++i) {
+    const Artifact& artifact = dispatcher.artifacts()[i];
+    Members sizes;
+    for (size_t k = 0; k < artifact.sizes.size(); ++k)
+      sizes.emplace_back(dispatcher.symbols()[k],
+                         artifact.sizes[k] ? text(*artifact.sizes[k]) : "null");
+    const Build& build = served[i]->build();
+    const std::vector<Guard> none;
+    const auto& guards = build.symbolic ? build.symbolic->guards : none;
+    rows.push_back(object(
+        {{"sizes", object(sizes)},
+         {"hint", text(artifact.hint)},
+         {"reason", text(artifact.reason)},
+         {"guards", array_of(guards, [](const Guard& guard) { return text(to_string(guard)); })},
+         {"calls", text(artifact.calls)},
+         {"compile_ms", text(build.compile_ms)},
+         {"load_ms", text(build.init_ms)},
+         {"arena_bytes", text(build.executable->stats().arena_bytes)},
+         {"persistent_bytes", text(build.executable->stats().persistent_bytes)}}));
+  }
+  return array(rows);
+}
+
 }  // namespace lathe

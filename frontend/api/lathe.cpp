@@ -6,53 +6,29 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "frontend/api/info.h"
+#include "frontend/api/served.h"
 #include "frontend/api/tensor_info.h"
+#include "frontend/artifacts/dispatcher.h"
 #include "frontend/driver/backends.h"
 #include "frontend/driver/build.h"
 #include "frontend/driver/files.h"
 #include "frontend/driver/options.h"
-#include "frontend/file/file_bytes.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
 
 static_assert(static_cast<int>(DType::f64) == LATHE_F64 &&
               static_cast<int>(DType::b8) == LATHE_BOOL);
-
-namespace {
-
-// Memory of the handle.
-struct OwnBuffer {
-  std::shared_ptr<std::byte> bytes;
-  size_t num_bytes = 0;
-
-  static Result<OwnBuffer> create(int64_t num_bytes, const std::string& name) {
-    OwnBuffer buffer;
-    buffer.num_bytes = static_cast<size_t>(num_bytes);
-    LATHE_TRY(buffer.bytes, new_bytes(buffer.num_bytes, fmt::format("buffer '{}'", name)));
-    return buffer;
-  }
-};
-
-}  // namespace
-
-// Sizes of a program with symbols, and what follows them.
-struct BoundSizes {
-  explicit BoundSizes(const std::vector<std::string>& symbols) : tensors(symbols) {}
-  std::vector<size_t> places;  // of the program's symbols among the model's dims
-  std::vector<int64_t> values;
-  SizedTensors tensors;
-  std::vector<std::unique_ptr<TensorInfo>> results;  // what a run makes of state
-};
 
 }  // namespace lathe
 
@@ -61,18 +37,21 @@ struct lathe_model {
   const char* fixed_error = nullptr;  // stands for `error`: that of what needs no memory
   lathe_status status = LATHE_OK;
   lathe::Model model;
+  lathe::CompileRequest request;
   std::unique_ptr<lathe::Backend> backend;
-  lathe::Build build;
+  std::optional<lathe::Dispatcher> dispatcher;
+  std::vector<std::unique_ptr<lathe::Served>> served;  // by number of an artifact
+  lathe::Served* bound = nullptr;                      // what the next run runs
+  lathe::BuildFailure failure;                         // of the last build that failed
+  void* stream = nullptr;
+  std::unique_ptr<lathe::SizedTensors> sized;  // of inputs and outputs
   int threads = 1;
   std::vector<std::unique_ptr<lathe::TensorInfo>> inputs;
   std::vector<std::unique_ptr<lathe::TensorInfo>> outputs;
-  // Buffers that the model mutates, which other handles may share and then wait for each other, and
-  // what a run makes of them.
-  std::vector<lathe::OwnBuffer> state;
+  // Buffers that the model mutates, which other handles may share and then wait for each other.
+  lathe::State state;
   std::shared_ptr<std::mutex> turn = std::make_shared<std::mutex>();
-  std::vector<lathe::OwnBuffer> results;
-  std::unique_ptr<lathe::BoundSizes> sizes;  // with option "dynamic"
-  std::string info;
+  std::string info, artifacts;
   double last_run_ms = 0;
 
   lathe_status fail(const lathe::Diag& diag, const lathe::LocTable& locs) {
@@ -99,11 +78,12 @@ struct lathe_model {
   }
   // Leaves nothing to ask for or to run.
   void unload() {
-    build.executable.reset();
+    bound = nullptr;
+    served.clear();
     inputs.clear();
     outputs.clear();
   }
-  bool is_loaded() const { return build.executable != nullptr; }
+  bool is_loaded() const { return bound != nullptr; }
 };
 
 namespace lathe {
@@ -121,80 +101,90 @@ Result<CompileRequest> read_request(const char* path, const char* options_text, 
   return request;
 }
 
+// The program that the policy planned, at these sizes.
+Result<std::unique_ptr<Served>> compile(lathe_model& handle, const Artifact& planned,
+                                        std::span<const int64_t> sizes) {
+  CompileRequest request = handle.request;
+  request.sizes.emplace();
+  request.sizes->facts = planned.facts;
+  const std::vector<std::string>& symbols = handle.dispatcher->symbols();
+  for (size_t i = 0; i < symbols.size(); ++i) {
+    handle.model.dims[symbols[i]] = sizes[i];
+    if (!planned.sizes[i]) request.sizes->symbols.push_back(symbols[i]);
+  }
+  LATHE_TRY(Build made, build(handle.model, *handle.backend, request, handle.failure));
+  return Served::create(std::move(made), handle.model, handle.state);
+}
+
+// From now on runs are for these sizes; compiles when no program serves them. `locs` becomes what
+// the error refers to.
+Status bind_sizes(lathe_model& handle, std::span<const int64_t> sizes, const LocTable*& locs) {
+  locs = &handle.model.module.locs;
+  Dispatcher& dispatcher = *handle.dispatcher;
+  LATHE_TRY(Dispatcher::Choice choice, dispatcher.choose(sizes));
+  while (choice.planned) {
+    Result<std::unique_ptr<Served>> made = compile(handle, *choice.planned, sizes);
+    if (!made.ok()) {
+      locs = &handle.failure.locs;
+      if (!dispatcher.refuse(*choice.planned, made.error().message)) return std::move(made).error();
+      LATHE_TRY(choice, dispatcher.choose(sizes));
+      continue;
+    }
+    const Build& build = (*made)->build();
+    choice.artifact = dispatcher.add(
+        *std::move(choice.planned), build.symbolic ? build.symbolic->guards : std::vector<Guard>());
+    choice.planned.reset();
+    handle.served.resize(std::max(handle.served.size(), choice.artifact + 1));
+    handle.served[choice.artifact] = *std::move(made);
+    // What it took the place of may have been bound.
+    handle.bound = handle.served[choice.artifact].get();
+  }
+  Served& served = *handle.served[choice.artifact];
+  LATHE_DO(served.bind(sizes));
+  handle.bound = &served;
+  served.executable().set_stream(handle.stream);
+  if (handle.sized) handle.sized->set_sizes(sizes);
+  return Ok{};
+}
+
 Status load(lathe_model& handle, const char* path, const char* options_text, LocTable& locs) {
-  LATHE_TRY(CompileRequest request, read_request(path, options_text, locs));
+  LATHE_TRY(handle.request, read_request(path, options_text, locs));
+  const CompileRequest& request = handle.request;
   handle.threads = request.num_threads();
   LATHE_TRY(handle.backend, choose_backend(request));
   LATHE_TRY(std::string found, find_model(request.model));
   LATHE_TRY(handle.model, load_model(found, model_options(request), locs));
-  BuildFailure failure;
-  Result<Build> made = build(handle.model, *handle.backend, request, failure);
-  if (!made.ok()) {
-    locs = std::move(failure.locs);
-    return std::move(made).error();
-  }
-  handle.build = *std::move(made);
-  return Ok{};
+  LATHE_TRY(handle.dispatcher, Dispatcher::create(handle.model, request));
+  if (!handle.backend->takes_symbols())
+    handle.dispatcher->keep_numbers(
+        fmt::format("target '{}' has no programs for symbolic sizes", request.target));
+  std::vector<int64_t> sizes;
+  for (const auto& [symbol, size] : handle.model.dims) sizes.push_back(size);
+  const LocTable* found_in = nullptr;
+  Status bound = bind_sizes(handle, sizes, found_in);
+  if (!bound.ok()) locs = *found_in;
+  return bound;
 }
 
-// Prepares for lathe_bind: the tensors of the caller and the results follow the sizes.
-void describe_sizes(lathe_model& handle) {
-  const Program& program = *handle.build.symbolic;
-  std::vector<std::string> symbols;
-  for (const auto& [symbol, range] : program.symbols) symbols.push_back(symbol);
-  handle.sizes = std::make_unique<BoundSizes>(symbols);
-  BoundSizes& sizes = *handle.sizes;
-  for (const std::string& symbol : symbols)
-    sizes.places.push_back(static_cast<size_t>(
-        std::distance(handle.model.dims.begin(), handle.model.dims.find(symbol))));
-  sizes.values.resize(symbols.size());
-  const auto type_of = [&](BufferId id) -> const TensorType& {
-    return program.buffers[static_cast<size_t>(id)].type;
-  };
-  for (size_t i = 0; i < handle.inputs.size(); ++i)
-    sizes.tensors.add(*handle.inputs[i], type_of(program.inputs[i]));
-  for (size_t i = 0; i < program.outputs.size(); ++i) {
-    const bool is_callers = i < handle.outputs.size();
-    if (!is_callers) {
-      const ProgramBuffer& buffer =
-          handle.build.program().buffers[static_cast<size_t>(program.outputs[i])];
-      sizes.results.push_back(describe(buffer.name, buffer.type));
-    }
-    TensorInfo& tensor = is_callers ? *handle.outputs[i] : *sizes.results.back();
-    sizes.tensors.add(tensor, type_of(program.outputs[i]));
-  }
-}
-
-// The caller sees the graph's params and outputs; what the program takes and gives beyond them is
-// the model's state, which the handle keeps.
-Status describe_model(lathe_model& handle) {
-  const Program& program = handle.build.program();
+// The caller sees the graph's params and outputs; what programs take and give beyond them is the
+// model's state, which the handle keeps.
+void describe_model(lathe_model& handle) {
+  const Build& build = handle.bound->build();
   const Graph& graph = handle.model.module.main();
-  WeightStore weights = handle.model.weights();
-  for (size_t i = 0; i < program.inputs.size(); ++i) {
-    const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(program.inputs[i])];
-    if (i < graph.params.size()) {
-      handle.inputs.push_back(describe(buffer.name, buffer.type));
-      continue;
-    }
-    LATHE_TRY(BufferView view, weights.get(buffer.name));
-    LATHE_TRY(OwnBuffer own, OwnBuffer::create(buffer.num_bytes.value(), buffer.name));
-    std::copy_n(view.bytes, std::min(view.num_bytes, own.num_bytes), own.bytes.get());
-    handle.state.push_back(std::move(own));
-  }
-  for (size_t i = 0; i < program.outputs.size(); ++i) {
-    const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(program.outputs[i])];
-    if (i < graph.outputs.size()) {
-      handle.outputs.push_back(describe(buffer.name, buffer.type));
-    } else {
-      LATHE_TRY(OwnBuffer own, OwnBuffer::create(buffer.num_bytes.value(), buffer.name));
-      handle.results.push_back(std::move(own));
-    }
-  }
-  if (handle.build.symbolic) describe_sizes(handle);
-  handle.model.weight_file.reset();  // what runs need of it is in memory
-  handle.info = info_json(handle.model, handle.build, handle.backend->target(), handle.threads);
-  return Ok{};
+  handle.sized = std::make_unique<SizedTensors>(handle.dispatcher->symbols());
+  const auto add = [&](std::vector<std::unique_ptr<TensorInfo>>& tensors, BufferId id,
+                       const TensorType& type) {
+    const ProgramBuffer& buffer = build.program().buffers[static_cast<size_t>(id)];
+    tensors.push_back(describe(buffer.name, buffer.type));
+    handle.sized->add(*tensors.back(), type);
+  };
+  for (size_t i = 0; i < graph.params.size(); ++i)
+    add(handle.inputs, build.program().inputs[i], graph.params[i]->types[0]);
+  for (size_t i = 0; i < graph.outputs.size(); ++i)
+    add(handle.outputs, build.program().outputs[i], graph.outputs[i].type());
+  handle.info = info_json(handle.model, build, handle.backend->target(), handle.threads);
+  // Other sizes may need programs that pack weights anew.
+  if (handle.model.dims.empty()) handle.model.weight_file.reset();
 }
 
 const lathe_tensor_info* tensor_at(const std::vector<std::unique_ptr<TensorInfo>>& tensors,
@@ -203,32 +193,13 @@ const lathe_tensor_info* tensor_at(const std::vector<std::unique_ptr<TensorInfo>
   return is_valid ? &tensors[static_cast<size_t>(index)]->info : nullptr;
 }
 
-// The caller's memory, then the handle's own.
 std::vector<BufferView> views(const std::vector<std::unique_ptr<TensorInfo>>& tensors,
-                              const void* const* pointers, const std::vector<OwnBuffer>& own) {
+                              const void* const* pointers) {
   std::vector<BufferView> result;
-  result.reserve(tensors.size() + own.size());
   for (size_t i = 0; i < tensors.size(); ++i)
     result.push_back({static_cast<std::byte*>(const_cast<void*>(pointers[i])),
                       static_cast<size_t>(tensors[i]->info.num_bytes)});
-  for (const OwnBuffer& buffer : own) result.push_back({buffer.bytes.get(), buffer.num_bytes});
   return result;
-}
-
-// Puts mutated contents where the next run, or the caller, looks for them.
-void write_back(const Program& program, const std::vector<BufferView>& inputs,
-                const std::vector<BufferView>& outputs) {
-  auto view_of = [](const std::vector<BufferId>& ids, const std::vector<BufferView>& from,
-                    BufferId id) {
-    auto at = std::find(ids.begin(), ids.end(), id);
-    return at == ids.end() ? BufferView{} : from[static_cast<size_t>(at - ids.begin())];
-  };
-  for (const ProgramMutation& mutation : program.mutations) {
-    BufferView to = view_of(program.inputs, inputs, mutation.input);
-    BufferView from = view_of(program.outputs, outputs, mutation.output);
-    if (to.bytes != nullptr && from.bytes != nullptr)
-      std::memcpy(to.bytes, from.bytes, std::min(to.num_bytes, from.num_bytes));
-  }
 }
 
 lathe_model* new_handle() {
@@ -256,29 +227,15 @@ lathe_status run(lathe_model& handle, const void* const* inputs, void* const* ou
     return refuse("a pointer is null, expected memory");
   std::unique_lock<std::mutex> turn(*handle.turn, std::defer_lock);
   if (!handle.state.empty()) turn.lock();
-  auto start = std::chrono::steady_clock::now();
-  auto input_views = views(handle.inputs, inputs, handle.state);
-  auto output_views = views(handle.outputs, outputs, handle.results);
-  Status status = handle.build.executable->run(input_views, output_views);
-  if (status.ok()) write_back(handle.build.program(), input_views, output_views);
+  const auto start = std::chrono::steady_clock::now();
+  const Status status =
+      handle.bound->run(views(handle.inputs, inputs), views(handle.outputs, outputs), handle.state);
   std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
   handle.last_run_ms = elapsed.count();
-  if (!status.ok()) return handle.fail(status.error(), handle.build.lowered.unit.module.locs);
+  if (!status.ok())
+    return handle.fail(status.error(), handle.bound->build().lowered.unit.module.locs);
   handle.status = LATHE_OK;
   return LATHE_OK;
-}
-
-// Makes room for what a run makes of state.
-Status grow_results(lathe_model& handle) {
-  for (size_t i = 0; i < handle.results.size(); ++i) {
-    const TensorInfo& needed = *handle.sizes->results[i];
-    OwnBuffer& own = handle.results[i];
-    if (needed.info.num_bytes > own.num_bytes) {
-      LATHE_TRY(own, OwnBuffer::create(static_cast<int64_t>(needed.info.num_bytes), needed.name));
-    }
-    own.num_bytes = static_cast<size_t>(needed.info.num_bytes);
-  }
-  return Ok{};
 }
 
 lathe_status bind(lathe_model& handle, const int64_t* sizes, int32_t count) {
@@ -286,24 +243,14 @@ lathe_status bind(lathe_model& handle, const int64_t* sizes, int32_t count) {
     return handle.fail({code::kBadValue, Loc::unknown(), why}, handle.model.module.locs);
   };
   if (!handle.is_loaded()) return refuse("the model is not loaded");
-  if (handle.sizes == nullptr) return refuse("sizes are bound with option 'dynamic' alone");
-  if (sizes == nullptr || static_cast<size_t>(std::max(count, 0)) != handle.model.dims.size())
-    return refuse(fmt::format("the model has {} sizes, got {}", handle.model.dims.size(), count));
-  BoundSizes& bound = *handle.sizes;
-  for (size_t i = 0; i < bound.places.size(); ++i) bound.values[i] = sizes[bound.places[i]];
-  Status status = handle.build.executable->bind(bound.values);
-  if (status.ok()) {
-    bound.tensors.set_sizes(bound.values);
-    status = grow_results(handle);
-  }
-  if (!status.ok()) return handle.fail(status.error(), handle.build.lowered.unit.module.locs);
+  if ((sizes == nullptr && count != 0) || count < 0)
+    return refuse(fmt::format("the model has {} sizes, got {}", handle.model.dims.size(),
+                              sizes == nullptr ? "none" : fmt::to_string(count)));
+  const LocTable* locs = nullptr;
+  const Status status = bind_sizes(handle, std::span(sizes, static_cast<size_t>(count)), locs);
+  if (!status.ok()) return handle.fail(status.error(), *locs);
   handle.status = LATHE_OK;
   return LATHE_OK;
-}
-
-const std::string& state_name(const lathe_model& handle, size_t i) {
-  const Program& program = handle.build.program();
-  return program.buffers[static_cast<size_t>(program.inputs[handle.inputs.size() + i])].name;
 }
 
 lathe_status share_state(lathe_model& handle, const lathe_model& other) {
@@ -311,16 +258,12 @@ lathe_status share_state(lathe_model& handle, const lathe_model& other) {
     return handle.fail({code::kBadValue, Loc::unknown(), why}, handle.model.module.locs);
   };
   if (!handle.is_loaded() || !other.is_loaded()) return refuse("the model is not loaded");
-  std::vector<OwnBuffer> shared;
-  for (size_t i = 0; i < handle.state.size(); ++i) {
-    const std::string& name = state_name(handle, i);
-    size_t j = 0;
-    while (j < other.state.size() && state_name(other, j) != name) ++j;
-    if (j == other.state.size() || other.state[j].num_bytes != handle.state[i].num_bytes)
+  for (const auto& [name, own] : handle.state) {
+    const auto found = other.state.find(name);
+    if (found == other.state.end() || found->second.num_bytes != own.num_bytes)
       return refuse(fmt::format("'{}' is no state of both models", name));
-    shared.push_back(other.state[j]);
   }
-  handle.state = std::move(shared);
+  for (auto& [name, own] : handle.state) own = other.state.find(name)->second;
   handle.turn = other.turn;
   handle.status = LATHE_OK;
   return LATHE_OK;
@@ -343,8 +286,9 @@ lathe_model* lathe_load(const char* path, const char* options) {
       return handle->fail({lathe::code::kMissingFile, lathe::Loc::unknown(), "no path given"},
                           locs);
     lathe::Status loaded = lathe::load(*handle, path, options, locs);
-    if (loaded.ok()) loaded = lathe::describe_model(*handle);
-    return loaded.ok() ? LATHE_OK : handle->fail(loaded.error(), locs);
+    if (!loaded.ok()) return handle->fail(loaded.error(), locs);
+    lathe::describe_model(*handle);
+    return LATHE_OK;
   });
   if (status != LATHE_OK) handle->unload();
   return handle;
@@ -378,7 +322,8 @@ const lathe_tensor_info* lathe_output(const lathe_model* model, int32_t index) {
 void lathe_set_stream(lathe_model* model, void* stream) {
   if (model == nullptr || !model->is_loaded()) return;
   model->guard([&] {
-    model->build.executable->set_stream(stream);
+    model->stream = stream;
+    model->bound->executable().set_stream(stream);
     return LATHE_OK;
   });
 }
@@ -391,6 +336,12 @@ lathe_status lathe_run(lathe_model* model, const void* const* inputs, void* cons
 lathe_status lathe_bind(lathe_model* model, const int64_t* sizes, int32_t count) {
   if (model == nullptr) return LATHE_WRONG_INPUT;
   return model->guard([&] { return lathe::bind(*model, sizes, count); });
+}
+
+lathe_status lathe_run_shaped(lathe_model* model, const int64_t* sizes, int32_t count,
+                              const void* const* inputs, void* const* outputs) {
+  const lathe_status status = lathe_bind(model, sizes, count);
+  return status == LATHE_OK ? lathe_run(model, inputs, outputs) : status;
 }
 
 lathe_status lathe_share_state(lathe_model* model, const lathe_model* other) {
@@ -406,6 +357,14 @@ int32_t lathe_num_threads(const lathe_model* model) {
 }
 const char* lathe_info(const lathe_model* model) {
   return model == nullptr ? "{}" : model->info.c_str();
+}
+const char* lathe_artifacts(lathe_model* model) {
+  if (model == nullptr || !model->dispatcher) return "[]";
+  const lathe_status status = model->guard([&] {
+    model->artifacts = lathe::artifacts_json(*model->dispatcher, model->served);
+    return LATHE_OK;
+  });
+  return status == LATHE_OK ? model->artifacts.c_str() : "[]";
 }
 
 }  // extern "C"

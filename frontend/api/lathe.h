@@ -71,14 +71,20 @@ LATHE_EXPORT int32_t lathe_abi_version(void);
  *   "isa":     "avx512_bf16", "avx512", "avx2", "sm_90", "relaxed", "simd128" (default: the best
  *              of this machine)
  *   "passes":  pipeline text (default: "default")
- *   "dynamic": true: sizes of symbolic dims stay symbols, and lathe_bind gives them (target "cpu")
+ *   "dynamic": true: one program for every size (targets "cpu", "wasm"); false: one for each;
+ *              null (default): first for one, then for every size of what changed, if the target
+ *              can
+ *   "mark_dynamic":    ["s0"]: symbols of every size from the first program on
+ *   "specialize_on":   ["s0 == 8; s1 % 4 == 0"]: sizes with a program of their own
+ *   "recompile_limit": programs that are kept (default: 8)
  *   "force":   ["kernel NODE = KIND", "tile NODE = 9x3", "keep NODE"]: decided so, or an error
  *   "dims":    {"s0": 8}: sizes of symbolic dims (default: the exporter's example)
  * Never null but when memory is out; ask lathe_error whether it worked.
  *
- * The file is read, never mapped, and closed before this returns: it may then be changed, truncated
- * or removed, and runs give what they gave. A file that shrinks meanwhile is an error; one that is
- * written to meanwhile may be loaded half old, half new. */
+ * The file is read, never mapped, and closed before this returns, but that of a model with symbolic
+ * sizes, whose later programs may need weights again: it stays open until the model is freed. It
+ * may be changed, truncated or removed, and runs of what is compiled give what they gave. A file
+ * that shrinks or is written to while it is read, or before it is read again, is an error. */
 LATHE_EXPORT lathe_model* lathe_load(const char* path, const char* options);
 LATHE_EXPORT void lathe_free(lathe_model* model); /* null is fine */
 
@@ -99,11 +105,22 @@ LATHE_EXPORT const lathe_tensor_info* lathe_output(const lathe_model* model, int
 LATHE_EXPORT lathe_status lathe_run(lathe_model* model, const void* const* inputs,
                                     void* const* outputs);
 
-/* With option "dynamic": the sizes of the runs that follow, one of each of lathe_info's "dims" in
- * its order; at first they are those of option "dims". lathe_input and lathe_output tell of tensors
- * at these sizes. Those that the model forbids are LATHE_WRONG_INPUT and change nothing; those that
- * were bound lately cost neither compilation nor memory. */
+/* The sizes of the runs that follow, one of each of lathe_info's "dims" in its order; at first they
+ * are those of option "dims". lathe_input and lathe_output tell of tensors at these sizes. Compiles
+ * when none of the model's programs serves them; those of a program that is there, bound lately,
+ * cost neither compilation nor memory. Sizes that the model forbids are LATHE_WRONG_INPUT, and
+ * every error leaves the sizes as they were. */
 LATHE_EXPORT lathe_status lathe_bind(lathe_model* model, const int64_t* sizes, int32_t count);
+
+/* lathe_bind, then lathe_run. */
+LATHE_EXPORT lathe_status lathe_run_shaped(lathe_model* model, const int64_t* sizes, int32_t count,
+                                           const void* const* inputs, void* const* outputs);
+
+/* The programs that the model was compiled to, as a JSON array in the order of their numbers:
+ * "sizes" (a number of each of the dims, null: every size), "hint", "reason" (why it was compiled),
+ * "guards" (what it needs of sizes), "calls" (sizes that were bound to it), "compile_ms",
+ * "load_ms", "arena_bytes", "persistent_bytes". Valid until the next call of this. */
+LATHE_EXPORT const char* lathe_artifacts(lathe_model* model);
 
 /* From now on the model's mutated buffers are those of `other`, the same model loaded for other
  * sizes or with other options: what a run of either changes, the next run of either sees. Runs of

@@ -2,6 +2,7 @@
 #include "frontend/driver/build.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -52,6 +53,22 @@ Status check_has_symbols(const Model& model, const CompileRequest& request) {
           model.path, params.empty() ? "x" : params.front()->name)};
 }
 
+// Leaves to specialize_shapes the symbols that are numbers in this program, if there are any.
+void keep_symbols(Pipeline& pipeline, const Model& model, const CompileRequest& request) {
+  const auto specializes = [](const PipelineStep& step) {
+    return step.pass->name == "specialize_shapes";
+  };
+  const bool keeps_all = request.sizes ? request.sizes->symbols.size() == model.dims.size()
+                                       : request.dynamic.value_or(false);
+  if (keeps_all) {
+    std::erase_if(pipeline.steps, specializes);
+  } else if (request.sizes && !request.sizes->symbols.empty()) {
+    for (PipelineStep& step : pipeline.steps)
+      if (specializes(step))
+        step.options["keep"] = fmt::format("{}", fmt::join(request.sizes->symbols, ","));
+  }
+}
+
 // Compiles the program, with its symbols where the backend takes them, and binds it to these sizes.
 Status compile_at(Build& build, Backend& backend, const CompileOptions& options,
                   const std::map<std::string, int64_t>& sizes) {
@@ -80,12 +97,11 @@ Result<Lowered> lower(const Model& model, const Target& target, const CompileReq
   Lowered lowered;
   failure = {};
   LATHE_TRY(lowered.pipeline, parse_pipeline(request.passes));
-  if (request.dynamic.value_or(false)) {
-    LATHE_DO(check_has_symbols(model, request));
-    std::erase_if(lowered.pipeline.steps,
-                  [](const PipelineStep& step) { return step.pass->name == "specialize_shapes"; });
-  }
+  if (request.dynamic.value_or(false)) LATHE_DO(check_has_symbols(model, request));
+  keep_symbols(lowered.pipeline, model, request);
   lowered.unit.module = clone(model.module);
+  if (request.sizes)
+    for (const Guard& fact : request.sizes->facts) lowered.unit.module.guards.push_back(fact);
   for (const auto& [symbol, size] : model.dims) lowered.unit.module.hints[symbol] = size;
   PassContext context{.ops = builtin_registry(), .target = target};
   context.overrides = request.force;

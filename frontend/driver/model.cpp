@@ -47,18 +47,6 @@ void declare_weights(Module& module) {
 }
 
 // Every symbol's size: given, or the exporter's example; inside its range.
-// The shapes of tensors, and the arguments that are sizes.
-std::vector<ShapeBinding> sized_inputs(const Model& model) {
-  std::vector<ShapeBinding> inputs;
-  for (const auto& param : model.module.main().params)
-    inputs.push_back({.name = param->name, .expected = param->types[0].shape});
-  if (!model.signature) return inputs;
-  for (const InputLeaf& leaf : model.signature->inputs)
-    if (leaf.kind == InputLeaf::Kind::size)
-      inputs.push_back({.name = leaf.name, .expected = {leaf.size}, .is_number = true});
-  return inputs;
-}
-
 Status choose_dims(Model& model, const std::map<std::string, int64_t>& given) {
   std::vector<std::string> symbols;
   for (const auto& param : model.module.main().params)
@@ -117,6 +105,17 @@ Model model_of(ImportedModel imported) {
 }
 
 }  // namespace
+
+std::vector<ShapeBinding> sized_inputs(const Model& model) {
+  std::vector<ShapeBinding> inputs;
+  for (const auto& param : model.module.main().params)
+    inputs.push_back({.name = param->name, .expected = param->types[0].shape});
+  if (!model.signature) return inputs;
+  for (const InputLeaf& leaf : model.signature->inputs)
+    if (leaf.kind == InputLeaf::Kind::size)
+      inputs.push_back({.name = leaf.name, .expected = {leaf.size}, .is_number = true});
+  return inputs;
+}
 
 bool Model::has_weights() const {
   return std::all_of(module.weights.begin(), module.weights.end(), [&](const auto& entry) {

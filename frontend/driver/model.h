@@ -15,6 +15,7 @@
 #include "ir/graph/node.h"
 #include "ir/graph/tensor.h"
 #include "ir/support/result.h"
+#include "ir/type/bind.h"
 
 namespace lathe {
 
@@ -65,6 +66,9 @@ Result<Model> load_model(const pt2::ModelFile& file, const ModelOptions& options
                          LocTable& locs_on_error);
 Result<Model> load_text(std::string_view text, const std::string& name, const ModelOptions& options,
                         LocTable& locs_on_error);
+
+// The shapes that callers give: of tensors, and of arguments that are sizes.
+std::vector<ShapeBinding> sized_inputs(const Model& model);
 
 // The params' types with the model's dims put in.
 Result<std::vector<TensorType>> input_types(const Model& model);

@@ -17,6 +17,7 @@ using json::Member;
 
 constexpr int kMaxThreads = 1024;
 constexpr int64_t kMaxSize = int64_t{1} << 40;
+constexpr int64_t kMaxPrograms = 1024;
 
 Status read_force(const ObjectReader& reader, const Member& member, CompileRequest& out) {
   LATHE_TRY(const std::vector<json::Value> lines, reader.one_or_more(member));
@@ -45,6 +46,20 @@ Status read_dynamic(const ObjectReader& reader, const Member& member, CompileReq
   if (member.value.kind() == Kind::null) return Ok{};
   if (member.value.kind() != Kind::boolean) return reader.wrong_kind(member, "true, false or null");
   out.dynamic = member.value.boolean();
+  return Ok{};
+}
+
+template <std::vector<std::string> CompileRequest::* kField>
+Status read_texts(const ObjectReader& reader, const Member& member, CompileRequest& out) {
+  LATHE_TRY(const std::vector<json::Value> items, reader.one_or_more(member));
+  (out.*kField).clear();
+  for (const json::Value& item : items)
+    LATHE_DO(reader.string({member.key, item}, (out.*kField).emplace_back()));
+  return Ok{};
+}
+
+Status read_recompile_limit(const ObjectReader& reader, const Member& member, CompileRequest& out) {
+  LATHE_TRY(out.recompile_limit, reader.integer(member.key, member.value, 1, kMaxPrograms));
   return Ok{};
 }
 
@@ -91,12 +106,14 @@ Status read_target(const ObjectReader& reader, const Member& member, CompileRequ
 const std::vector<CompileOption>& compile_options() {
   static const std::vector<CompileOption> options = {
       {"dims", "sizes of symbolic dims, such as s0=8", FlagForm::pairs, read_dims},
-      {"dynamic", "true: one program for every size; else sizes are numbers", FlagForm::scalar,
-       read_dynamic},
+      {"dynamic", "true: one program for every size; false: sizes are numbers; null: numbers first",
+       FlagForm::scalar, read_dynamic},
       {"force", "'kernel NODE = KIND', 'tile NODE = 9x3', 'keep NODE': decided so, or refused",
        FlagForm::list, read_force},
       {"isa", "avx2, avx512, avx512_bf16, sm_90, simd128, relaxed; the best there is unless given",
        FlagForm::text, read_text<&CompileRequest::isa>},
+      {"mark_dynamic", "symbolic dims that stay so in every program, such as s0", FlagForm::list,
+       read_texts<&CompileRequest::mark_dynamic>},
       {"mode", "torch.compile's word: default, reduce-overhead, max-autotune", FlagForm::text,
        read_mode},
       {"model", "a path (.pt2, .json, .json.gz, .lathe) or a graph's name", FlagForm::text,
@@ -105,6 +122,10 @@ const std::vector<CompileOption>& compile_options() {
        read_numerics},
       {"passes", "pipeline text; `lathe list passes` shows the words", FlagForm::text,
        read_text<&CompileRequest::passes>},
+      {"recompile_limit", "programs for different sizes that are kept: 8 unless given",
+       FlagForm::scalar, read_recompile_limit},
+      {"specialize_on", "sizes with a program of their own: 's0 == 8; s1 % 4 == 0'", FlagForm::list,
+       read_texts<&CompileRequest::specialize_on>},
       {"target", "cpu, cuda or wasm", FlagForm::text, read_target},
       {"threads", "every core unless given", FlagForm::scalar, read_one_thread_count},
       {"weights", "file, or random:SEED", FlagForm::text, read_weights},

@@ -12,6 +12,7 @@
 #include "ir/support/result.h"
 #include "ir/target/numerics.h"
 #include "ir/target/target.h"
+#include "ir/type/guard.h"
 #include "passes/choices/override.h"
 
 namespace lathe {
@@ -28,7 +29,12 @@ struct CompileRequest {
   std::string model = {};  // a path, or the name of a graph of experiments/graphs or of the zoo
   DataSource weights = {.file = "file"};
   std::map<std::string, int64_t> dims = {};  // sizes of symbolic dims; the exporter's otherwise
-  std::optional<bool> dynamic = {};          // true: sizes stay symbols; else they are numbers
+  // PyTorch's word. Of one program: true: sizes stay symbols; else they are numbers. Of several
+  // (frontend/artifacts): false: one for each size; none: numbers first, then what changed stays.
+  std::optional<bool> dynamic = {};
+  std::vector<std::string> mark_dynamic = {};   // symbols that stay from the first program on
+  std::vector<std::string> specialize_on = {};  // "s0 == 8; s1 % 4 == 0": a program of its own
+  int64_t recompile_limit = 8;                  // programs that are kept
   std::string target = "cpu";
   std::string isa = {};  // of the target; empty: the best of this machine
   int threads = 0;       // 0: every core
@@ -36,6 +42,13 @@ struct CompileRequest {
   Numerics numerics = Numerics::standard;
   std::string mode = "default";      // torch.compile's word
   std::vector<Override> force = {};  // decided so, whatever the passes would do
+  // What stays a symbol in one program, where `dynamic` is not the whole answer, and what it may
+  // rely on beyond the model's guards. Decided for each program, never by a user.
+  struct Sizes {
+    std::vector<std::string> symbols;
+    std::vector<Guard> facts;
+  };
+  std::optional<Sizes> sizes = {};
   // Where each option was given, by key, for errors that are found later.
   std::map<std::string, Loc, std::less<>> places = {};
 

@@ -37,6 +37,7 @@ class OpenFile {
     struct stat info = {};
     if (fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode))
       return fail(fmt::format("'{}' is not a regular file", path_));
+    written_ = info.st_mtim;
     return static_cast<uint64_t>(info.st_size);
   }
 
@@ -54,16 +55,28 @@ class OpenFile {
                                 path_, begin + done, length, begin)};
       done += static_cast<uint64_t>(count);
     }
+    LATHE_DO(check_unchanged());
     const std::byte* data = bytes.get();
     return FileBytes{data, static_cast<size_t>(length), std::move(bytes)};
   }
 
  private:
+  // What is read now belongs to what was read before.
+  Status check_unchanged() const {
+    struct stat info = {};
+    if (fstat(fd_, &info) == 0 && info.st_mtim.tv_sec == written_.tv_sec &&
+        info.st_mtim.tv_nsec == written_.tv_nsec)
+      return Ok{};
+    return Diag{code::kBadArchive, Loc::unknown(),
+                fmt::format("'{}' was written to since it was opened", path_)};
+  }
+
   static Diag fail(std::string message) {
     return {code::kMissingFile, Loc::unknown(), std::move(message)};
   }
   std::string path_;
   int fd_ = -1;
+  struct timespec written_ = {};
 };
 
 Result<FileBytes> inflate_raw(const FileBytes& packed, uint64_t max_bytes) {

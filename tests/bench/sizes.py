@@ -61,11 +61,12 @@ def compare(dynamic, static, sizes, arguments):
     )
     samples = {"dynamic": mine, "static": theirs}
     row = row_of("x".join(map(str, sizes)), arguments.threads, samples, ("static", "dynamic"))
-    compiled = list(static.compiled.values())[-1]  # the newest
+    named = dict(zip(static.info["dims"], next(reversed(static.compiled.seen))))
+    compiled = next(a for a in static.artifacts if a["sizes"] == named)
     return row | {
         "error": error,
-        "static_compile_ms": compiled.info["compile_ms"],
-        "static_arena_bytes": compiled.info["arena_bytes"],
+        "static_compile_ms": compiled["compile_ms"],
+        "static_arena_bytes": compiled["arena_bytes"],
     }
 
 
@@ -80,7 +81,7 @@ def main():
     arguments = parser.parse_args()
     options = {"threads": arguments.threads, "target": arguments.target}
     dynamic = lathe.load(arguments.model, dynamic=True, **options)
-    static = lathe.load(arguments.model, **options)
+    static = lathe.load(arguments.model, dynamic=False, **options)
     print(f"one program for every size: compiled in {dynamic.info['compile_ms']:.0f} ms")
     print(
         f"{'sizes':<14} {'static':>10} {'dynamic':>10} {'ratio':>7} {'10-90 %':>13} "

@@ -151,11 +151,41 @@ class LoadTest(unittest.TestCase):
             np.testing.assert_allclose(values[name], mutated[name], rtol=1e-5)
 
     def test_compiles_for_each_size(self):
-        model = lathe.load(self.text(SCALE), dims={"s0": 2})
-        for rows in (2, 5, 2):
+        model = lathe.load(self.text(SCALE), dims={"s0": 2}, dynamic=False, recompile_limit=2)
+        for rows in (2, 5, 2, 7, 2, 5):
             x = np.arange(rows * 3, dtype=np.float32).reshape(rows, 3)
             y = np.array([1, 2, 3], np.float32)
             np.testing.assert_array_equal(model(x, y), x * y)
+        self.assertEqual([a["sizes"] for a in model.artifacts], [{"s0": 2}, {"s0": 5}])
+        reason = model.artifacts[1]["reason"]
+        self.assertRegex(reason, r"artifact 0 needs s0 == 2, got s0 \(x.size\(0\)\) = 5")
+        self.assertRegex(reason, "every size is a number; it replaces artifact 1, which served")
+
+    def test_sizes_that_change_become_symbols(self):
+        model = lathe.load(self.text(SCALE), dims={"s0": 2})
+        for rows in (2, 2, 5, 3, 64, 2):
+            x = np.arange(rows * 3, dtype=np.float32).reshape(rows, 3)
+            y = np.array([1, 2, 3], np.float32)
+            np.testing.assert_array_equal(model(x, y), x * y)
+        found = [(a["sizes"]["s0"], a["calls"]) for a in model.artifacts]
+        self.assertEqual([size for size, _ in found], [2, None])
+        self.assertTrue(all(calls > 0 for _, calls in found))
+        self.assertRegex(model.artifacts[1]["reason"], "needs s0 == 2.*stays a symbol from now on")
+
+    def test_hinted_sizes_have_a_program_of_their_own(self):
+        hints = ["s0 == 8", "s0 % 4 == 0"]
+        model = lathe.load(self.text(SCALE), dims={"s0": 2}, dynamic=True, specialize_on=hints)
+        for rows in (2, 8, 12, 16, 3):
+            x = np.arange(rows * 3, dtype=np.float32).reshape(rows, 3)
+            y = np.array([1, 2, 3], np.float32)
+            np.testing.assert_array_equal(model(x, y), x * y)
+        found = [(a["sizes"]["s0"], a["hint"]) for a in model.artifacts]
+        self.assertEqual(found, [(None, ""), (8, "s0 == 8"), (None, "s0 % 4 == 0")])
+        self.assertIn("s0 % 4 == 0", model.artifacts[2]["guards"])
+        with self.assertRaisesRegex(lathe.LatheError, "mark_dynamic: no symbolic dim named 's1'"):
+            lathe.load(self.text(SCALE), dims={"s0": 2}, mark_dynamic="s1")
+        with self.assertRaisesRegex(lathe.LatheError, "specialize_on: 's1 == 2' names 's1'"):
+            lathe.load(self.text(SCALE), dims={"s0": 2}, specialize_on="s1 == 2")
 
     def test_one_dynamic_program_serves_each_size(self):
         model = lathe.load(self.text(SCALE), dims={"s0": 2}, dynamic=True)
@@ -163,7 +193,8 @@ class LoadTest(unittest.TestCase):
             x = np.arange(rows * 3, dtype=np.float32).reshape(rows, 3)
             y = np.array([1, 2, 3], np.float32)
             np.testing.assert_array_equal(model(x, y), x * y)
-        self.assertEqual(len(model.compiled), 1)
+        self.assertEqual([a["sizes"] for a in model.artifacts], [{"s0": None}])
+        self.assertEqual(model.artifacts[0]["reason"][:23], "no program was there; e")
         with self.assertRaisesRegex(lathe.LatheError, "64"):
             model(np.zeros((65, 3), np.float32), np.ones(3, np.float32))
         model = lathe.load(self.text(TOTAL), weights="random:0", dims={"s0": 2}, dynamic=True)

@@ -395,7 +395,7 @@ class NumPyTest(Calls, unittest.TestCase):
         handle = _handle.open_handle(library, 7, False)
         for status, kind in ((2, lathe.LatheError), (3, lathe.LatheError), (4, MemoryError)):
             with self.assertRaisesRegex(kind, r"^error\[some\]: it failed$"):
-                handle.run(status, 1, 0)
+                handle.run(0, 0, status, 1, 0)
         self.assertEqual(freed, [])
         del handle
         self.assertEqual(freed, [7])

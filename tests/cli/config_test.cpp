@@ -125,10 +125,13 @@ TEST(Options, FlagsAndJsonSayTheSame) {
       {"dims", {"s0=8", R"({"s0": 8})"}},
       {"dynamic", {"true", "true"}},
       {"isa", {"avx2", R"("avx2")"}},
+      {"mark_dynamic", {"s0,s1", R"(["s0", "s1"])"}},
       {"mode", {"reduce-overhead", R"("reduce-overhead")"}},
       {"model", {"ffnn", R"("ffnn")"}},
       {"numerics", {"strict", R"("strict")"}},
       {"passes", {"cse", R"("cse")"}},
+      {"recompile_limit", {"3", "3"}},
+      {"specialize_on", {"s0 == 8,s0 % 4 == 0", R"(["s0 == 8", "s0 % 4 == 0"])"}},
       {"target", {"wasm", R"("wasm")"}},
       {"threads", {"3", "3"}},
       {"weights", {"random:7", R"("random:7")"}},
@@ -161,6 +164,9 @@ TEST(Options, FlagsAndJsonSayTheSame) {
     EXPECT_EQ(request->dims.at("s0"), 8);
     EXPECT_EQ(request->isa, "avx2");
     EXPECT_TRUE(request->reduces_overhead());
+    EXPECT_EQ(request->mark_dynamic, (std::vector<std::string>{"s0", "s1"}));
+    EXPECT_EQ(request->specialize_on.size(), 2u);
+    EXPECT_EQ(request->recompile_limit, 3);
     EXPECT_EQ(request->model, "ffnn");
     EXPECT_EQ(request->numerics, Numerics::strict);
     EXPECT_EQ(request->passes, "cse");

@@ -21,7 +21,7 @@ namespace lathe::python {
 namespace {
 
 // Of what lathe/_extension.py and this file say to each other.
-constexpr long kVersion = 1;
+constexpr long kVersion = 2;
 
 // ---- Handle: a handle of the library ------------------------------------------------------------
 
@@ -41,11 +41,11 @@ T address(unsigned long long number) {
 
 // Handle(addresses of the library's functions, model, has_streams, raise_failure). Owns the model.
 PyObject* handle_new(PyTypeObject* type, PyObject* arguments, PyObject* /*keywords*/) {
-  unsigned long long run, set_stream, error, last_run_ms, free, model;
+  unsigned long long run, run_shaped, set_stream, error, last_run_ms, free, model;
   int has_streams = 0;
   PyObject* raise_failure = nullptr;
-  if (!PyArg_ParseTuple(arguments, "(KKKKK)KpO", &run, &set_stream, &error, &last_run_ms, &free,
-                        &model, &has_streams, &raise_failure))
+  if (!PyArg_ParseTuple(arguments, "(KKKKKK)KpO", &run, &run_shaped, &set_stream, &error,
+                        &last_run_ms, &free, &model, &has_streams, &raise_failure))
     return nullptr;
   auto allocate = reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc));
   Ref self(allocate(type, 0));
@@ -53,10 +53,12 @@ PyObject* handle_new(PyTypeObject* type, PyObject* arguments, PyObject* /*keywor
   Handle* handle = new (std::nothrow) Handle;
   if (handle == nullptr) return PyErr_NoMemory();
   reinterpret_cast<HandleObject*>(self.get())->handle = handle;
-  handle->library = {
-      address<decltype(Library::run)>(run), address<decltype(Library::set_stream)>(set_stream),
-      address<decltype(Library::error)>(error),
-      address<decltype(Library::last_run_ms)>(last_run_ms), address<decltype(Library::free)>(free)};
+  handle->library = {address<decltype(Library::run)>(run),
+                     address<decltype(Library::run_shaped)>(run_shaped),
+                     address<decltype(Library::set_stream)>(set_stream),
+                     address<decltype(Library::error)>(error),
+                     address<decltype(Library::last_run_ms)>(last_run_ms),
+                     address<decltype(Library::free)>(free)};
   handle->model = address<void*>(model);
   handle->has_streams = has_streams != 0;
   handle->raise_failure = Ref::to(raise_failure);
@@ -70,14 +72,28 @@ void handle_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-// run(addresses of inputs, of outputs, stream): of arrays of pointers that the caller keeps.
+// run(address of sizes, their number, addresses of inputs, of outputs, stream): of arrays that the
+// caller keeps.
 PyObject* handle_run(PyObject* self, PyObject* arguments) {
-  unsigned long long inputs, outputs, stream;
-  if (!PyArg_ParseTuple(arguments, "KKK", &inputs, &outputs, &stream)) return nullptr;
-  if (!handle_of(self).run(address<const void* const*>(inputs), address<void* const*>(outputs),
+  unsigned long long sizes, inputs, outputs, stream;
+  int count;
+  if (!PyArg_ParseTuple(arguments, "KiKKK", &sizes, &count, &inputs, &outputs, &stream))
+    return nullptr;
+  if (!handle_of(self).run(address<const int64_t*>(sizes), count,
+                           address<const void* const*>(inputs), address<void* const*>(outputs),
                            address<void*>(stream)))
     return nullptr;
   Py_RETURN_NONE;
+}
+
+// alone(function): what it returns, called while no other thread uses the model. Python's lock is
+// not held while this waits: whoever has the model may want it.
+PyObject* handle_alone(PyObject* self, PyObject* function) {
+  std::unique_lock<std::mutex> lock(handle_of(self).mutex, std::defer_lock);
+  Py_BEGIN_ALLOW_THREADS;
+  lock.lock();
+  Py_END_ALLOW_THREADS;
+  return PyObject_CallNoArgs(function);
 }
 
 PyObject* handle_last_run_ms(PyObject* self, void* /*closure*/) {
@@ -132,29 +148,31 @@ bool read_all(PyObject* from, Items<T>& items, bool (*read)(PyObject*, T&)) {
   return true;
 }
 
-// plan(leaves, outputs, results, build): what calls of positional arguments do. Said once: calls of
-// other threads read it.
+// plan(sizes, leaves, outputs, results, build): what calls of positional arguments do.
 PyObject* handle_plan(PyObject* self, PyObject* arguments) {
-  PyObject *leaves, *outputs, *results, *build;
-  if (!PyArg_ParseTuple(arguments, "O!O!O!O", &PyTuple_Type, &leaves, &PyTuple_Type, &outputs,
-                        &PyTuple_Type, &results, &build))
+  PyObject *sizes, *leaves, *outputs, *results, *build;
+  if (!PyArg_ParseTuple(arguments, "O!O!O!O!O", &PyTuple_Type, &sizes, &PyTuple_Type, &leaves,
+                        &PyTuple_Type, &outputs, &PyTuple_Type, &results, &build))
     return nullptr;
-  if (handle_of(self).plan != nullptr) Py_RETURN_NONE;
   std::unique_ptr<Plan> plan(new (std::nothrow) Plan);
   if (plan == nullptr) return PyErr_NoMemory();
-  if (!read_all(leaves, plan->leaves, read_leaf) ||
+  if (!read_shape(sizes, plan->sizes) || !read_all(leaves, plan->leaves, read_leaf) ||
       !read_all(outputs, plan->outputs, read_output) ||
       !read_all(results, plan->results, read_result))
     return nullptr;
   for (const Leaf& leaf : plan->leaves)
     if (leaf.input >= plan->num_inputs) plan->num_inputs = leaf.input + 1;
   plan->build = Ref::to(build);
-  handle_of(self).plan = std::move(plan);
+  auto& plans = handle_of(self).plans;
+  plans.push_front(std::move(plan));
+  if (plans.size() > Handle::kMaxPlans) plans.pop_back();
   Py_RETURN_NONE;
 }
 
-PyMethodDef handle_methods[] = {
-    {"run", handle_run, METH_VARARGS, nullptr}, {"plan", handle_plan, METH_VARARGS, nullptr}, {}};
+PyMethodDef handle_methods[] = {{"run", handle_run, METH_VARARGS, nullptr},
+                                {"plan", handle_plan, METH_VARARGS, nullptr},
+                                {"alone", handle_alone, METH_O, nullptr},
+                                {}};
 PyGetSetDef handle_attributes[] = {{"last_run_ms", handle_last_run_ms, nullptr, nullptr, nullptr},
                                    {}};
 PyType_Slot handle_slots[] = {{Py_tp_new, reinterpret_cast<void*>(handle_new)},
@@ -169,25 +187,22 @@ PyType_Spec handle_spec = {"lathe._call.Handle", sizeof(HandleObject), 0, Py_TPF
 
 struct Caller {
   PyObject_HEAD;
-  PyObject* handles;  // a tuple: those that a call may be for, planned
-  PyObject* last;     // the handle of the last call
+  PyObject* planned;  // the handle whose plans a call may fit
 };
 
-// The result of the first handle that the arguments fit; null without an error when there is none.
+// The result of the first plan that the arguments fit; null without an error when there is none.
 Ref call_planned(Caller* self, PyObject* arguments) {
-  const Ref handles = Ref::to(self->handles);  // while Python runs, another may take its place
-  const Py_ssize_t num_handles = handles ? PyTuple_Size(handles.get()) : 0;
-  if (num_handles <= 0) return Ref();
+  if (self->planned == nullptr || Py_TYPE(self->planned) != handle_type) return Ref();
+  const Ref owner = Ref::to(self->planned);  // while Python runs, another may take its place
+  Handle& handle = handle_of(owner.get());
   const Py_ssize_t count = PyTuple_Size(arguments);
   Scratch<Argument> given(count);
   if (!given.ok()) return Ref(PyErr_NoMemory());
   for (Py_ssize_t i = 0; i < count; ++i) given[i].read(PyTuple_GetItem(arguments, i));
-  for (Py_ssize_t i = 0; i < num_handles; ++i) {
-    PyObject* handle = PyTuple_GetItem(handles.get(), i);
+  for (size_t i = 0; i < handle.plans.size(); ++i) {
+    const std::shared_ptr<Plan> plan = handle.plans[i];
     const Argument* like = nullptr;
-    if (!handle_of(handle).fits(given, like)) continue;
-    Ref before(std::exchange(self->last, Ref::to(handle).release()));
-    return handle_of(handle).call(given, like);
+    if (plan->fits(given, handle.has_streams, like)) return handle.call(*plan, given, like);
   }
   return Ref();
 }
@@ -203,38 +218,17 @@ PyObject* caller_call(PyObject* self, PyObject* arguments, PyObject* keywords) {
 
 void caller_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
-  Py_XDECREF(reinterpret_cast<Caller*>(self)->handles);
-  Py_XDECREF(reinterpret_cast<Caller*>(self)->last);
+  Py_XDECREF(reinterpret_cast<Caller*>(self)->planned);
   reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
   Py_DECREF(type);
 }
 
-PyMemberDef caller_members[] = {{"last", T_OBJECT, offsetof(Caller, last), 0, nullptr}, {}};
+PyMemberDef caller_members[] = {{"planned", T_OBJECT, offsetof(Caller, planned), 0, nullptr}, {}};
 
-PyObject* caller_handles(PyObject* self, void* /*closure*/) {
-  PyObject* handles = reinterpret_cast<Caller*>(self)->handles;
-  return handles == nullptr ? PyTuple_New(0) : Ref::to(handles).release();
-}
-
-int caller_set_handles(PyObject* self, PyObject* handles, void* /*closure*/) {
-  bool is_right = handles != nullptr && PyTuple_Check(handles);
-  for (Py_ssize_t i = 0; is_right && i < PyTuple_Size(handles); ++i)
-    is_right = Py_TYPE(PyTuple_GetItem(handles, i)) == handle_type;
-  if (!is_right) {
-    PyErr_SetNone(PyExc_TypeError);
-    return -1;
-  }
-  Ref before(std::exchange(reinterpret_cast<Caller*>(self)->handles, Ref::to(handles).release()));
-  return 0;
-}
-
-PyGetSetDef caller_attributes[] = {
-    {"handles", caller_handles, caller_set_handles, nullptr, nullptr}, {}};
 PyType_Slot caller_slots[] = {{Py_tp_new, reinterpret_cast<void*>(PyType_GenericNew)},
                               {Py_tp_call, reinterpret_cast<void*>(caller_call)},
                               {Py_tp_dealloc, reinterpret_cast<void*>(caller_dealloc)},
                               {Py_tp_members, caller_members},
-                              {Py_tp_getset, caller_attributes},
                               {}};
 // Neither it nor a handle is in a circle of references: what they hold knows no model.
 PyType_Spec caller_spec = {"lathe._call.Caller", sizeof(Caller), 0,

@@ -57,14 +57,17 @@ Handle::~Handle() {
   if (model != nullptr) library.free(model);
 }
 
-bool Handle::run(const void* const* inputs, void* const* outputs, void* stream) {
+bool Handle::run(const int64_t* sizes, int32_t count, const void* const* inputs,
+                 void* const* outputs, void* stream) {
   char* text = nullptr;
   int status = 0;
   Py_BEGIN_ALLOW_THREADS;
   {
     const std::lock_guard<std::mutex> lock(mutex);
     if (has_streams) library.set_stream(model, stream);
-    status = library.run(model, inputs, outputs);
+    status = count == 0 || library.run_shaped == nullptr
+                 ? library.run(model, inputs, outputs)
+                 : library.run_shaped(model, sizes, count, inputs, outputs);
     // The next run, of another thread, takes the text away.
     const char* error = status == 0 ? nullptr : library.error(model);
     if (error != nullptr) text = strdup(error);
@@ -77,11 +80,11 @@ bool Handle::run(const void* const* inputs, void* const* outputs, void* stream) 
   return false;
 }
 
-bool Handle::fits(Scratch<Argument>& given, const Argument*& like) const {
-  if (plan == nullptr || plan->leaves.size() != given.size()) return false;
+bool Plan::fits(Scratch<Argument>& given, bool has_streams, const Argument*& like) const {
+  if (leaves.size() != given.size()) return false;
   like = nullptr;
   for (Py_ssize_t i = 0; i < given.size(); ++i) {
-    if (!plan->leaves[i].fits(given[i])) return false;
+    if (!leaves[i].fits(given[i])) return false;
     if (like == nullptr && given[i].kind == Argument::Kind::tensor) like = &given[i];
   }
   if (like == nullptr) return true;
@@ -92,21 +95,23 @@ bool Handle::fits(Scratch<Argument>& given, const Argument*& like) const {
   return true;
 }
 
-Ref Handle::call(Scratch<Argument>& given, const Argument* like) {
-  Scratch<const void*> inputs(plan->num_inputs);
-  Scratch<void*> addresses(plan->outputs.size());
-  Scratch<Ref> outputs(plan->outputs.size());
+Ref Handle::call(const Plan& plan, Scratch<Argument>& given, const Argument* like) {
+  Scratch<const void*> inputs(plan.num_inputs);
+  Scratch<void*> addresses(plan.outputs.size());
+  Scratch<Ref> outputs(plan.outputs.size());
   if (!inputs.ok() || !addresses.ok() || !outputs.ok()) return Ref(PyErr_NoMemory());
   for (Py_ssize_t i = 0; i < given.size(); ++i)
-    if (plan->leaves[i].input >= 0) inputs[plan->leaves[i].input] = given[i].data;
+    if (plan.leaves[i].input >= 0) inputs[plan.leaves[i].input] = given[i].data;
   for (Py_ssize_t i = 0; i < outputs.size(); ++i) {
-    outputs[i] = make(plan->outputs[i], like, addresses[i]);
+    outputs[i] = make(plan.outputs[i], like, addresses[i]);
     if (!outputs[i]) return Ref();
   }
   void* stream = nullptr;
   if (!find_stream(like, stream)) return Ref();
-  if (!run(inputs.begin(), addresses.begin(), stream)) return Ref();
-  return nest(*plan, outputs);
+  if (!run(plan.sizes.begin(), static_cast<int32_t>(plan.sizes.size()), inputs.begin(),
+           addresses.begin(), stream))
+    return Ref();
+  return nest(plan, outputs);
 }
 
 }  // namespace lathe::python

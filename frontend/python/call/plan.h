@@ -4,6 +4,7 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 
@@ -28,17 +29,24 @@ struct Result {
   Ref constant;
 };
 
+// Of a call at some sizes.
 struct Plan {
+  Items<int64_t> sizes;  // of the model's dims
   Items<Leaf> leaves;
   Items<Output> outputs;
   Items<Result> results;
   int num_inputs = 0;
   Ref build;  // makes the result of a tuple of its leaves; None: the only one is the result
+
+  // Whether it is for these arguments, and the first of PyTorch's tensors among them.
+  bool fits(Scratch<Argument>& given, bool has_streams, const Argument*& like) const;
 };
 
 // Functions of lathe.h.
 struct Library {
   int (*run)(void* model, const void* const* inputs, void* const* outputs);
+  int (*run_shaped)(void* model, const int64_t* sizes, int32_t count, const void* const* inputs,
+                    void* const* outputs);
   void (*set_stream)(void* model, void* stream);
   const char* (*error)(const void* model);
   double (*last_run_ms)(const void* model);
@@ -50,16 +58,17 @@ struct Handle {
   Library library = {};
   void* model = nullptr;
   bool has_streams = false;
-  Ref raise_failure;           // of a status and a text
-  std::unique_ptr<Plan> plan;  // made once
+  Ref raise_failure;  // of a status and a text
+  // The latest first. Read and changed with Python's lock held; a call keeps the one that it uses.
+  static constexpr size_t kMaxPlans = 16;  // MAX_OFFERED of _load.py
+  std::deque<std::shared_ptr<Plan>> plans;
 
   ~Handle();
   // False with Python's error when it fails. Lets other threads of Python run meanwhile.
-  bool run(const void* const* inputs, void* const* outputs, void* stream);
-  // Whether the plan is for these arguments, and the first of PyTorch's tensors among them.
-  bool fits(Scratch<Argument>& given, const Argument*& like) const;
-  // Calls with arguments that fit; null with Python's error when that fails.
-  Ref call(Scratch<Argument>& given, const Argument* like);
+  bool run(const int64_t* sizes, int32_t count, const void* const* inputs, void* const* outputs,
+           void* stream);
+  // Calls with arguments that fit the plan; null with Python's error when that fails.
+  Ref call(const Plan& plan, Scratch<Argument>& given, const Argument* like);
 };
 
 }  // namespace lathe::python

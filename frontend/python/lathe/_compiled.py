@@ -1,9 +1,11 @@
-"""A compiled model at the sizes that it is bound to, run on tensors that fit them."""
+"""A model of the library at the sizes of a call, run on tensors that fit them."""
 
 import ctypes
 import functools
 import json
+import re
 import sys
+import typing
 
 import numpy as np
 
@@ -11,6 +13,8 @@ from lathe._handle import LatheError, open_handle, raise_failure
 from lathe._library import NUMPY_DTYPES, TORCH_DTYPES, library
 
 NO_BYTES = ctypes.c_char * 0  # fits into every buffer
+MAX_SEEN = 64  # sizes of which is known what a call takes and gives
+LINEAR_DIM = re.compile(r"(?:(\d+)\*)?([A-Za-z_]\w*)(?: ([+-]) (\d+))?")
 
 
 class Slot:
@@ -49,13 +53,20 @@ class Slot:
         )
 
 
+class Sizes(typing.NamedTuple):
+    """What a run at some sizes takes and gives."""
+
+    sizes: tuple  # of each of the model's dims
+    numbers: ctypes.Array  # the same
+    inputs: list  # of Slot
+    outputs: list
+    results: list  # a leaf of the result is an output by its number, or None and a value
+
+
 class Compiled:
-    """A model at fixed sizes: one handle of the library.
+    """A model of the library, and what it takes and gives at the sizes that came lately."""
 
-    like: the same model at other sizes, whose mutated buffers it shares.
-    """
-
-    def __init__(self, path, options, dims, like=None):
+    def __init__(self, path, options, dims):
         self.library = library()
         text = json.dumps({**options, "dims": dims}).encode()
         model = self.library.lathe_load(path.encode(), text)
@@ -67,41 +78,48 @@ class Compiled:
             raise_failure(self.library.lathe_last_status(model), error)
         self.model = model  # lives as long as the handle
         self.info = json.loads(self.library.lathe_info(model))
-        if like is not None and self.info["mutations"]:
-            status = self.library.lathe_share_state(model, like.model)
-            if status != 0:
-                raise_failure(status, self.library.lathe_error(model))
-        self.inputs, self.outputs = self.slots("input", model), self.slots("output", model)
         leaves = self.info["signature"]["outputs"] if self.info["signature"] else []
-        # A leaf of the result is an output by its number, or a size or constant by its value.
-        self.results = [(f.get("tensor"), f.get("value", f.get("constant"))) for f in leaves]
-        self.result_sizes = [f.get("size") for f in leaves]
-        self.bound = tuple(self.info["dims"].values())
-        self.input_pointers = ctypes.c_void_p * len(self.inputs)
-        self.output_pointers = ctypes.c_void_p * len(self.outputs)
+        # An output by its number, or a constant, or a size that follows the dims.
+        self.results = [(f.get("tensor"), f.get("constant"), linear(f.get("size"))) for f in leaves]
+        self.seen = {}  # Sizes by their sizes, the latest last
+        self.first = self.at(self.info["dims"])
+        self.input_pointers = ctypes.c_void_p * len(self.first.inputs)
+        self.output_pointers = ctypes.c_void_p * len(self.first.outputs)
 
-    def bind(self, dims):
-        """The sizes of the runs that follow, with option dynamic."""
+    def at(self, dims):
+        """The Sizes of a call. New ones are bound, which compiles when no program serves them."""
         sizes = tuple(dims.values())
-        if sizes == self.bound:
-            return
+        return self.seen.get(sizes) or self.handle.alone(lambda: self.bind(sizes, dims))
+
+    def bind(self, sizes, dims):
         numbers = (ctypes.c_int64 * len(sizes))(*sizes)
-        status = self.library.lathe_bind(self.model, ctypes.addressof(numbers), len(sizes))
-        if status != 0:
-            raise_failure(status, self.library.lathe_error(self.model))
-        self.bound = sizes
-        self.inputs, self.outputs = (self.slots(side, self.model) for side in ("input", "output"))
+        if sizes and sizes != tuple(self.info["dims"].values()):
+            status = self.library.lathe_bind(self.model, ctypes.addressof(numbers), len(sizes))
+            if status != 0:
+                raise_failure(status, self.library.lathe_error(self.model))
+        inputs, outputs = self.slots("input"), self.slots("output")
+        results = [
+            (i, constant if size.symbol is None else size.at(dims))
+            for i, constant, size in self.results
+        ]
+        found = Sizes(sizes, numbers, inputs, outputs, results)
+        self.seen = {**dict(list(self.seen.items())[-MAX_SEEN + 1 :]), sizes: found}
+        return found
 
-    def slots(self, side, model):
-        count = getattr(self.library, f"lathe_num_{side}s")(model)
+    def artifacts(self):
+        text = self.handle.alone(lambda: self.library.lathe_artifacts(self.model))
+        return json.loads(text)
+
+    def slots(self, side):
+        count = getattr(self.library, f"lathe_num_{side}s")(self.model)
         info_at = getattr(self.library, f"lathe_{side}")
-        return [Slot(info_at(model, i).contents) for i in range(count)]
+        return [Slot(info_at(self.model, i).contents) for i in range(count)]
 
-    def run(self, inputs):
+    def run(self, at, inputs):
         """Runs on contiguous tensors; returns new outputs, PyTorch's if an input is."""
         like = None  # the first of PyTorch's tensors
         input_pointers, output_pointers = self.input_pointers(), self.output_pointers()
-        for i, (tensor, slot) in enumerate(zip(inputs, self.inputs)):
+        for i, (tensor, slot) in enumerate(zip(inputs, at.inputs)):
             is_array = isinstance(tensor, np.ndarray)
             dtype = slot.numpy_dtype if is_array else slot.torch_dtype
             if tensor.dtype != dtype or tensor.shape != slot.shape:
@@ -111,16 +129,43 @@ class Compiled:
                 like = tensor
         outputs = []
         device = None if like is None else like.device
-        for i, slot in enumerate(self.outputs):
+        for i, slot in enumerate(at.outputs):
             if device is None:
                 output = np.empty(slot.shape, slot.numpy_dtype)
             else:
                 output = slot.new_torch(device=device)
             output_pointers[i] = address(output)
             outputs.append(output)
-        pointers = ctypes.addressof(input_pointers), ctypes.addressof(output_pointers)
-        self.handle.run(*pointers, stream_of(like))
+        self.handle.run(
+            ctypes.addressof(at.numbers),
+            len(at.sizes),
+            ctypes.addressof(input_pointers),
+            ctypes.addressof(output_pointers),
+            stream_of(like),
+        )
         return outputs
+
+
+class Linear(typing.NamedTuple):
+    """A size that says what its symbol is: s0, 2*s0 or 2*s0 + 1."""
+
+    symbol: str | None = None  # None: another size
+    factor: int = 1
+    offset: int = 0
+
+    def solve(self, size):
+        return (size - self.offset) // self.factor
+
+    def at(self, dims):
+        return self.factor * dims[self.symbol] + self.offset
+
+
+def linear(dim):
+    match = LINEAR_DIM.fullmatch(dim) if isinstance(dim, str) else None
+    if match is None:
+        return Linear()
+    offset = int(match[4] or 0) * (-1 if match[3] == "-" else 1)
+    return Linear(match[2], int(match[1] or 1), offset)
 
 
 def address(tensor):

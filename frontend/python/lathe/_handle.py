@@ -33,23 +33,30 @@ class Handle:
     def last_run_ms(self):
         return self.library.lathe_last_run_ms(self.model)
 
-    def run(self, inputs, outputs, stream):
-        """Runs on arrays of pointers, given by their addresses."""
+    def run(self, sizes, count, inputs, outputs, stream):
+        """Runs at sizes on arrays of pointers, given by their addresses."""
         with self.lock:
             if self.has_streams:
                 self.library.lathe_set_stream(self.model, stream)
-            status = self.library.lathe_run(self.model, inputs, outputs)
+            if count:
+                status = self.library.lathe_run_shaped(self.model, sizes, count, inputs, outputs)
+            else:
+                status = self.library.lathe_run(self.model, inputs, outputs)
             if status == 0:
                 return
             text = self.library.lathe_error(self.model)
         raise_failure(status, text)
 
+    def alone(self, function):
+        """What it returns, called while no other thread uses the model."""
+        with self.lock:
+            return function()
+
 
 class Caller:
     """Calling it calls its `call`."""
 
-    handles = ()  # those that a call may be for: the extension's way
-    last = None  # the handle of the last call
+    planned = None  # the handle whose plans a call may fit: the extension's way
 
     def __init_subclass__(cls):
         cls.__call__ = cls.call
@@ -58,8 +65,9 @@ class Caller:
 def open_handle(library, model, has_streams):
     if _extension.module is None:
         return Handle(library, model, has_streams)
-    names = ("run", "set_stream", "error", "last_run_ms", "free")
-    functions = tuple(address_of(getattr(library, f"lathe_{name}")) for name in names)
+    names = ("run", "run_shaped", "set_stream", "error", "last_run_ms", "free")
+    found = (getattr(library, f"lathe_{name}", None) for name in names)
+    functions = tuple(0 if function is None else address_of(function) for function in found)
     return _extension.module.Handle(functions, model, has_streams, raise_failure)
 
 

@@ -8,7 +8,7 @@ import pathlib
 ABI_VERSION = 1
 OUT_OF_MEMORY = 4  # of lathe_status
 # Functions that libraries of this ABI version did not have at first: the bench opens such ones.
-ADDED = ("lathe_share_state", "lathe_bind")
+ADDED = ("lathe_share_state", "lathe_bind", "lathe_run_shaped", "lathe_artifacts")
 
 # The numbers of lathe_dtype, as NumPy and PyTorch spell them. NumPy has no bf16: its bits are u16.
 _INTEGERS = ("bool", "uint8", "int8", "int16", "int32", "int64")
@@ -69,6 +69,8 @@ def open_library(path):
         "lathe_set_stream": (None, [handle, handle]),
         "lathe_run": (ctypes.c_int, [handle, pointers, pointers]),
         "lathe_bind": (ctypes.c_int, [handle, pointers, ctypes.c_int32]),
+        "lathe_run_shaped": (ctypes.c_int, [handle, pointers, ctypes.c_int32, pointers, pointers]),
+        "lathe_artifacts": (text, [handle]),
         "lathe_share_state": (ctypes.c_int, [handle, handle]),
         "lathe_last_run_ms": (ctypes.c_double, [handle]),
         "lathe_num_threads": (ctypes.c_int32, [handle]),

@@ -4,29 +4,31 @@ NumPy arrays and PyTorch tensors are passed by address, never copied when they a
 PyTorch is not needed, and not imported unless the caller has imported it.
 """
 
-import re
 import sys
-import threading
-import typing
 
 import numpy as np
 
 from lathe import _extension
 from lathe import _pytree as pytree
-from lathe._compiled import Compiled, address
+from lathe._compiled import Compiled, address, linear
 from lathe._handle import Caller, LatheError
 from lathe._plan import plan
 
-MAX_SIZES = 8  # compiled sizes of a dynamic model that are kept
-LINEAR_DIM = re.compile(r"(?:(\d+)\*)?([A-Za-z_]\w*)(?: ([+-]) (\d+))?")
+
+
+MAX_OFFERED = 16  # plans that the extension keeps
 
 
 def load(path, *, dims=None, **options):
     """Loads and compiles a .pt2, a model JSON (.gz) or .lathe text; returns a Model to call.
 
-    dims: sizes of symbolic dims to compile for first; a call with other sizes compiles for them
-    once. dynamic: True for one program that serves every size, on target "cpu" or "wasm". The other
-    options are the library's, and None is as good as not given:
+    dims: sizes of symbolic dims to compile for first. dynamic: PyTorch's word for calls with other
+    sizes: True for one program that serves every size, on target "cpu" or "wasm"; False for one
+    program for each; None for a program of the first sizes, and one for every size of what changed
+    since. mark_dynamic: names of dims that every program serves all sizes of. specialize_on: sizes
+    that get a program of their own when they come, such as "s0 == 8; s1 % 4 == 0".
+    recompile_limit: how many programs are kept. The model's `artifacts` says which there are and
+    why. The other options are the library's, and None is as good as not given:
 
     target: "cpu" unless given, "cuda" or "wasm". isa: the best of this machine. threads: every
     core. weights: "file", or "random:SEED". passes: pipeline text. numerics: "default", or "strict"
@@ -54,44 +56,19 @@ def contiguous(value, name, target):
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
-class Linear(typing.NamedTuple):
-    """A size that says what its symbol is: s0, 2*s0 or 2*s0 + 1."""
-
-    symbol: str | None = None  # None: another size
-    factor: int = 1
-    offset: int = 0
-
-    def solve(self, size):
-        return (size - self.offset) // self.factor
-
-    def at(self, dims):
-        return self.factor * dims[self.symbol] + self.offset
-
-
-def linear(dim):
-    match = LINEAR_DIM.fullmatch(dim) if isinstance(dim, str) else None
-    if match is None:
-        return Linear()
-    offset = int(match[4] or 0) * (-1 if match[3] == "-" else 1)
-    return Linear(match[2], int(match[1] or 1), offset)
-
-
 class Model(Caller):
     """A compiled model. Call it with the arguments that forward takes, in any thread."""
 
     def __init__(self, path, options, dims):
         self.path, self.options = path, options
-        first = Compiled(path, options, dims)
-        self.info = first.info
-        self.compiled = {tuple(first.info["dims"].values()): first}
-        self.compiling = threading.Lock()
-        self.is_dynamic = bool(options.get("dynamic")) and bool(first.info["dims"])
-        self.target = first.info["target"]
-        self.signature = first.info["signature"]
+        self.compiled = Compiled(path, options, dims)
+        self.info = self.compiled.info
+        self.target = self.info["target"]
+        self.signature = self.info["signature"]
         self.in_spec = self.out_spec = None
         self.plain_count = -1  # of arguments, where they are the leaves
         if self.signature is None:
-            leaves = [{"tensor": i} for i in range(len(first.inputs))]
+            leaves = [{"tensor": i} for i in range(len(self.info["inputs"]))]
         else:
             leaves = self.signature["inputs"]
             self.in_spec = pytree.parse_spec(self.signature["in_spec"])
@@ -102,8 +79,10 @@ class Model(Caller):
             if positional.is_flat and not keywords.children:
                 self.plain_count = len(leaves)
         self.read_leaves(leaves)
-        self.last = first.handle
-        self.offer()
+        self.offered = ()  # sizes that the extension has a plan for, the latest last
+        self.offer(self.compiled.first)
+        if self.is_offered:
+            self.planned = self.compiled.handle
 
     def read_leaves(self, leaves):
         """What a call does with each of its leaves."""
@@ -128,15 +107,19 @@ class Model(Caller):
         self.sized_leaves = [item for item in sizes if item[-1].symbol in dims]
         is_flat = self.in_spec is None or self.plain_count >= 0
         is_plain = all("size" not in leaves[k] or dim.symbol in dims for k, dim in sizes)
-        # The extension calls programs of fixed sizes.
-        self.is_offered = (
-            _extension.module is not None and is_flat and is_plain and not self.is_dynamic
-        )
+        self.is_offered = _extension.module is not None and is_flat and is_plain
 
     @property
     def last_run_ms(self):
         """Milliseconds of the last call inside the library."""
-        return self.last.last_run_ms
+        return self.compiled.handle.last_run_ms
+
+    @property
+    def artifacts(self):
+        """The programs that there are, by number: for which sizes (None: every one), why, and how
+        many sizes were bound to each.
+        """
+        return self.compiled.artifacts()
 
     def call(self, *args, **kwargs):
         """What a call does, whatever the arguments: the extension has a short way for some."""
@@ -148,12 +131,14 @@ class Model(Caller):
             if isinstance(leaves[k], np.ndarray) and not leaves[k].flags.writeable:
                 name = self.info["inputs"][i]["name"]
                 raise LatheError(f"'{name}' is changed by the model, but cannot be written")
-        outputs, results, self.last = self.run(tensors, self.sizes_of(tensors, leaves))
+        at = self.compiled.at(self.sizes_of(tensors, leaves))
+        outputs = self.compiled.run(at, tensors)
+        self.offer(at)
         for k, i in self.mutated:
             # The model changed a copy where the caller's memory was not contiguous.
             if leaves[k] is not tensors[i] and address(leaves[k]) != address(tensors[i]):
                 leaves[k][...] = tensors[i]
-        return unflatten(outputs, results, self.out_spec)
+        return unflatten(outputs, at.results, self.out_spec)
 
     def flatten(self, args, kwargs):
         if self.in_spec is None:
@@ -190,20 +175,6 @@ class Model(Caller):
                 raise LatheError(f"'{name}' was exported as {constant!r}, got {leaves[k]!r}")
         return [contiguous(leaves[k], name, self.target) for k, name in self.input_leaves]
 
-    def run(self, tensors, dims):
-        """Outputs, what the results are of them, and the handle that was run."""
-        if not self.is_dynamic:
-            compiled = self.compiled_for(dims)
-            return compiled.run(tensors), compiled.results, compiled.handle
-        (compiled,) = self.compiled.values()
-        with self.compiling:
-            compiled.bind(dims)
-            results = [
-                (i, value if size is None else linear(size).at(dims))
-                for (i, value), size in zip(compiled.results, compiled.result_sizes)
-            ]
-            return compiled.run(tensors), results, compiled.handle
-
     def sizes_of(self, tensors, leaves):
         """The size of each symbol, as the arguments have it."""
         dims = dict(self.info["dims"])
@@ -215,31 +186,13 @@ class Model(Caller):
             dims[dim.symbol] = dim.solve(int(leaves[i]))
         return dims
 
-    def compiled_for(self, dims):
-        """The one for these sizes, compiled when they are new."""
-        key = tuple(dims.values())
-        found = self.compiled.get(key)
-        if found is None:
-            with self.compiling:
-                found = self.compiled.get(key) or self.compile(key, dims)
-        return found
-
-    def compile(self, key, dims):
-        compiled = Compiled(self.path, self.options, dims, next(iter(self.compiled.values())))
-        kept = list(self.compiled.items())[-MAX_SIZES + 1 :]
-        self.compiled = {**dict(kept), key: compiled}
-        self.offer()
-        return compiled
-
-    def offer(self):
-        """Lets the extension make calls of flat arguments itself: first for the newest sizes."""
-        if not self.is_offered:
+    def offer(self, at):
+        """Lets the extension make calls of flat arguments at these sizes itself."""
+        if not self.is_offered or at.sizes in self.offered:
             return
-        for compiled in self.compiled.values():
-            if compiled.handle not in self.handles:
-                leaves = [self.expected(leaf, compiled.info["dims"]) for leaf in self.leaves]
-                plan(compiled, leaves, self.out_spec)
-        self.handles = tuple(c.handle for c in reversed(self.compiled.values()))
+        self.offered = (*self.offered[-MAX_OFFERED + 1 :], at.sizes)
+        dims = dict(zip(self.info["dims"], at.sizes))
+        plan(self.compiled, at, [self.expected(leaf, dims) for leaf in self.leaves], self.out_spec)
 
     def expected(self, leaf, dims):
         """The number of an input, or None and the value of a constant."""

@@ -5,24 +5,26 @@ import functools
 from lathe import _pytree as pytree
 
 
-def plan(compiled, leaves, out_spec):
-    """Tells it; a leaf is an input by its number, or None and the value that it must have."""
-    inputs = [expected(compiled, number, constant) for number, constant in leaves]
+def plan(compiled, at, leaves, out_spec):
+    """Tells it how a call at some sizes goes (Sizes of _compiled.py); a leaf is an input by its
+    number, or None and the value that it must have.
+    """
+    inputs = [expected(compiled, at, number, constant) for number, constant in leaves]
     outputs = [
         (slot.dtype, slot.shape, slot.strides, (slot.shape, slot.numpy_dtype))
-        for slot in compiled.outputs
+        for slot in at.outputs
     ]
-    results = compiled.results if out_spec else [(i, None) for i in range(len(outputs))]
+    results = at.results if out_spec else [(i, None) for i in range(len(outputs))]
     numbered = [(-1 if i is None else i, value) for i, value in results]
     compiled.handle.plan(
-        tuple(inputs), tuple(outputs), tuple(numbered), build(len(results), out_spec)
+        at.sizes, tuple(inputs), tuple(outputs), tuple(numbered), build(len(results), out_spec)
     )
 
 
-def expected(compiled, number, constant):
+def expected(compiled, at, number, constant):
     if number is None:
         return -1, 0, (), False, constant
-    slot, info = compiled.inputs[number], compiled.info
+    slot, info = at.inputs[number], compiled.info
     is_mutated = info["inputs"][number]["name"] in info["mutations"]
     return number, slot.dtype, slot.shape, is_mutated, None
 

@@ -1,0 +1,122 @@
+// Runs of one program: the caller's memory, then the handle's own.
+#include "frontend/api/served.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "frontend/file/file_bytes.h"
+
+namespace lathe {
+namespace {
+
+const ProgramBuffer& buffer_at(const Program& program, BufferId id) {
+  return program.buffers[static_cast<size_t>(id)];
+}
+
+// Puts mutated contents where the next run, or the caller, looks for them.
+void write_back(const Program& program, const std::vector<BufferView>& inputs,
+                const std::vector<BufferView>& outputs) {
+  auto view_of = [](const std::vector<BufferId>& ids, const std::vector<BufferView>& from,
+                    BufferId id) {
+    auto at = std::find(ids.begin(), ids.end(), id);
+    return at == ids.end() ? BufferView{} : from[static_cast<size_t>(at - ids.begin())];
+  };
+  for (const ProgramMutation& mutation : program.mutations) {
+    BufferView to = view_of(program.inputs, inputs, mutation.input);
+    BufferView from = view_of(program.outputs, outputs, mutation.output);
+    if (to.bytes != nullptr && from.bytes != nullptr)
+      std::memcpy(to.bytes, from.bytes, std::min(to.num_bytes, from.num_bytes));
+  }
+}
+
+}  // namespace
+
+Result<OwnBuffer> OwnBuffer::create(size_t num_bytes, const std::string& name) {
+  OwnBuffer buffer;
+  buffer.num_bytes = num_bytes;
+  LATHE_TRY(buffer.bytes, new_bytes(num_bytes, fmt::format("buffer '{}'", name)));
+  return buffer;
+}
+
+Result<std::unique_ptr<Served>> Served::create(Build build, const Model& model, State& state) {
+  auto served = std::make_unique<Served>();
+  served->build_ = std::move(build);
+  const Program& program = served->build_.program();
+  const Graph& graph = model.module.main();
+  WeightStore weights = model.weights();
+  for (size_t i = graph.params.size(); i < program.inputs.size(); ++i) {
+    const ProgramBuffer& buffer = buffer_at(program, program.inputs[i]);
+    served->state_names_.push_back(buffer.name);
+    if (state.count(buffer.name) != 0) continue;
+    LATHE_TRY(BufferView view, weights.get(buffer.name));
+    LATHE_TRY(OwnBuffer own,
+              OwnBuffer::create(static_cast<size_t>(buffer.num_bytes.value()), buffer.name));
+    std::copy_n(view.bytes, std::min(view.num_bytes, own.num_bytes), own.bytes.get());
+    state.emplace(buffer.name, std::move(own));
+  }
+  for (size_t i = graph.outputs.size(); i < program.outputs.size(); ++i) {
+    const ProgramBuffer& buffer = buffer_at(program, program.outputs[i]);
+    served->result_infos_.push_back(describe(buffer.name, buffer.type));
+  }
+  served->results_.resize(served->result_infos_.size());
+  LATHE_DO(served->grow_results());
+  if (!served->build_.symbolic) return served;
+  const Program& symbolic = *served->build_.symbolic;
+  std::vector<std::string> symbols;
+  for (const auto& [symbol, range] : symbolic.symbols) {
+    const auto at = model.dims.find(symbol);
+    symbols.push_back(symbol);
+    served->places_.push_back(static_cast<size_t>(std::distance(model.dims.begin(), at)));
+    served->values_.push_back(at->second);
+  }
+  served->sized_ = std::make_unique<SizedTensors>(symbols);
+  for (size_t i = 0; i < served->results_.size(); ++i)
+    served->sized_->add(*served->result_infos_[i],
+                        buffer_at(symbolic, symbolic.outputs[graph.outputs.size() + i]).type);
+  served->former_values_ = served->values_;
+  return served;
+}
+
+// Makes room for what a run makes of state; what there is only grows.
+Status Served::grow_results() {
+  for (size_t i = 0; i < results_.size(); ++i) {
+    const TensorInfo& needed = *result_infos_[i];
+    OwnBuffer& own = results_[i];
+    if (own.bytes == nullptr || needed.info.num_bytes > own.num_bytes) {
+      LATHE_TRY(own, OwnBuffer::create(needed.info.num_bytes, needed.name));
+    }
+  }
+  return Ok{};
+}
+
+Status Served::bind(std::span<const int64_t> sizes) {
+  if (places_.empty()) return Ok{};
+  former_values_.swap(values_);
+  for (size_t i = 0; i < places_.size(); ++i) values_[i] = sizes[places_[i]];
+  sized_->set_sizes(values_);
+  Status status = grow_results();
+  if (status.ok()) status = build_.executable->bind(values_);
+  if (status.ok()) return status;
+  values_.swap(former_values_);
+  sized_->set_sizes(values_);
+  return status;
+}
+
+Status Served::run(std::vector<BufferView> inputs, std::vector<BufferView> outputs,
+                   const State& state) {
+  for (const std::string& name : state_names_) {
+    const OwnBuffer& buffer = state.find(name)->second;
+    inputs.push_back({buffer.bytes.get(), buffer.num_bytes});
+  }
+  for (size_t i = 0; i < results_.size(); ++i)
+    outputs.push_back(
+        {results_[i].bytes.get(), static_cast<size_t>(result_infos_[i]->info.num_bytes)});
+  LATHE_DO(build_.executable->run(inputs, outputs));
+  write_back(build_.program(), inputs, outputs);
+  return Ok{};
+}
+
+}  // namespace lathe
