@@ -74,7 +74,7 @@ Status choose_dims(Model& model, const std::map<std::string, int64_t>& given) {
     int64_t size = chosen != given.end() ? chosen->second : hint->second;
     model.dims[symbol] = size;
   }
-  return check_sizes(sized_inputs(model), {model.module.dims, model.module.guards}, model.dims);
+  return check_sizes(model, model.module.guards, model.dims);
 }
 
 ImportOptions import_options(const ModelOptions& options) {
@@ -214,6 +214,11 @@ Result<Model> load_model(const std::string& path, const ModelOptions& options,
   model.weight_file =
       std::make_shared<const WeightFile>(WeightFile{*std::move(file), model.weight_places});
   return model;
+}
+
+Status check_sizes(const Model& model, const std::vector<Guard>& guards,
+                   const std::map<std::string, int64_t>& sizes) {
+  return check_sizes(sized_inputs(model), {model.module.dims, guards}, sizes);
 }
 
 Result<std::vector<TensorType>> input_types(const Model& model) {

@@ -70,6 +70,11 @@ Result<Model> load_text(std::string_view text, const std::string& name, const Mo
 // The shapes that callers give: of tensors, and of arguments that are sizes.
 std::vector<ShapeBinding> sized_inputs(const Model& model);
 
+// The error when `sizes` leave their ranges or one of `guards` forbids them, in the words of the
+// input or argument that has such a size. Sizes that are not given are not judged.
+Status check_sizes(const Model& model, const std::vector<Guard>& guards,
+                   const std::map<std::string, int64_t>& sizes);
+
 // The params' types with the model's dims put in.
 Result<std::vector<TensorType>> input_types(const Model& model);
 

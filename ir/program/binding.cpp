@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_map>
 #include <utility>
 
@@ -44,7 +45,12 @@ Binder::Binder(const Program& program)
       guards_(program.guards),
       tape_(names_of(program.symbols)),
       lives_(lifetimes(program, program.steps)) {
-  for (const auto& [name, range] : program.symbols) ranges_.push_back(range);
+  for (const auto& [name, range] : program.symbols)
+    ranges_.emplace(name, DimRange{std::max<int64_t>(range.min.value_or(0), 0), range.max});
+  for (BufferId id : program.inputs) {
+    const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(id)];
+    inputs_.push_back({.name = buffer.name, .expected = buffer.type.shape});
+  }
   for (const Guard& guard : guards_)
     guard_sides_.emplace_back(tape_.add(guard.left), tape_.add(guard.right));
   for (const ProgramBuffer& buffer : program.buffers) {
@@ -90,26 +96,35 @@ void Binder::add_fits(const Program& program, const LibraryLaunch& launch) {
   }
 }
 
+bool Binder::allows(std::span<const int64_t> values, const std::vector<int64_t>& numbers) const {
+  auto value = values.begin();
+  for (const auto& [symbol, range] : ranges_) {
+    if (*value < *range.min || (range.max && *value > *range.max)) return false;
+    ++value;
+  }
+  for (size_t i = 0; i < guards_.size(); ++i)
+    if (!holds(guards_[i].relation, numbers[guard_sides_[i].first],
+               numbers[guard_sides_[i].second]))
+      return false;
+  return true;
+}
+
+Status Binder::check_allowed(std::span<const int64_t> values) const {
+  std::map<std::string, int64_t> sizes;
+  for (size_t i = 0; i < values.size(); ++i) sizes.emplace(symbols()[i], values[i]);
+  return check_sizes(inputs_, {ranges_, guards_}, sizes);
+}
+
 Result<Binding> Binder::bind(std::span<const int64_t> values) const {
   LATHE_CHECK(values.size() == ranges_.size(), "a size of each symbol");
-  for (size_t i = 0; i < values.size(); ++i) {
-    const DimRange& range = ranges_[i];
-    if (values[i] < range.min.value_or(0) || (range.max && values[i] > *range.max))
-      return Diag{code::kDimRange, Loc::unknown(),
-                  fmt::format("'{}' = {} is outside its range {}", symbols()[i], values[i],
-                              to_string(range))};
-  }
   const auto too_large = [&](std::string_view what) {
     return Diag{code::kTooLarge, Loc::unknown(),
                 fmt::format("at these sizes {} of program '{}' is too large", what, name_)};
   };
   std::vector<int64_t> numbers;
-  if (!tape_.run(values, numbers)) return too_large("a size");
-  for (size_t i = 0; i < guards_.size(); ++i) {
-    const auto [left, right] = guard_sides_[i];
-    if (!holds(guards_[i].relation, numbers[left], numbers[right]))
-      return Diag{code::kBadValue, guards_[i].loc,
-                  fmt::format("the guard '{}' does not hold", to_string(guards_[i]))};
+  if (!tape_.run(values, numbers) || !allows(values, numbers)) {
+    LATHE_DO(check_allowed(values));
+    return too_large("a size");
   }
   for (const SizeCheck& check : size_checks_)
     if (const int64_t size = numbers[check.at];

@@ -9,6 +9,7 @@
 #include "ir/program/arena.h"
 #include "ir/program/program.h"
 #include "ir/support/result.h"
+#include "ir/type/bind.h"
 #include "ir/type/dim_tape.h"
 
 namespace lathe {
@@ -26,9 +27,9 @@ class Binder {
  public:
   explicit Binder(const Program& program);
 
-  // At these values, in the order of symbols(). An error says which range or guard forbids them
-  // (kDimRange, kBadValue), or that something is too large (kTooLarge); `names` says what the user
-  // calls a symbol.
+  // At these values, in the order of symbols(). An error says which range or guard forbids them, as
+  // check_sizes says it of the program's inputs (kDimRange), that a kernel or buffer is for others
+  // (kBadValue), or that something is too large (kTooLarge).
   Result<Binding> bind(std::span<const int64_t> values) const;
 
   const std::vector<std::string>& symbols() const { return tape_.symbols(); }
@@ -45,9 +46,12 @@ class Binder {
   };
 
   void add_fits(const Program& program, const LibraryLaunch& launch);
+  bool allows(std::span<const int64_t> values, const std::vector<int64_t>& numbers) const;
+  Status check_allowed(std::span<const int64_t> values) const;
 
   std::string name_;
-  std::vector<DimRange> ranges_;
+  std::vector<ShapeBinding> inputs_;  // for errors
+  std::map<std::string, DimRange> ranges_;
   std::vector<Guard> guards_;
   DimTape tape_;
   std::vector<size_t> num_bytes_;           // by buffer, in the tape, as what follows

@@ -67,10 +67,14 @@ TEST(Binder, GivesEveryNumberOfACall) {
 
 TEST(Binder, RefusesWhatTheProgramForbids) {
   const Program program = parse_or_die(kProgram);
-  EXPECT_EQ(refusal(program, {1, 4}), "dim-range: 's0' = 1 is outside its range [2, 64]");
-  EXPECT_EQ(refusal(program, {65, 4}), "dim-range: 's0' = 65 is outside its range [2, 64]");
-  EXPECT_EQ(refusal(program, {2, -1}), "dim-range: 's1' = -1 is outside its range [0, inf]");
-  EXPECT_EQ(refusal(program, {64, 65}), "bad-value: the guard 's0*s1 <= 4096' does not hold");
+  EXPECT_EQ(refusal(program, {1, 4}),
+            "dim-range: input 'x' must have 2 to 64 in dim 0 (s0), got 1");
+  EXPECT_EQ(refusal(program, {65, 4}),
+            "dim-range: input 'x' must have 2 to 64 in dim 0 (s0), got 65");
+  EXPECT_EQ(refusal(program, {2, -1}),
+            "dim-range: input 'x' must have at least 0 in dim 1 (s1), got -1");
+  EXPECT_EQ(refusal(program, {64, 65}),
+            "dim-range: with s0 = 64, s1 = 65: the graph is only for sizes with s0*s1 <= 4096");
   EXPECT_EQ(refusal(program, {64, 64}), "");
   EXPECT_EQ(refusal(program, {2, 0}), "");
 }
