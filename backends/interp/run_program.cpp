@@ -40,13 +40,17 @@ class InterpretedProgram final : public Executable {
   Status bind(std::span<const int64_t> sizes) override {
     LATHE_TRY(Binding binding, binder_->bind(sizes));
     LATHE_DO(check_bytes(binding.num_bytes));
+    // Before anything is changed, as memory may run out.
+    std::vector<std::vector<std::byte>> memory(memory_.size());
+    for (size_t i = 0; i < memory.size(); ++i)
+      if (!program_.buffers[i].num_bytes.is_const())
+        memory[i].assign(static_cast<size_t>(binding.num_bytes[i]), std::byte{0xff});
     num_bytes_ = std::move(binding.num_bytes);
     sizes_ = std::move(binding.sizes);
     resize(inputs_, num_bytes_);
     resize(outputs_, num_bytes_);
-    for (size_t i = 0; i < num_bytes_.size(); ++i)
-      if (!program_.buffers[i].num_bytes.is_const())
-        memory_[i].assign(static_cast<size_t>(num_bytes_[i]), std::byte{0xff});
+    for (size_t i = 0; i < memory.size(); ++i)
+      if (!program_.buffers[i].num_bytes.is_const()) memory_[i] = std::move(memory[i]);
     is_bound_ = true;
     return Ok{};
   }

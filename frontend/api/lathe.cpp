@@ -122,6 +122,9 @@ Status bind_sizes(lathe_model& handle, std::span<const int64_t> sizes, const Loc
   locs = &handle.model.module.locs;
   Dispatcher& dispatcher = *handle.dispatcher;
   LATHE_TRY(Dispatcher::Choice choice, dispatcher.choose(sizes));
+  if (handle.sized && !handle.sized->evaluate(sizes))
+    return Diag{code::kTooLarge, Loc::unknown(), "at these sizes an input or output is too large"};
+  if (!choice.planned) LATHE_DO(handle.served[choice.artifact]->bind(sizes));
   while (choice.planned) {
     Result<std::unique_ptr<Served>> made = compile(handle, *choice.planned, sizes);
     if (!made.ok()) {
@@ -130,20 +133,17 @@ Status bind_sizes(lathe_model& handle, std::span<const int64_t> sizes, const Loc
       LATHE_TRY(choice, dispatcher.choose(sizes));
       continue;
     }
-    const Build& build = (*made)->build();
-    choice.artifact = dispatcher.add(
-        *std::move(choice.planned), build.symbolic ? build.symbolic->guards : std::vector<Guard>());
-    choice.planned.reset();
-    handle.served.resize(std::max(handle.served.size(), choice.artifact + 1));
+    LATHE_DO((*made)->bind(sizes));
+    const auto& symbolic = (*made)->build().symbolic;
+    handle.served.resize(dispatcher.artifacts().size() + 1);
+    choice.artifact =
+        dispatcher.add(*choice.planned, symbolic ? symbolic->guards : std::vector<Guard>());
     handle.served[choice.artifact] = *std::move(made);
-    // What it took the place of may have been bound.
-    handle.bound = handle.served[choice.artifact].get();
+    choice.planned.reset();
   }
-  Served& served = *handle.served[choice.artifact];
-  LATHE_DO(served.bind(sizes));
-  handle.bound = &served;
-  served.executable().set_stream(handle.stream);
-  if (handle.sized) handle.sized->set_sizes(sizes);
+  handle.bound = handle.served[choice.artifact].get();
+  handle.bound->executable().set_stream(handle.stream);
+  if (handle.sized) handle.sized->show();
   return Ok{};
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "frontend/file/file_bytes.h"
+#include "ir/support/diag_codes.h"
 
 namespace lathe {
 namespace {
@@ -61,8 +62,9 @@ Result<std::unique_ptr<Served>> Served::create(Build build, const Model& model, 
     const ProgramBuffer& buffer = buffer_at(program, program.outputs[i]);
     served->result_infos_.push_back(describe(buffer.name, buffer.type));
   }
-  served->results_.resize(served->result_infos_.size());
-  LATHE_DO(served->grow_results());
+  for (const auto& info : served->result_infos_) {
+    LATHE_TRY(served->results_.emplace_back(), OwnBuffer::create(info->info.num_bytes, info->name));
+  }
   if (!served->build_.symbolic) return served;
   const Program& symbolic = *served->build_.symbolic;
   std::vector<std::string> symbols;
@@ -76,33 +78,27 @@ Result<std::unique_ptr<Served>> Served::create(Build build, const Model& model, 
   for (size_t i = 0; i < served->results_.size(); ++i)
     served->sized_->add(*served->result_infos_[i],
                         buffer_at(symbolic, symbolic.outputs[graph.outputs.size() + i]).type);
-  served->former_values_ = served->values_;
   return served;
 }
 
-// Makes room for what a run makes of state; what there is only grows.
-Status Served::grow_results() {
-  for (size_t i = 0; i < results_.size(); ++i) {
-    const TensorInfo& needed = *result_infos_[i];
-    OwnBuffer& own = results_[i];
-    if (own.bytes == nullptr || needed.info.num_bytes > own.num_bytes) {
-      LATHE_TRY(own, OwnBuffer::create(needed.info.num_bytes, needed.name));
-    }
-  }
-  return Ok{};
-}
-
+// Changes nothing unless all of it works: whatever can fail comes before what is changed.
 Status Served::bind(std::span<const int64_t> sizes) {
   if (places_.empty()) return Ok{};
-  former_values_.swap(values_);
   for (size_t i = 0; i < places_.size(); ++i) values_[i] = sizes[places_[i]];
-  sized_->set_sizes(values_);
-  Status status = grow_results();
-  if (status.ok()) status = build_.executable->bind(values_);
-  if (status.ok()) return status;
-  values_.swap(former_values_);
-  sized_->set_sizes(values_);
-  return status;
+  if (!sized_->evaluate(values_))
+    return Diag{code::kTooLarge, Loc::unknown(), "at these sizes an input is too large"};
+  std::vector<OwnBuffer> more;  // what a run makes of state may need
+  for (size_t i = 0; i < results_.size(); ++i) {
+    const auto num_bytes = static_cast<size_t>(sized_->num_bytes(i));
+    if (num_bytes <= results_[i].num_bytes) continue;
+    more.resize(results_.size());
+    LATHE_TRY(more[i], OwnBuffer::create(num_bytes, result_infos_[i]->name));
+  }
+  LATHE_DO(build_.executable->bind(values_));
+  for (size_t i = 0; i < more.size(); ++i)
+    if (more[i].bytes != nullptr) results_[i] = std::move(more[i]);
+  sized_->show();
+  return Ok{};
 }
 
 Status Served::run(std::vector<BufferView> inputs, std::vector<BufferView> outputs,

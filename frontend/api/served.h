@@ -46,15 +46,13 @@ class Served {
   const std::vector<std::string>& state_names() const { return state_names_; }
 
  private:
-  Status grow_results();
-
   Build build_;
   std::vector<std::string> state_names_;
   std::vector<std::unique_ptr<TensorInfo>> result_infos_;  // what a run makes of state
   std::vector<OwnBuffer> results_;
   std::unique_ptr<SizedTensors> sized_;  // of them, where the program has symbols
   std::vector<size_t> places_;           // of the program's symbols among the model's dims
-  std::vector<int64_t> values_, former_values_;
+  std::vector<int64_t> values_;
 };
 
 }  // namespace lathe

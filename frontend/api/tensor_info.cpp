@@ -14,21 +14,18 @@ std::unique_ptr<TensorInfo> describe(std::string name, const TensorType& type) {
 }
 
 void SizedTensors::add(TensorInfo& tensor, const TensorType& type) {
-  Sized sized{&tensor, {}, dtype_bytes(type.dtype)};
+  Sized sized{&tensor, {}, tape_.add(type.num_elements() * Dim(dtype_bytes(type.dtype)))};
   for (const Dim& dim : type.shape) sized.extents.push_back(tape_.add(dim));
   sized_.push_back(std::move(sized));
 }
 
-void SizedTensors::set_sizes(std::span<const int64_t> sizes) {
-  tape_.run(sizes, values_);
+bool SizedTensors::evaluate(std::span<const int64_t> sizes) { return tape_.run(sizes, values_); }
+
+void SizedTensors::show() {
   for (const Sized& sized : sized_) {
-    int64_t bytes = sized.bytes_each;
-    for (size_t i = 0; i < sized.extents.size(); ++i) {
-      const int64_t extent = values_[sized.extents[i]];
-      sized.tensor->shape[i] = extent;
-      bytes *= extent;
-    }
-    sized.tensor->info.num_bytes = static_cast<uint64_t>(bytes);
+    for (size_t i = 0; i < sized.extents.size(); ++i)
+      sized.tensor->shape[i] = values_[sized.extents[i]];
+    sized.tensor->info.num_bytes = static_cast<uint64_t>(values_[sized.num_bytes]);
   }
 }
 

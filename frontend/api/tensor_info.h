@@ -31,14 +31,19 @@ class SizedTensors {
   // `tensor` must outlive this; `type` is its own, with symbols.
   void add(TensorInfo& tensor, const TensorType& type);
 
-  // At sizes that the model takes, in the order of the symbols. Allocates nothing the second time.
-  void set_sizes(std::span<const int64_t> sizes);
+  // Works out what the tensors would be at these sizes, in the order of the symbols: false where 64
+  // bits do not hold a number of bytes. Allocates nothing the second time.
+  bool evaluate(std::span<const int64_t> sizes);
+  // Of tensor `i` of those that were added, at the sizes that were evaluated last.
+  int64_t num_bytes(size_t i) const { return values_[sized_[i].num_bytes]; }
+  // The tensors are what was evaluated last, which worked.
+  void show();
 
  private:
   struct Sized {
     TensorInfo* tensor;
-    std::vector<size_t> extents;  // in the tape
-    int64_t bytes_each;
+    std::vector<size_t> extents;  // in the tape, as what follows
+    size_t num_bytes;
   };
   DimTape tape_;
   std::vector<Sized> sized_;

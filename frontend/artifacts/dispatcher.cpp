@@ -157,6 +157,8 @@ size_t Dispatcher::add(Artifact planned, const std::vector<Guard>& guards) {
   Entry entry{rules_of(planned.sizes, facts), num_calls_};
   planned.calls = 1;
   if (artifacts_.size() < limit_) {
+    entries_.reserve(artifacts_.size() + 1);  // both grow, or memory runs out here
+    artifacts_.reserve(artifacts_.size() + 1);
     artifacts_.push_back(std::move(planned));
     entries_.push_back(std::move(entry));
     return artifacts_.size() - 1;

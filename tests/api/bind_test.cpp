@@ -57,14 +57,44 @@ TEST(Bind, RefusesWhatTheModelForbidsAndKeepsItsSizes) {
   const Bytes before = handle.results();
   for (int64_t batch : {int64_t{0}, int64_t{65}, int64_t{-1}, INT64_MAX}) {
     EXPECT_EQ(lathe_bind(handle.get(), &batch, 1), LATHE_WRONG_INPUT) << batch;
-    EXPECT_NE(handle.error().find("input 'x' must have 1 to 64 in dim 0"), std::string::npos)
-        << handle.error();
+    EXPECT_EQ(handle.error(),
+              fmt::format("error[dim-range]: input 'x' must have 1 to 64 in dim 0 ({}), got {}\n",
+                          symbol_of(handle), batch));
   }
   const int64_t sizes[2] = {4, 4};
   EXPECT_EQ(lathe_bind(handle.get(), sizes, 2), LATHE_WRONG_INPUT);
   EXPECT_EQ(lathe_bind(handle.get(), nullptr, 1), LATHE_WRONG_INPUT);
   ASSERT_EQ(handle.run(), LATHE_OK);
   EXPECT_TRUE(handle.results() == before);
+}
+
+// As a load at these sizes says it.
+TEST(Bind, RefusesInTheWordsOfALoad) {
+  const char* const path = "tests/fixtures/guarded.pt2";
+  Handle handle(path, kDynamic);
+  ASSERT_EQ(handle.error(), "");
+  // s58, s77: too small, no multiple of 4, and one less than the other is forbidden.
+  for (const auto& [first, second] : {std::pair<int64_t, int64_t>{1, 8}, {7, 6}, {9, 8}}) {
+    const int64_t sizes[2] = {first, second};
+    EXPECT_EQ(lathe_bind(handle.get(), sizes, 2), LATHE_WRONG_INPUT) << first << ", " << second;
+    const std::string options =
+        fmt::format(R"({{"threads": 1, "dims": {{"s58": {}, "s77": {}}}}})", first, second);
+    EXPECT_EQ(handle.error(), Handle(path, options.c_str()).error());
+    EXPECT_NE(handle.error().find("dim-range"), std::string::npos) << handle.error();
+  }
+}
+
+// What is made of the mutated input is the handle's, and has the size of the largest so far.
+TEST(Bind, AllocatesNothingForStateThatWasLargerBefore) {
+  Handle handle("tests/api/doubled_in_place.lathe", kDynamic);
+  ASSERT_EQ(handle.error(), "");
+  const int64_t small = 5, large = 64;
+  for (int64_t length : {large, small, large, small}) lathe_bind(handle.get(), &length, 1);
+  const int64_t before = num_allocations;
+  lathe_bind(handle.get(), &large, 1);
+  EXPECT_EQ(num_allocations, before);
+  handle.prepare();
+  EXPECT_EQ(handle.run(), LATHE_OK) << handle.error();
 }
 
 TEST(Bind, AllocatesNothingAtSizesThatAreKnown) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 
 #include "tests/api/failing_calls.h"
 #include "tests/api/handle.h"
@@ -125,6 +126,52 @@ TEST_P(Memory, NothingIsLostWhereItRanOut) {
   const size_t after = mallinfo2().uordblks;
   EXPECT_LT(after, before + 10'000) << numbers.size() << " failed loads";
 }
+
+// Sizes that did not bind are as if they had never been asked for.
+class MemoryOfSizes : public testing::TestWithParam<bool> {};
+
+TEST_P(MemoryOfSizes, RunsOutAndTheFormerOnesStay) {
+  const bool for_good = GetParam();
+  const auto load = [] {
+    return std::make_unique<Handle>("tests/api/doubled_in_place.lathe",
+                                    R"({"threads": 1, "dynamic": true, "dims": {"s0": 8}})");
+  };
+  const int64_t large = 1000;
+  int64_t count = 0;
+  {
+    const auto handle = load();
+    ASSERT_EQ(handle->error(), "");
+    const FailingCalls none(Call::memory, kNobody);
+    ASSERT_EQ(lathe_bind(handle->get(), &large, 1), LATHE_OK);
+    count = FailingCalls::num_seen();
+  }
+  ASSERT_GT(count, 3);
+  int64_t num_failed = 0;
+  for (int64_t nth = 0; nth < count; ++nth) {
+    const auto handle = load();
+    handle->prepare();
+    ASSERT_EQ(handle->run(), LATHE_OK);
+    const Bytes before = handle->results();
+    lathe_status status = LATHE_OK;
+    {
+      const FailingCalls failing(Call::memory, nth, for_good);
+      status = lathe_bind(handle->get(), &large, 1);
+    }
+    num_failed += status == LATHE_OK ? 0 : 1;
+    ASSERT_EQ(lathe_input(handle->get(), 0)->shape[0], status == LATHE_OK ? 1000 : 8) << nth;
+    if (status == LATHE_OK) handle->prepare();
+    ASSERT_EQ(handle->run(), LATHE_OK) << nth << ": " << handle->error();
+    if (status != LATHE_OK) {
+      EXPECT_TRUE(handle->results() == before) << nth;
+    }
+    ASSERT_EQ(lathe_bind(handle->get(), &large, 1), LATHE_OK) << nth << ": " << handle->error();
+    EXPECT_EQ(lathe_output(handle->get(), 0)->shape[0], large);
+  }
+  EXPECT_GT(num_failed, count / 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Once, MemoryOfSizes, testing::Values(false));
+INSTANTIATE_TEST_SUITE_P(ForGood, MemoryOfSizes, testing::Values(true));
 
 INSTANTIATE_TEST_SUITE_P(Models, Memory,
                          testing::Values(Case{"tests/fixtures/mutated_buffers.pt2", false},
