@@ -8,6 +8,7 @@
 #include "frontend/cli/choices_table.h"
 #include "frontend/cli/command.h"
 #include "frontend/cli/format.h"
+#include "frontend/cli/formulas_table.h"
 #include "frontend/cli/guards_table.h"
 #include "frontend/cli/model_flags.h"
 #include "frontend/cli/places.h"
@@ -33,6 +34,7 @@ struct ExplainedGroup {
   double seconds = 0;
   int64_t flops = 0;
   int64_t bytes = 0;
+  std::vector<size_t> steps = {};
   Source source;
   std::string refusal;
 };
@@ -87,12 +89,30 @@ std::vector<ExplainedGroup> group_launches(const Build& made, const std::vector<
     ++same->count;
     same->flops += steps[i].flops.value();
     same->bytes += steps[i].bytes.value();
+    same->steps.push_back(i);
     same->seconds += i < seconds.size() ? seconds[i] : 0;
   }
   std::stable_sort(
       groups.begin(), groups.end(),
       [](const ExplainedGroup& a, const ExplainedGroup& b) { return a.seconds > b.seconds; });
   return groups;
+}
+
+std::string label_of(const ExplainedGroup& group, bool all) {
+  const std::string count = group.count > 1 ? fmt::format(" x{}", group.count) : "";
+  return cut(group.label, all ? kUncut : kLabelRoom) + count;
+}
+
+std::string formulas_text(const Build& made, const std::vector<ExplainedGroup>& groups,
+                          const Model& model, bool all) {
+  std::vector<std::vector<size_t>> steps;
+  std::vector<std::string> labels;
+  for (const ExplainedGroup& group : groups) {
+    steps.push_back(group.steps);
+    labels.push_back(label_of(group, all));
+  }
+  return formulas_table(formulas_of(*made.symbolic, steps, model.dims), labels,
+                        made.executable->stats().arena_bytes, all);
 }
 
 std::string kernels_table(const std::vector<ExplainedGroup>& groups, bool all) {
@@ -102,12 +122,10 @@ std::string kernels_table(const std::vector<ExplainedGroup>& groups, bool all) {
   table.add({"kernel", "from", "", "time", "GFLOP/s"});
   for (size_t i = 0; i < groups.size() && (all || i < kLines); ++i) {
     const ExplainedGroup& g = groups[i];
-    std::string count = g.count > 1 ? fmt::format(" x{}", g.count) : "";
     std::string rate = g.seconds > 0 && g.flops > 0
                            ? fmt::format("{:.1f}", static_cast<double>(g.flops) / g.seconds / 1e9)
                            : "";
-    table.add({cut(g.label, all ? kUncut : kLabelRoom) + count,
-               cut(g.source.names, all ? kUncut : kNamesRoom), g.source.place,
+    table.add({label_of(g, all), cut(g.source.names, all ? kUncut : kNamesRoom), g.source.place,
                total > 0 ? format_percent(g.seconds / total) : "", rate});
     if (!g.refusal.empty()) table.add_line("    refused to join: " + g.refusal);
   }
@@ -210,12 +228,14 @@ int run(const ExplainArguments& arguments, const std::string& command_line) {
   const std::vector<LaunchRow> rows =
       describe_launches(made->program(), choices, loaded->backend->target(), *seconds);
   if (arguments.json) {
-    write_out(to_json(rows) + "\n");
+    write_out(to_json(rows, made->symbolic ? &*made->symbolic : nullptr) + "\n");
     return kHeld;
   }
-  show(loaded->model, *made, *seconds,
-       arguments.choices ? choices_table(rows, arguments.all)
-                         : kernels_table(group_launches(*made, *seconds), arguments.all));
+  const std::vector<ExplainedGroup> groups = group_launches(*made, *seconds);
+  std::string table =
+      arguments.choices ? choices_table(rows, arguments.all) : kernels_table(groups, arguments.all);
+  if (made->symbolic) table += "\n" + formulas_text(*made, groups, loaded->model, arguments.all);
+  show(loaded->model, *made, *seconds, table);
   say("Next: ./lathe opt {} --passes=graph --diff     what each pass changed\n",
       loaded->request.model);
   return kHeld;

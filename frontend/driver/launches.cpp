@@ -4,6 +4,7 @@
 #include <map>
 #include <string_view>
 
+#include "ir/program/formulas.h"
 #include "nlohmann/json.hpp"
 #include "passes/pipeline/choice_json.h"
 
@@ -45,10 +46,28 @@ Json to_json(const LaunchRow& row) {
   return json;
 }
 
-std::string to_json(const std::vector<LaunchRow>& rows) {
+namespace {
+
+Json formulas_json(const Program& symbolic) {
+  const CostFormulas costs = cost_formulas(symbolic);
+  Json alive = Json::array(), launches = Json::array();
+  for (const Dim& bytes : costs.alive) alive.push_back(bytes.str());
+  for (const Launch& step : symbolic.steps)
+    launches.push_back({{"flops", step.flops.str()}, {"bytes", step.bytes.str()}});
+  return {{"flops", costs.flops.str()},
+          {"bytes", costs.bytes.str()},
+          {"alive", std::move(alive)},
+          {"launches", std::move(launches)}};
+}
+
+}  // namespace
+
+std::string to_json(const std::vector<LaunchRow>& rows, const Program* symbolic) {
   Json list = Json::array();
   for (const LaunchRow& row : rows) list.push_back(to_json(row));
-  return Json{{"launches", std::move(list)}}.dump(-1, ' ', true, Json::error_handler_t::replace);
+  Json document{{"launches", std::move(list)}};
+  if (symbolic != nullptr) document["formulas"] = formulas_json(*symbolic);
+  return document.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
 }  // namespace lathe

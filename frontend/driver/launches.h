@@ -25,7 +25,9 @@ std::vector<LaunchRow> describe_launches(const Program& program,
 // "predicted", "arithmetic", "memory", "limit" (seconds) and "bound"; of a region with a choice
 // what passes/pipeline/choice_json.h writes: "plan", "forced", "candidates".
 nlohmann::ordered_json to_json(const LaunchRow& row);
-// {"launches": [...]}
-std::string to_json(const std::vector<LaunchRow>& rows);
+// {"launches": [...]}; of a program that was compiled with symbols also "formulas", where sizes are
+// text: "flops", "bytes", "alive" (the most of these is the peak of temporaries, in bytes), and in
+// "launches" the "flops" and "bytes" of each.
+std::string to_json(const std::vector<LaunchRow>& rows, const Program* symbolic = nullptr);
 
 }  // namespace lathe

@@ -374,6 +374,27 @@ class CliTest(unittest.TestCase):
         error = self.lathe("explain", path, "--dims", "s0=6", expect=2)
         self.assertIn("with s0 = 6: the graph is only for sizes with s0 % 4 == 0", error)
 
+    def test_explain_has_a_formula_for_every_size(self):
+        text = """dim s0 in [1, 64] hint 8
+func @main(%x: f32[s0, 8]) -> f32[s0, 8] {
+  %w = constant() {name = "w", dtype = f32, shape = [8, 8]}
+  %y = matmul(%x, %w)
+  %z = softmax(%y)
+  return %z
+}
+"""
+        path = self.write("formulas.lathe", text)
+        words = [path, "--threads", "1", "--weights", "random:0"]
+        self.assertNotIn("at every size", self.lathe("explain", *words))
+        words += ["--dynamic", "true", "--dims", "s0=16"]
+        told = [" ".join(line.split()) for line in self.lathe("explain", *words).splitlines()]
+        self.assertIn("in all; here at s0 = 16", told)
+        self.assertIn("matmul 1024*s0 16.4 k 64*s0 + 256 1.3 kB", told)
+        self.assertIn("peak memory 32*s0 = 512 bytes, planned in 512 bytes", told)
+        formulas = json.loads(self.lathe("explain", *words, "--json"))["formulas"]
+        self.assertEqual(formulas["alive"], ["32*s0"])
+        self.assertIn({"flops": "1024*s0", "bytes": "64*s0 + 256"}, formulas["launches"])
+
     def test_explain_says_who_needs_a_guard(self):
         text = """dim s0 in [1, 64] hint 8
 dim s1 hint 4
