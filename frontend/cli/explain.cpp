@@ -200,17 +200,17 @@ void show(const Model& model, const Build& made, const std::vector<double>& seco
   say("{}\n{}", facts.str(2), table);
 }
 
-// As far as sizes are symbols.
-constexpr char kGuardPasses[] = "functionalize,collect_guards";
-
-int show_guards(Loaded& loaded) {
-  CompileRequest request = loaded.request;
-  request.passes = kGuardPasses;
+int show_guards(Loaded& loaded, bool as_json) {
   BuildFailure failure;
-  const Result<Lowered> lowered = lower(loaded.model, loaded.backend->target(), request, failure);
-  if (!lowered.ok()) return report(lowered.error(), failure.locs, failure.reproducer);
+  const Result<GuardReport> report_of =
+      report_guards(loaded.model, *loaded.backend, loaded.request, failure);
+  if (!report_of.ok()) return report(report_of.error(), failure.locs, failure.reproducer);
+  if (as_json) {
+    write_out(to_json(*report_of, lines_of(*report_of)) + "\n");
+    return kHeld;
+  }
   say("{}\n{}", styled(loaded.model.path, Style::bold, color_on_stdout()),
-      guards_table(loaded.model, lowered->unit.module));
+      guards_table(*report_of));
   return kHeld;
 }
 
@@ -218,7 +218,7 @@ int run(const ExplainArguments& arguments, const std::string& command_line) {
   LocTable locs;
   Result<Loaded> loaded = load(arguments.model, command_line, locs);
   if (!loaded.ok()) return report(loaded.error(), locs);
-  if (arguments.guards) return show_guards(*loaded);
+  if (arguments.guards) return show_guards(*loaded, arguments.json);
   BuildFailure failure;
   Result<Build> made = build(loaded->model, *loaded->backend, loaded->request, failure);
   if (!made.ok()) return report(made.error(), failure.locs, failure.reproducer);
@@ -250,12 +250,12 @@ void add_explain(CLI::App& app, Session& session) {
   command->add_flag("--all", arguments->all, "every kernel, nothing cut");
   command->add_flag("--choices", arguments->choices,
                     "of each launch its kind of kernel, and what the others would have taken");
-  CLI::Option* json =
-      command->add_flag("--json", arguments->json, "every launch with its choices, as JSON");
-  command
-      ->add_flag("--guards", arguments->guards,
-                 "what symbolic sizes must satisfy, and which line, pass and cause says so")
-      ->excludes(json);
+  command->add_flag("--json", arguments->json,
+                    "every launch with its choices, or with --guards every guard, as JSON");
+  command->add_flag(
+      "--guards", arguments->guards,
+      "what symbolic sizes must satisfy, which line, pass and cause says so, and what "
+      "checking and dropping it costs");
   command->callback([arguments, &session] {
     session.action = [arguments, &session] { return run(*arguments, session.command_line); };
   });

@@ -9,32 +9,43 @@
 namespace lathe {
 namespace {
 
-std::string spell(const std::string& symbol, const DimRange& range) {
-  const std::string low = range.min ? fmt::format("{} <= ", *range.min) : "";
-  const std::string high = range.max ? fmt::format(" <= {}", *range.max) : "";
-  return low + symbol + high;
+std::string cost_of_dropping(const GuardRow& row) {
+  if (!row.stays.empty()) return "stays: " + row.stays;
+  if (!row.worth) return "without it: " + row.unmeasured;
+  return fmt::format("without it {} instead of {}: {:.2f}x, {:.2f} to {:.2f}",
+                     format_ms(row.worth->without_ms), format_ms(row.worth->with_ms),
+                     row.worth->ratio, row.worth->low, row.worth->high);
 }
 
 }  // namespace
 
-std::string guards_table(const Model& model, const Module& module) {
+std::vector<std::string> lines_of(const GuardReport& report) {
+  std::vector<std::string> lines;
+  for (const GuardRow& row : report.rows) lines.push_back(describe_place(report.locs, row.loc));
+  return lines;
+}
+
+std::string guards_table(const GuardReport& report) {
   Table table({Align::left, Align::left, Align::left, Align::left});
   table.add({"the sizes satisfy", "found by", "line", "because"});
-  for (const auto& [symbol, range] : module.dims) {
-    const auto size = model.dims.find(symbol);
-    if (range.min || range.max)
-      table.add({spell(symbol, range), "the file", "",
-                 size == model.dims.end() ? "its range"
-                                          : fmt::format("its range; here {}", size->second)});
+  const std::vector<std::string> lines = lines_of(report);
+  for (size_t i = 0; i < report.rows.size(); ++i) {
+    const GuardRow& row = report.rows[i];
+    table.add({row.text, row.found_by, lines[i], row.cause});
+    const std::string in_logs = row.torch == row.text ? "" : row.torch + ": ";
+    table.add_line(fmt::format("    {}{}", in_logs, row.source));
+    table.add_line(
+        fmt::format("    checked in {:.1f} ns; {}", row.check_ns, cost_of_dropping(row)));
   }
-  for (const Guard& guard : module.guards)
-    table.add({to_string(guard), guard.pass.empty() ? "the file" : guard.pass,
-               describe_place(module.locs, guard.loc), guard.cause});
-  if (model.signature)
-    for (const std::string& text : model.signature->unread_guards)
-      table.add({text, "nobody", "", "is no comparison of sizes: not checked"});
-  const bool is_free = module.dims.empty() && module.guards.empty();
-  return is_free ? "  no size is a symbol: there is nothing to satisfy\n" : table.str(2);
+  for (const std::string& text : report.unread)
+    table.add({text, "nobody", "", "is no comparison of sizes: not checked"});
+  if (report.rows.empty() && report.unread.empty())
+    return "  no size is a symbol: there is nothing to satisfy\n";
+  std::string text = table.str(2);
+  if (!report.rows.empty())
+    text +=
+        fmt::format("  all of it is checked in {:.1f} ns, when sizes are bound\n", report.check_ns);
+  return text;
 }
 
 }  // namespace lathe

@@ -1,13 +1,17 @@
-// What the sizes of a model must satisfy, and who needs it.
+// What the sizes of a model must satisfy, who needs it, and what that costs.
 #pragma once
 #include <string>
+#include <vector>
 
-#include "frontend/driver/model.h"
+#include "frontend/driver/guard_report.h"
 
 namespace lathe {
 
-// Ranges of `module`, its guards with the lines and passes that they come from, and what of the
-// exporter's guards nobody checks. `module` is the model's after collect_guards.
-std::string guards_table(const Model& model, const Module& module);
+// The line of the user's that each row comes from; "" where there is none.
+std::vector<std::string> lines_of(const GuardReport& report);
+
+// A row for each range and guard with, below it, PyTorch's words, the time of its check and what
+// dropping it costs; then all checks together, and what of the exporter's guards nobody checks.
+std::string guards_table(const GuardReport& report);
 
 }  // namespace lathe

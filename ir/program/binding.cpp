@@ -20,39 +20,20 @@ std::vector<std::string> names_of(const std::map<std::string, DimRange>& symbols
   return names;
 }
 
-bool holds(Relation relation, int64_t left, int64_t right) {
-  switch (relation) {
-    case Relation::eq:
-      return left == right;
-    case Relation::ne:
-      return left != right;
-    case Relation::lt:
-      return left < right;
-    case Relation::le:
-      return left <= right;
-    case Relation::gt:
-      return left > right;
-    case Relation::ge:
-      return left >= right;
-  }
-  return false;
-}
-
 }  // namespace
 
 Binder::Binder(const Program& program)
     : name_(program.name),
+      ranges_(program.symbols),
       guards_(program.guards),
+      allowed_(program.symbols, program.guards),
       tape_(names_of(program.symbols)),
       lives_(lifetimes(program, program.steps)) {
-  for (const auto& [name, range] : program.symbols)
-    ranges_.emplace(name, DimRange{std::max<int64_t>(range.min.value_or(0), 0), range.max});
+  for (auto& [name, range] : ranges_) range.min = std::max<int64_t>(range.min.value_or(0), 0);
   for (BufferId id : program.inputs) {
     const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(id)];
     inputs_.push_back({.name = buffer.name, .expected = buffer.type.shape});
   }
-  for (const Guard& guard : guards_)
-    guard_sides_.emplace_back(tape_.add(guard.left), tape_.add(guard.right));
   for (const ProgramBuffer& buffer : program.buffers) {
     num_bytes_.push_back(tape_.add(buffer.num_bytes));
     if (!buffer.num_bytes.is_const() || !buffer.type.is_static())
@@ -74,7 +55,7 @@ Binder::Binder(const Program& program)
       const loop::VarInfo& info = kernel.vars[dims[i].id];
       values.emplace(info.name, launch->sizes[i]);
       sizes_.back().push_back(tape_.add(launch->sizes[i]));
-      size_checks_.push_back({sizes_.back().back(), info.min, info.max, info.multiple});
+      kernel_sizes_.push_back({sizes_.back().back(), info.min, info.max, info.multiple});
     }
     size_t next = 0;
     for (const loop::Buffer& formal : kernel.buffers) {
@@ -96,19 +77,6 @@ void Binder::add_fits(const Program& program, const LibraryLaunch& launch) {
   }
 }
 
-bool Binder::allows(std::span<const int64_t> values, const std::vector<int64_t>& numbers) const {
-  auto value = values.begin();
-  for (const auto& [symbol, range] : ranges_) {
-    if (*value < *range.min || (range.max && *value > *range.max)) return false;
-    ++value;
-  }
-  for (size_t i = 0; i < guards_.size(); ++i)
-    if (!holds(guards_[i].relation, numbers[guard_sides_[i].first],
-               numbers[guard_sides_[i].second]))
-      return false;
-  return true;
-}
-
 Status Binder::check_allowed(std::span<const int64_t> values) const {
   std::map<std::string, int64_t> sizes;
   for (size_t i = 0; i < values.size(); ++i) sizes.emplace(symbols()[i], values[i]);
@@ -122,11 +90,12 @@ Result<Binding> Binder::bind(std::span<const int64_t> values) const {
                 fmt::format("at these sizes {} of program '{}' is too large", what, name_)};
   };
   std::vector<int64_t> numbers;
-  if (!tape_.run(values, numbers) || !allows(values, numbers)) {
+  if (!allowed_.allows(values, numbers)) {
     LATHE_DO(check_allowed(values));
-    return too_large("a size");
+    return too_large("a guard");
   }
-  for (const SizeCheck& check : size_checks_)
+  if (!tape_.run(values, numbers)) return too_large("a size");
+  for (const KernelSize& check : kernel_sizes_)
     if (const int64_t size = numbers[check.at];
         size < check.min || size > check.max || size % check.multiple != 0)
       return Diag{code::kBadValue, Loc::unknown(),

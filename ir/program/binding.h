@@ -11,6 +11,7 @@
 #include "ir/support/result.h"
 #include "ir/type/bind.h"
 #include "ir/type/dim_tape.h"
+#include "ir/type/size_check.h"
 
 namespace lathe {
 
@@ -35,7 +36,7 @@ class Binder {
   const std::vector<std::string>& symbols() const { return tape_.symbols(); }
 
  private:
-  struct SizeCheck {
+  struct KernelSize {
     size_t at;  // in the tape
     int64_t min, max, multiple;
   };
@@ -46,18 +47,17 @@ class Binder {
   };
 
   void add_fits(const Program& program, const LibraryLaunch& launch);
-  bool allows(std::span<const int64_t> values, const std::vector<int64_t>& numbers) const;
   Status check_allowed(std::span<const int64_t> values) const;
 
   std::string name_;
   std::vector<ShapeBinding> inputs_;  // for errors
   std::map<std::string, DimRange> ranges_;
   std::vector<Guard> guards_;
+  SizeCheck allowed_;
   DimTape tape_;
   std::vector<size_t> num_bytes_;           // by buffer, in the tape, as what follows
   std::vector<std::vector<size_t>> sizes_;  // by step
-  std::vector<std::pair<size_t, size_t>> guard_sides_;
-  std::vector<SizeCheck> size_checks_;
+  std::vector<KernelSize> kernel_sizes_;
   std::vector<FitCheck> fit_checks_;
   std::vector<std::pair<size_t, size_t>> type_fits_;  // a type's bytes, its buffer's
   std::vector<std::pair<BufferId, BufferId>> alike_;  // buffers that are copied

@@ -10,6 +10,7 @@ import zipfile
 
 LATHE = pathlib.Path("frontend/cli/lathe").resolve()
 GRAPHS = pathlib.Path("experiments/graphs").resolve()
+FIXTURES = pathlib.Path("tests/fixtures").resolve()
 
 RELU = """func @main(%x: f32[4]) -> f32[4] {
   %a = relu(%x)
@@ -379,7 +380,7 @@ class CliTest(unittest.TestCase):
 func @main(%x: f32[s0, 8]) -> f32[s0, 8] {
   %w = constant() {name = "w", dtype = f32, shape = [8, 8]}
   %y = matmul(%x, %w)
-  %z = softmax(%y)
+  %z = softmax(%y) {dim = -1}
   return %z
 }
 """
@@ -389,11 +390,11 @@ func @main(%x: f32[s0, 8]) -> f32[s0, 8] {
         words += ["--dynamic", "true", "--dims", "s0=16"]
         told = [" ".join(line.split()) for line in self.lathe("explain", *words).splitlines()]
         self.assertIn("in all; here at s0 = 16", told)
-        self.assertIn("matmul 1024*s0 16.4 k 64*s0 + 256 1.3 kB", told)
-        self.assertIn("peak memory 32*s0 = 512 bytes, planned in 512 bytes", told)
+        self.assertIn("matmul 128*s0 2.0 k 64*s0 + 256 1.3 kB", told)
+        self.assertIn("peak memory 32*s0 = 512 B, planned in 512 B", told)
         formulas = json.loads(self.lathe("explain", *words, "--json"))["formulas"]
         self.assertEqual(formulas["alive"], ["32*s0"])
-        self.assertIn({"flops": "1024*s0", "bytes": "64*s0 + 256"}, formulas["launches"])
+        self.assertIn({"flops": "128*s0", "bytes": "64*s0 + 256"}, formulas["launches"])
 
     def test_explain_says_who_needs_a_guard(self):
         text = """dim s0 in [1, 64] hint 8
@@ -418,6 +419,40 @@ func @main(%x: f32[3, s0], %y: f32[2*s1, 5]) -> f32[3, 5] {
         self.assertIn("s0 == 2*s1 ('matmul' needs equal inner dims)", error)
         error = self.lathe("run", "--model", path, "--dims", "s0=68,s1=34", expect=2)
         self.assertIn("input 'x' must have 1 to 64 in dim 1 (s0), got 68", error)
+
+    def test_explain_names_guards_as_pytorch_does(self):
+        guarded = self.lathe("explain", FIXTURES / "guarded.pt2", "--guards")
+        self.assertIn("    2 <= L['x'].size()[0]\n", guarded)
+        tokens = "L['batch']['tokens'][0].size()[1]"
+        self.assertIn(f"Ne(s58, s77 + 1): {tokens} != L['x'].size()[0] + 1\n", guarded)
+        self.assertRegex(guarded, r"checked in \d+\.\d ns; stays: the file's")
+
+    def test_explain_says_what_dropping_a_guard_costs(self):
+        text = """dim s0 in [1, 64] hint 4
+dim s1 in [1, 64] hint 4
+func @main(%x: f32[s0, 8], %y: f32[s1, 8]) -> f32[s0, 8], f32[s1, 8] {
+  %a = relu(%x)
+  %b = exp(%y)
+  return %a, %b
+}
+"""
+        path = self.write("merged.lathe", text)
+        passes = 'merge_symbols,collect_guards{assume="s0 <= 32"},default'
+        words = [path, "--guards", "--threads", "1", "--passes", passes]
+        told = json.loads(self.lathe("explain", *words, "--json"))
+        guards = {guard["text"]: guard for guard in told["guards"]}
+        merged = guards["s1 == s0"]
+        self.assertEqual(merged["torch"], "Eq(s1, s0)")
+        self.assertEqual(merged["source"], "L['y'].size()[0] == L['x'].size()[0]")
+        self.assertEqual(merged["found_by"], "merge_symbols")
+        for text in ("s1 == s0", "s0 <= 32"):
+            without = guards[text]["without"]
+            self.assertGreater(without["without_ms"], 0)
+            self.assertLessEqual(without["low"], without["ratio"])
+            self.assertNotIn("stays", guards[text])
+        self.assertIn("the file's", guards["1 <= s0 <= 64"]["stays"])
+        self.assertGreater(told["check_ns"], 0)
+        self.assertRegex(self.lathe("explain", *words), r"without it \S+ \S+ instead of \S+ \S+: ")
 
     def test_explain_and_opt_tell_choices_in_the_same_words(self):
         path = GRAPHS / "small_ffnn.json.gz"
