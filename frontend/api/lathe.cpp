@@ -131,6 +131,7 @@ Status bind_sizes(lathe_model& handle, std::span<const int64_t> sizes, const Loc
       locs = &handle.failure.locs;
       if (!dispatcher.refuse(*choice.planned, made.error().message)) return std::move(made).error();
       LATHE_TRY(choice, dispatcher.choose(sizes));
+      if (!choice.planned) LATHE_DO(handle.served[choice.artifact]->bind(sizes));
       continue;
     }
     LATHE_DO((*made)->bind(sizes));
