@@ -17,7 +17,9 @@ namespace {
 class Elements {
  public:
   Elements(const CallTensor& tensor, DType dtype, std::byte* bytes)
-      : tensor_(&tensor), dtype_(dtype), bytes_(bytes + tensor.offset * dtype_bytes(dtype)) {}
+      : tensor_(&tensor),
+        dtype_(dtype),
+        bytes_(bytes + tensor.offset.value() * dtype_bytes(dtype)) {}
 
   double get(int64_t position) const {
     return loop::read_scalar(dtype_, bytes_ + position * dtype_bytes(dtype_)).f;
@@ -26,12 +28,12 @@ class Elements {
     loop::write_scalar(dtype_, loop::float_scalar(round_to(dtype_, value)),
                        bytes_ + position * dtype_bytes(dtype_));
   }
-  int64_t stride(size_t dim) const { return tensor_->strides[dim]; }
+  int64_t stride(size_t dim) const { return tensor_->strides[dim].value(); }
   DType dtype() const { return dtype_; }
   // Of the first `index.size()` dims.
   int64_t position(std::span<const int64_t> index) const {
     int64_t sum = 0;
-    for (size_t d = 0; d < index.size(); ++d) sum += index[d] * tensor_->strides[d];
+    for (size_t d = 0; d < index.size(); ++d) sum += index[d] * stride(d);
     return sum;
   }
 
@@ -43,7 +45,8 @@ class Elements {
 
 // Calls visit(index) for every index of the extents, the last dim fastest.
 template <class Visit>
-void for_each_index(const std::vector<int64_t>& extents, Visit visit) {
+void for_each_index(const Shape& shape, Visit visit) {
+  const std::vector<int64_t> extents = numbers(shape);
   std::vector<int64_t> index(extents.size());
   for (size_t d = 0; d < extents.size();) {
     visit(std::span<const int64_t>(index));
@@ -87,7 +90,7 @@ class CallRunner {
   }
   Status operator()(const AttentionCall& call) const {
     // The scores, then what they mix.
-    for (int64_t width : {call.q.shape.back(), call.o.shape.back()})
+    for (const Dim& width : {call.q.shape.back(), call.o.shape.back()})
       LATHE_DO(
           take_steps({{call.q.shape.begin(), call.q.shape.end() - 1}, {call.k.shape[2], width}}));
     return elements(call.o).dtype() == DType::f64 ? attend<double>(call) : attend<float>(call);
@@ -103,11 +106,11 @@ class CallRunner {
   }
 
   // As many as the product of the extents, which are positive.
-  Status take_steps(const std::vector<std::vector<int64_t>>& extents) const {
+  Status take_steps(const std::vector<Shape>& extents) const {
     uint64_t work = 1;
-    for (const std::vector<int64_t>& part : extents)
-      for (int64_t extent : part)
-        if (__builtin_mul_overflow(work, static_cast<uint64_t>(extent), &work))
+    for (const Shape& part : extents)
+      for (const Dim& extent : part)
+        if (__builtin_mul_overflow(work, static_cast<uint64_t>(extent.value()), &work))
           return out_of_steps(steps_);
     if (!steps_.take(work)) return out_of_steps(steps_);
     return Ok{};
@@ -139,7 +142,7 @@ class CallRunner {
     const Elements a = elements(call.a), b = elements(call.b);
     const Finish<T> finish(*this, call.epilogue, call.d);
     const size_t row = call.d.shape.size() - 2, column = row + 1;
-    const int64_t depth = call.a.shape.back();
+    const int64_t depth = call.a.shape.back().value();
     for_each_index(call.d.shape, [&](std::span<const int64_t> at) {
       int64_t a_at = a.position(at.first(column));
       int64_t b_at = b.position(at.first(row)) + at[column] * b.stride(column);
@@ -155,9 +158,10 @@ class CallRunner {
   Status convolve(const ConvolutionCall& call) const {
     const Elements x = elements(call.x), w = elements(call.w);
     const Finish<T> finish(*this, call.epilogue, call.y);
-    const std::vector<int64_t> window(call.w.shape.begin() + 1, call.w.shape.end());
-    const int64_t channels = call.w.shape[1], groups = call.x.shape[1] / channels;
-    const int64_t results = call.w.shape[0] / groups;
+    const Shape window(call.w.shape.begin() + 1, call.w.shape.end());
+    const std::vector<int64_t> image = numbers(call.x.shape);
+    const int64_t channels = call.w.shape[1].value(), groups = image[1] / channels;
+    const int64_t results = call.w.shape[0].value() / groups;
     for_each_index(call.y.shape, [&](std::span<const int64_t> at) {
       const int64_t first = at[1] / results * channels;
       T sum = 0;
@@ -167,7 +171,7 @@ class CallRunner {
         for (size_t d = 0; d < 2; ++d) {
           const int64_t pixel =
               at[d + 2] * call.stride[d] + tap[d + 1] * call.dilation[d] - call.padding[d];
-          if (pixel < 0 || pixel >= call.x.shape[d + 2]) return;
+          if (pixel < 0 || pixel >= image[d + 2]) return;
           x_at += pixel * x.stride(d + 2);
           w_at += tap[d + 1] * w.stride(d + 2);
         }
@@ -182,13 +186,13 @@ class CallRunner {
   Status attend(const AttentionCall& call) const {
     const Elements q = elements(call.q), k = elements(call.k), v = elements(call.v);
     const Elements o = elements(call.o);
-    const int64_t depth = call.q.shape[3], width = call.o.shape[3];
-    const int64_t shared = call.q.shape[1] / call.k.shape[1];
-    const std::vector<int64_t> rows(call.q.shape.begin(), call.q.shape.end() - 1);
+    const int64_t depth = call.q.shape[3].value(), width = call.o.shape[3].value();
+    const int64_t shared = call.q.shape[1].value() / call.k.shape[1].value();
+    const int64_t keys = call.k.shape[2].value();
+    const Shape rows(call.q.shape.begin(), call.q.shape.end() - 1);
     for_each_index(rows, [&](std::span<const int64_t> at) {
       const int64_t head[] = {at[0], at[1] / shared};
-      const int64_t num_keys =
-          call.is_causal ? std::min(call.k.shape[2], at[2] + 1) : call.k.shape[2];
+      const int64_t num_keys = call.is_causal ? std::min(keys, at[2] + 1) : keys;
       std::vector<T> weights;
       T most = -std::numeric_limits<T>::infinity();
       for (int64_t t = 0; t < num_keys; ++t) {

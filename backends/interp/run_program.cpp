@@ -144,9 +144,11 @@ class InterpretedProgram final : public Executable {
     return loop::evaluate(program_.kernels[static_cast<size_t>(launch.kernel)], views, sizes,
                           steps_);
   }
-  Status execute(const LibraryLaunch& launch, std::span<const int64_t>) {
+  Status execute(const LibraryLaunch& launch, std::span<const int64_t> sizes) {
+    const LibraryCall call = at_sizes(launch.call, sizes);
+    if (is_of_nothing(call)) return Ok{};
     return run_call(
-        launch.call, program_.buffers, [this](BufferId id) { return bytes(id).data(); }, steps_);
+        call, program_.buffers, [this](BufferId id) { return bytes(id).data(); }, steps_);
   }
   Status execute(const ShapeLaunch&, std::span<const int64_t>) { return Ok{}; }
   Status execute(const HostLaunch& launch, std::span<const int64_t>) {

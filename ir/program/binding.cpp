@@ -9,6 +9,7 @@
 
 #include "ir/loop/lift_sizes.h"
 #include "ir/loop/text.h"
+#include "ir/program/verify_call.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -45,7 +46,7 @@ Binder::Binder(const Program& program)
     sizes_.emplace_back();
     if (const auto* copy = std::get_if<CopyLaunch>(&step.kind))
       alike_.emplace_back(copy->source, copy->destination);
-    if (const auto* library = std::get_if<LibraryLaunch>(&step.kind)) add_fits(program, *library);
+    if (const auto* library = std::get_if<LibraryLaunch>(&step.kind)) add_call(program, *library);
     const auto* launch = std::get_if<KernelLaunch>(&step.kind);
     if (launch == nullptr || launch->sizes.empty()) continue;
     const loop::Kernel& kernel = program.kernels[static_cast<size_t>(launch->kernel)];
@@ -67,14 +68,29 @@ Binder::Binder(const Program& program)
   }
 }
 
-void Binder::add_fits(const Program& program, const LibraryLaunch& launch) {
-  for (const CallOperand& operand : operands(launch.call)) {
-    const BufferId id = operand.tensor->buffer;
-    const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(id)];
-    const std::optional<Reach> ends = reach(*operand.tensor);
-    if (!buffer.num_bytes.is_const() && ends)
-      fit_checks_.push_back({tape_.add(ends->last + 1), id, 0, dtype_bytes(buffer.type.dtype)});
+// Of one whose buffers alone are symbolic, too: a small one may not hold what numbers reach.
+void Binder::add_call(const Program& program, const LibraryLaunch& launch) {
+  for (const Dim& size : symbolic_sizes(launch.call)) sizes_.back().push_back(tape_.add(size));
+  bool is_sized = !sizes_.back().empty();
+  for (const CallOperand& operand : operands(launch.call))
+    is_sized = is_sized ||
+               !program.buffers[static_cast<size_t>(operand.tensor->buffer)].num_bytes.is_const();
+  if (!is_sized) return;
+  calls_.emplace_back(sizes_.size() - 1, launch.call);
+  if (!buffers_.empty()) return;
+  for (const ProgramBuffer& buffer : program.buffers)
+    buffers_.push_back({.name = buffer.name, .type = buffer.type, .num_bytes = buffer.num_bytes});
+}
+
+Status Binder::check_calls(const Binding& binding) const {
+  for (const auto& [step, call] : calls_) {
+    const LibraryCall made = at_sizes(call, binding.sizes[step]);
+    if (is_of_nothing(made)) continue;
+    if (const std::string wrong = find_wrong(made, buffers_, binding.num_bytes); !wrong.empty())
+      return Diag{code::kBadValue, Loc::unknown(),
+                  fmt::format("at these sizes program '{}' cannot call {}", name_, wrong)};
   }
+  return Ok{};
 }
 
 Status Binder::check_allowed(std::span<const int64_t> values) const {
@@ -120,6 +136,7 @@ Result<Binding> Binder::bind(std::span<const int64_t> values) const {
     binding.sizes.emplace_back();
     for (size_t at : places) binding.sizes.back().push_back(numbers[at]);
   }
+  LATHE_DO(check_calls(binding));
   std::vector<Lifetime> lives = lives_;
   int64_t sum = 0;
   for (Lifetime& life : lives) {
@@ -184,15 +201,21 @@ Result<Program> instantiate(const Program& program, const std::map<std::string, 
   for (auto* launches : {&result.init, &result.steps})
     for (size_t i = 0; i < launches->size(); ++i) {
       Launch& launch = (*launches)[i];
+      const bool has_sizes = launches == &result.steps;
       launch.flops = launch.flops.substitute(dims);
       launch.bytes = launch.bytes.substitute(dims);
+      if (auto* library = std::get_if<LibraryLaunch>(&launch.kind); library && has_sizes)
+        library->call = at_sizes(std::move(library->call), binding.sizes[i]);
       auto* kernel = std::get_if<KernelLaunch>(&launch.kind);
       if (kernel == nullptr) continue;
-      const bool has_sizes = launches == &result.steps;
       kernel->kernel =
           kernels.at(kernel->kernel, has_sizes ? binding.sizes[i] : std::vector<int64_t>());
       kernel->sizes.clear();
     }
+  std::erase_if(result.steps, [](const Launch& launch) {
+    const auto* library = std::get_if<LibraryLaunch>(&launch.kind);
+    return library && is_of_nothing(library->call);
+  });
   result.kernels = std::move(kernels.kernels);
   for (size_t i = 0; i < result.buffers.size(); ++i) {
     ProgramBuffer& buffer = result.buffers[i];

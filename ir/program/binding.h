@@ -19,7 +19,8 @@ namespace lathe {
 struct Binding {
   std::vector<int64_t> num_bytes;           // by buffer
   std::vector<int64_t> offsets;             // by buffer, in the arena of steps; -1: not in there
-  std::vector<std::vector<int64_t>> sizes;  // by step: of its kernel's dims
+  std::vector<std::vector<int64_t>> sizes;  // by step: of its kernel's dims; of a library's call
+                                            // its symbolic_sizes
   int64_t arena_bytes = 0;                  // of steps
 };
 
@@ -46,7 +47,8 @@ class Binder {
     int64_t offset, bytes_each;
   };
 
-  void add_fits(const Program& program, const LibraryLaunch& launch);
+  void add_call(const Program& program, const LibraryLaunch& launch);
+  Status check_calls(const Binding& binding) const;
   Status check_allowed(std::span<const int64_t> values) const;
 
   std::string name_;
@@ -59,9 +61,11 @@ class Binder {
   std::vector<std::vector<size_t>> sizes_;  // by step
   std::vector<KernelSize> kernel_sizes_;
   std::vector<FitCheck> fit_checks_;
-  std::vector<std::pair<size_t, size_t>> type_fits_;  // a type's bytes, its buffer's
-  std::vector<std::pair<BufferId, BufferId>> alike_;  // buffers that are copied
-  std::vector<Lifetime> lives_;                       // of steps
+  std::vector<std::pair<size_t, size_t>> type_fits_;   // a type's bytes, its buffer's
+  std::vector<std::pair<BufferId, BufferId>> alike_;   // buffers that are copied
+  std::vector<std::pair<size_t, LibraryCall>> calls_;  // of symbolic sizes, with their steps
+  std::vector<ProgramBuffer> buffers_;                 // without bytes; where there are such calls
+  std::vector<Lifetime> lives_;                        // of steps
 };
 
 // Sizes of the program's symbols in their order; kBadValue when one has none.

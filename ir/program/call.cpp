@@ -51,11 +51,27 @@ struct Attributes {
   }
 };
 
+std::string list(const Shape& sizes) {
+  std::string text;
+  for (const Dim& size : sizes) text += (text.empty() ? "" : ", ") + size.str();
+  return text;
+}
+
 std::string print_tensor(const CallTensor& tensor,
                          const std::function<std::string(BufferId)>& name) {
-  std::string text = fmt::format("{}[{}]", name(tensor.buffer), fmt::join(tensor.shape, ", "));
-  if (tensor.offset != 0) text += fmt::format(" at {}", tensor.offset);
-  return text + fmt::format(" by [{}]", fmt::join(tensor.strides, ", "));
+  std::string text = fmt::format("{}[{}]", name(tensor.buffer), list(tensor.shape));
+  if (tensor.offset != Dim(0)) text += fmt::format(" at {}", tensor.offset.str());
+  return text + fmt::format(" by [{}]", list(tensor.strides));
+}
+
+// Calls visit(size) for the offset, extents and strides of every operand.
+template <class Visit>
+void for_each_size(LibraryCall& call, Visit visit) {
+  for (CallTensor* tensor : tensors(call)) {
+    visit(tensor->offset);
+    for (Dim& extent : tensor->shape) visit(extent);
+    for (Dim& stride : tensor->strides) visit(stride);
+  }
 }
 
 }  // namespace
@@ -104,13 +120,43 @@ std::string print(const LibraryCall& call, const std::function<std::string(Buffe
                      std::visit(Attributes{}, call));
 }
 
+std::vector<Dim> symbolic_sizes(const LibraryCall& call) {
+  LibraryCall copy = call;
+  std::vector<Dim> sizes;
+  for_each_size(copy, [&](const Dim& size) {
+    if (!size.is_const()) sizes.push_back(size);
+  });
+  return sizes;
+}
+
+LibraryCall at_sizes(LibraryCall call, std::span<const int64_t> values) {
+  size_t next = 0;
+  for_each_size(call, [&](Dim& size) {
+    if (!size.is_const()) size = values[next++];
+  });
+  return call;
+}
+
+bool is_of_nothing(const LibraryCall& call) {
+  const Shape& shape = operands(call).back().tensor->shape;
+  return std::find(shape.begin(), shape.end(), Dim(0)) != shape.end();
+}
+
+std::vector<int64_t> numbers(const Shape& sizes) {
+  std::vector<int64_t> values;
+  for (const Dim& size : sizes) values.push_back(size.value());
+  return values;
+}
+
 std::optional<Reach> reach(const CallTensor& tensor) {
-  if (tensor.shape.size() != tensor.strides.size()) return std::nullopt;
-  Reach result{tensor.offset, tensor.offset};
+  if (tensor.shape.size() != tensor.strides.size() || !tensor.offset.is_const())
+    return std::nullopt;
+  Reach result{tensor.offset.value(), tensor.offset.value()};
   for (size_t d = 0; d < tensor.shape.size(); ++d) {
+    const Dim &extent = tensor.shape[d], &stride = tensor.strides[d];
     int64_t distance = 0;
-    if (tensor.shape[d] < 1 ||
-        __builtin_mul_overflow(tensor.shape[d] - 1, tensor.strides[d], &distance))
+    if (!extent.is_const() || !stride.is_const() || extent.value() < 1 ||
+        __builtin_mul_overflow(extent.value() - 1, stride.value(), &distance))
       return std::nullopt;
     int64_t& end = distance < 0 ? result.first : result.last;
     if (__builtin_add_overflow(end, distance, &end)) return std::nullopt;
@@ -118,13 +164,14 @@ std::optional<Reach> reach(const CallTensor& tensor) {
   return result;
 }
 
-int64_t distinct_elements(const CallTensor& tensor) {
-  int64_t count = 1;
+Dim distinct_elements(const CallTensor& tensor) {
+  Dim count = 1;
   for (size_t d = 0; d < tensor.shape.size(); ++d)
-    if (tensor.strides[d] != 0 && __builtin_mul_overflow(count, tensor.shape[d], &count))
-      return INT64_MAX;
+    if (tensor.strides[d] != Dim(0)) count = count * tensor.shape[d];
   const std::optional<Reach> ends = reach(tensor);
-  return ends ? std::min(count, ends->last - ends->first + 1) : count;
+  if (!ends) return count;
+  const int64_t reached = ends->last - ends->first + 1;
+  return count.is_const() ? std::min(count.value(), reached) : reached;
 }
 
 }  // namespace lathe

@@ -4,22 +4,26 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
+
+#include "ir/type/tensor_type.h"
 
 namespace lathe {
 
 using BufferId = int;
 
 // Element i of an operand lies at offset + sum of strides[d] * i[d], in elements of the buffer's
-// dtype. A stride of 0 reads one element for a whole dim.
+// dtype. A stride of 0 reads one element for a whole dim. All may be expressions of the program's
+// symbols.
 struct CallTensor {
   BufferId buffer = -1;
-  int64_t offset = 0;
-  std::vector<int64_t> shape;
-  std::vector<int64_t> strides;
+  Dim offset = 0;
+  Shape shape;
+  Shape strides;
 };
 
 enum class Activation : uint8_t { none, relu, gelu_tanh };
@@ -69,13 +73,23 @@ std::vector<CallTensor*> tensors(LibraryCall& call);  // the same, to be changed
 // spelled by `name`. Grammar: ir/program/text.h.
 std::string print(const LibraryCall& call, const std::function<std::string(BufferId)>& name);
 
+// Extents, strides and offsets that are no numbers, operand by operand; some may be equal.
+std::vector<Dim> symbolic_sizes(const LibraryCall& call);
+// The call with those replaced by their values, in that order.
+LibraryCall at_sizes(LibraryCall call, std::span<const int64_t> values);
+// Of a call of numbers, whose result has no elements: it is not made.
+bool is_of_nothing(const LibraryCall& call);
+
+// Of sizes that are numbers.
+std::vector<int64_t> numbers(const Shape& sizes);
+
 // From the first to the last element in memory, relative to the buffer's begin. Nothing when an
-// extent is not positive, or a number overflows.
+// extent is not positive, or a number overflows, or is none.
 struct Reach {
   int64_t first, last;
 };
 std::optional<Reach> reach(const CallTensor& tensor);
 // Elements of memory that the tensor stands for: a dim of stride 0 counts once.
-int64_t distinct_elements(const CallTensor& tensor);
+Dim distinct_elements(const CallTensor& tensor);
 
 }  // namespace lathe

@@ -22,16 +22,27 @@ Result<std::vector<int64_t>> parse_ints(Lexer& lexer) {
   return list;
 }
 
+Result<Shape> parse_sizes(Lexer& lexer) {
+  Shape list;
+  LATHE_DO(lexer.expect("["));
+  while (!lexer.accept("]")) {
+    if (!list.empty()) LATHE_DO(lexer.expect(","));
+    LATHE_TRY(Dim size, parse_dim(lexer));
+    list.push_back(std::move(size));
+  }
+  return list;
+}
+
 // Without the name and "=".
 Result<CallTensor> parse_tensor(Lexer& lexer) {
   CallTensor tensor;
   LATHE_TRY(tensor.buffer, parse_buffer_id(lexer));
-  LATHE_TRY(tensor.shape, parse_ints(lexer));
+  LATHE_TRY(tensor.shape, parse_sizes(lexer));
   if (lexer.accept("at")) {
-    LATHE_TRY(tensor.offset, lexer.integer());
+    LATHE_TRY(tensor.offset, parse_dim(lexer));
   }
   LATHE_DO(lexer.expect("by"));
-  LATHE_TRY(tensor.strides, parse_ints(lexer));
+  LATHE_TRY(tensor.strides, parse_sizes(lexer));
   return tensor;
 }
 

@@ -11,19 +11,19 @@
 //   kind     = "input" | "output" | "weight" | "constant" | "persistent" | "temporary"
 //   mutation = "mutates" STRING ":" id "=" id   // the weight or param, its input, its output
 //   block    = "arena" INT "{" { launch } "}"
-//   launch   = ( "kernel" FUNCTION "(" [ begin { "," begin } ] ")" [ sizes ] | "library" call
+//   launch   = ( "kernel" FUNCTION "(" [ begin { "," begin } ] ")" [ values ] | "library" call
 //              | "copy" id "to" id | "shape" STRING "=" size expression
 //              | "host" STRING "(" ids ")" "->" "(" ids ")" )
 //              [ "as" STRING ] [ "flops" SIZE ] [ "bytes" SIZE ]
-//   sizes    = "sizes" "(" SIZE { "," SIZE } ")"   // values of the kernel's dims
+//   values   = "sizes" "(" SIZE { "," SIZE } ")"   // of the kernel's dims
 //   begin    = id [ "at" INT ]           // from its element INT on, a multiple of 64 bytes
 //   call     = "matmul" operands [ activation ]
 //            | "convolution" operands "padding" ints "stride" ints "dilation" ints [ activation ]
 //            | "attention" operands "scale" number [ "causal" ]
 //   operands = "(" operand { "," operand } ")" "->" operand       // named and ordered as in call.h
-//   operand  = NAME "=" id ints [ "at" INT ] "by" ints            // shape, offset, strides
+//   operand  = NAME "=" id sizes [ "at" SIZE ] "by" sizes         // shape, offset, strides
 //   activation = "relu" | "gelu_tanh"
-//   ints     = "[" [ INT { "," INT } ] "]"
+//   ints     = "[" [ INT { "," INT } ] "]"      sizes = "[" [ SIZE { "," SIZE } ] "]"
 //   ids      = [ id { "," id } ]            id = VALUE            // %3
 //
 // As with every text, what a launch or kernel was made from (origins) is its place in the text.

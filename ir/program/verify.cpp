@@ -127,13 +127,19 @@ class Verifier {
   }
 
   Status check_symbols(const Dim& size, BufferId id) const {
+    const std::string unknown = unknown_symbol(size);
+    if (unknown.empty()) return Ok{};
+    return fail(fmt::format("buffer {} is as large as {}, and the program has no '{}'", quote(id),
+                            size.str(), unknown));
+  }
+
+  // The first that the program has not, or "".
+  std::string unknown_symbol(const Dim& size) const {
     std::vector<std::string> names;
     size.collect_symbols(names);
     for (const std::string& name : names)
-      if (program_.symbols.count(name) == 0)
-        return fail(fmt::format("buffer {} is as large as {}, and the program has no '{}'",
-                                quote(id), size.str(), name));
-    return Ok{};
+      if (program_.symbols.count(name) == 0) return name;
+    return "";
   }
 
   // Launches name their kernels in text.
@@ -169,6 +175,14 @@ class Verifier {
   }
 
   Status check_kind(const LibraryLaunch& launch) const {
+    const std::vector<Dim> sizes = symbolic_sizes(launch.call);
+    if (is_init_ && !sizes.empty())
+      return fail(fmt::format("{} in init has the symbolic size {}", routine_name(launch.call),
+                              sizes.front().str()));
+    for (const Dim& size : sizes)
+      if (const std::string unknown = unknown_symbol(size); !unknown.empty())
+        return fail(fmt::format("{} has the size {}, and the program has no '{}'",
+                                routine_name(launch.call), size.str(), unknown));
     const std::string wrong = find_wrong(launch.call, program_.buffers);
     if (!wrong.empty()) return fail(wrong);
     const std::vector<CallOperand> all = operands(launch.call);

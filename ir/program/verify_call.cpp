@@ -10,17 +10,25 @@
 namespace lathe {
 namespace {
 
-using Sizes = std::vector<int64_t>;
-
 constexpr size_t kImageRank = 4;
 constexpr int64_t kMostWindow = 1 << 30;  // of padding, stride and dilation
 
-std::string list(const Sizes& sizes) { return fmt::format("[{}]", fmt::join(sizes, ", ")); }
+std::string list(const std::vector<int64_t>& sizes) {
+  return fmt::format("[{}]", fmt::join(sizes, ", "));
+}
+
+bool are_numbers(const CallTensor& tensor) {
+  const auto is_number = [](const Dim& size) { return size.is_const(); };
+  return tensor.offset.is_const() &&
+         std::all_of(tensor.shape.begin(), tensor.shape.end(), is_number) &&
+         std::all_of(tensor.strides.begin(), tensor.strides.end(), is_number);
+}
 
 class CallVerifier {
  public:
-  CallVerifier(const LibraryCall& call, std::span<const ProgramBuffer> buffers)
-      : call_(call), buffers_(buffers) {}
+  CallVerifier(const LibraryCall& call, std::span<const ProgramBuffer> buffers,
+               std::span<const int64_t> num_bytes)
+      : call_(call), buffers_(buffers), num_bytes_(num_bytes) {}
 
   std::string run() {
     for (const CallOperand& operand : operands(call_)) check_place(operand);
@@ -34,10 +42,10 @@ class CallVerifier {
   void fail(std::string message) {
     if (wrong_.empty()) wrong_ = std::move(message);
   }
-  void expect(const char* name, const Sizes& shape, const Sizes& expected) {
-    if (shape != expected)
-      fail(fmt::format("operand '{}' has the shape {}, expected {}", name, list(shape),
-                       list(expected)));
+  void expect(const char* name, const Shape& shape, const Shape& expected) {
+    if (differ(shape, expected))
+      fail(fmt::format("operand '{}' has the shape {}, expected {}", name, to_string(shape),
+                       to_string(expected)));
   }
   DType dtype(const CallTensor& tensor) const {
     return buffers_[static_cast<size_t>(tensor.buffer)].type.dtype;
@@ -60,14 +68,13 @@ class CallVerifier {
       return fail(fmt::format("operand '{}' has {} dims and {} strides", operand.name,
                               tensor.shape.size(), tensor.strides.size()));
     const ProgramBuffer& buffer = buffers_[static_cast<size_t>(tensor.buffer)];
-    // Of a size that is not known yet: who binds it looks again.
-    const int64_t size = buffer.num_bytes.is_const()
-                             ? buffer.num_bytes.value() / dtype_bytes(buffer.type.dtype)
-                             : INT64_MAX;
+    if (!are_numbers(tensor)) return;
+    const std::optional<int64_t> bytes = bytes_of(tensor.buffer);
+    const int64_t size = bytes ? *bytes / dtype_bytes(buffer.type.dtype) : INT64_MAX;
     const std::optional<Reach> ends = reach(tensor);
     if (!ends)
       return fail(fmt::format("operand '{}' has the shape {}, whose elements do not exist",
-                              operand.name, list(tensor.shape)));
+                              operand.name, to_string(tensor.shape)));
     if (ends->first < 0 || ends->last >= size)
       return fail(
           fmt::format("operand '{}' reaches from element {} to {} of %{} \"{}\", which has "
@@ -75,14 +82,21 @@ class CallVerifier {
                       operand.name, ends->first, ends->last, tensor.buffer, buffer.name, size));
     if (operand.is_written && !is_injective(tensor))
       fail(fmt::format("operand '{}' is written more than once: {} by {}", operand.name,
-                       list(tensor.shape), list(tensor.strides)));
+                       to_string(tensor.shape), to_string(tensor.strides)));
+  }
+
+  std::optional<int64_t> bytes_of(BufferId id) const {
+    if (!num_bytes_.empty()) return num_bytes_[static_cast<size_t>(id)];
+    const Dim& bytes = buffers_[static_cast<size_t>(id)].num_bytes;
+    return bytes.is_const() ? std::optional(bytes.value()) : std::nullopt;
   }
 
   // From the innermost dim outwards, each stride steps over all that is inside.
   static bool is_injective(const CallTensor& tensor) {
     std::vector<std::pair<int64_t, int64_t>> dims;  // stride, extent
     for (size_t d = 0; d < tensor.shape.size(); ++d)
-      if (tensor.shape[d] > 1) dims.push_back({tensor.strides[d], tensor.shape[d]});
+      if (tensor.shape[d].value() > 1)
+        dims.push_back({tensor.strides[d].value(), tensor.shape[d].value()});
     std::sort(dims.begin(), dims.end());
     int64_t inside = 0;
     for (const auto& [stride, extent] : dims) {
@@ -92,7 +106,7 @@ class CallVerifier {
     return true;
   }
 
-  void check_epilogue(const CallEpilogue& epilogue, const CallTensor& result, int64_t columns) {
+  void check_epilogue(const CallEpilogue& epilogue, const CallTensor& result, const Dim& columns) {
     if (epilogue.bias) {
       expect("bias", epilogue.bias->shape, {columns});
       expect("bias", *epilogue.bias, dtype(result));
@@ -107,8 +121,8 @@ class CallVerifier {
     if (call.d.shape.size() < 2 || call.a.shape.size() != call.d.shape.size())
       return fail(fmt::format("operand 'a' has {} dims and 'd' {}, expected the same, 2 or more",
                               call.a.shape.size(), call.d.shape.size()));
-    const int64_t n = call.d.shape.back(), k = call.a.shape.back();
-    Sizes a = call.d.shape, b = call.d.shape;
+    const Dim &n = call.d.shape.back(), &k = call.a.shape.back();
+    Shape a = call.d.shape, b = call.d.shape;
     a.back() = k;
     b[b.size() - 2] = k;
     expect("a", call.a.shape, a);
@@ -123,14 +137,18 @@ class CallVerifier {
       if (image->shape.size() != kImageRank)
         return fail(
             fmt::format("an image of {} dims, expected {}", image->shape.size(), kImageRank));
-    const Sizes& x = call.x.shape;
-    const Sizes& w = call.w.shape;
+    const Shape& x = call.x.shape;
+    const Shape& w = call.w.shape;
     expect("w", call.w, dtype(call.x));
     expect("y", call.y, dtype(call.x));
-    if (x[1] % w[1] != 0 || w[0] % (x[1] / w[1]) != 0)
+    if (!x[1].is_const() || !are_numbers(call.w))
+      return fail(fmt::format("{} channels and the filters {}, expected numbers", x[1].str(),
+                              to_string(w)));
+    const int64_t channels = x[1].value(), filters = w[0].value(), each = w[1].value();
+    if (channels % each != 0 || filters % (channels / each) != 0)
       return fail(fmt::format("{} filters of {} channels do not divide {} channels into groups",
-                              w[0], w[1], x[1]));
-    Sizes y = {x[0], w[0]};
+                              filters, each, channels));
+    Shape y = {x[0], filters};
     for (size_t d = 0; d + 2 < kImageRank; ++d) {
       for (const auto& [name, sizes, least] :
            {std::tuple("padding", &call.padding, 0), std::tuple("stride", &call.stride, 1),
@@ -138,12 +156,11 @@ class CallVerifier {
         if (sizes->size() + 2 != kImageRank || (*sizes)[d] < least || (*sizes)[d] > kMostWindow)
           return fail(fmt::format("{} {}, expected {} numbers of at least {}", name, list(*sizes),
                                   kImageRank - 2, least));
-      int64_t window = 0, whole = 0;
-      if (__builtin_mul_overflow(call.dilation[d], w[d + 2] - 1, &window) ||
-          __builtin_add_overflow(x[d + 2], 2 * call.padding[d] - 1, &whole) ||
-          __builtin_sub_overflow(whole, window, &whole) || whole < 0)
+      const Dim window = Dim(call.dilation[d]) * (w[d + 2] - 1);
+      const Dim whole = x[d + 2] + (2 * call.padding[d] - 1) - window;
+      if (whole.is_too_large() || (whole.is_const() && whole.value() < 0))
         return fail(fmt::format("a window that is larger than its image in dim {}", d));
-      y.push_back(whole / call.stride[d] + 1);
+      y.push_back(Dim::floor_div(whole, call.stride[d]) + 1);
     }
     expect("y", call.y.shape, y);
     if (call.epilogue.activation == Activation::gelu_tanh)
@@ -156,28 +173,31 @@ class CallVerifier {
       if (each->shape.size() != kImageRank)
         return fail(
             fmt::format("an operand of {} dims, expected {}", each->shape.size(), kImageRank));
-    const Sizes& q = call.q.shape;
-    const Sizes& k = call.k.shape;
-    const int64_t width = call.v.shape.back();
+    const Shape& q = call.q.shape;
+    const Shape& k = call.k.shape;
+    const Dim& width = call.v.shape.back();
     expect("k", k, {q[0], k[1], k[2], q[3]});
     expect("v", call.v.shape, {q[0], k[1], k[2], width});
     expect("o", call.o.shape, {q[0], q[1], q[2], width});
     for (const auto& [name, operand] :
          {std::pair("k", &call.k), std::pair("v", &call.v), std::pair("o", &call.o)})
       expect(name, *operand, dtype(call.q));
-    if (q[1] % k[1] != 0) fail(fmt::format("{} heads share {} keys unevenly", q[1], k[1]));
+    if (differ(Dim::mod(q[1], k[1]), 0))
+      fail(fmt::format("{} heads share {} keys unevenly", q[1].str(), k[1].str()));
     if (!std::isfinite(call.scale)) fail("a scale that is not finite");
   }
 
   const LibraryCall& call_;
   std::span<const ProgramBuffer> buffers_;
+  std::span<const int64_t> num_bytes_;
   std::string wrong_;
 };
 
 }  // namespace
 
-std::string find_wrong(const LibraryCall& call, std::span<const ProgramBuffer> buffers) {
-  return CallVerifier(call, buffers).run();
+std::string find_wrong(const LibraryCall& call, std::span<const ProgramBuffer> buffers,
+                       std::span<const int64_t> num_bytes) {
+  return CallVerifier(call, buffers, num_bytes).run();
 }
 
 }  // namespace lathe

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "fmt/format.h"
 #include "passes/lowering/attention.h"
 #include "passes/lowering/kernel_def.h"
 #include "passes/lowering/matmul.h"
@@ -26,18 +27,22 @@ class LibraryAttention {
         root_(*root_of(node)),
         phase_(phase),
         kernel_(lowering, node, phase),
-        shape_(root_.types[0].static_shape()),
+        shape_(root_.types[0].shape),
         dtype_(root_.types[0].dtype) {}
 
   Result<Verdict> run(BufferId out) {
     const Value query = operand(0), key = operand(1), value = operand(2);
-    const std::vector<int64_t> q = query.type().static_shape(), k = key.type().static_shape();
+    const Shape &q = query.type().shape, &k = key.type().shape;
     for (Value each : {query, key, value})
       if (each.type().dtype != dtype_) return Verdict{"its operands are not of one dtype"};
-    if (k[k.size() - 2] == 0) return Verdict{"it has no keys"};
     queries_ = q[q.size() - 2];
     keys_ = k[k.size() - 2];
-    make_batch(key.type());
+    if (keys_ == Dim(0)) return Verdict{"it has no keys"};
+    if (!has_terms(lowering_, keys_, shape_))
+      return Verdict{fmt::format("it has no keys where {} is 0", keys_.str())};
+    if (!q.back().is_const() || !shape_.back().is_const())
+      return Verdict{fmt::format("the width of its heads is {}", q.back().str())};
+    if (const std::string shared = make_batch(key.type()); !shared.empty()) return Verdict{shared};
     const TensorType& type = lowering_.buffer(out).type;
     const bool is_direct = node_.bodies.empty() && type.dtype == dtype_ &&
                            result(out, type, kernel_.variable(queries_),
@@ -53,27 +58,28 @@ class LibraryAttention {
   }
 
  private:
-  double scale() const { return attention_scale(root_, operand(0).type().static_shape().back()); }
+  int64_t depth() const { return operand(0).type().shape.back().value(); }
+  double scale() const { return attention_scale(root_, depth()); }
 
   // One launch, which keeps the scores on the chip: of halves. Masks are left to the products,
   // which read them however they lie, and give zeros where one hides every key.
   Result<bool> emit_whole(BufferId made) {
-    const int64_t depth = operand(0).type().static_shape().back(), width = shape_.back();
+    const int64_t depth = this->depth(), width = shape_.back().value();
     const bool is_even = depth > 0 && depth % kRowStep == 0 && width % kRowStep == 0;
     if (!is_half(dtype_) || operand(3) || !is_even || depth > kMostDepth || width > kMostDepth ||
         shape_.size() > kImageRank || !std::isfinite(scale()))
       return false;
     const std::vector<Expr> vars = kernel_.variables(shape_);
-    auto place =
-        place_result(kernel_, made, lowering_.buffer(made).type, vars, vars, queries_, width);
+    auto place = place_result(lowering_, kernel_, made, lowering_.buffer(made).type, vars, vars,
+                              queries_, width);
     if (!place || !is_image(*place, shape_)) return false;
-    const std::vector<int64_t> whole = image(shape_);
-    const int64_t heads = image(operand(1).type().static_shape())[1];
+    const Shape whole = image(shape_);
+    const Dim heads = image(operand(1).type().shape)[1];
     for (size_t i = 0; i < 3; ++i) {
-      const std::vector<int64_t> own = image(operand(i).type().static_shape());
+      const Shape own = image(operand(i).type().shape);
       if (own[0] != whole[0] || own[1] != (i == 0 ? whole[1] : heads)) return false;
     }
-    if (whole[1] % heads != 0) return false;
+    if (Dim::mod(whole[1], heads) != Dim(0)) return false;
     AttentionCall call;
     LATHE_TRY(call.q, place_image(operand(0)));
     LATHE_TRY(call.k, place_image(operand(1)));
@@ -86,22 +92,23 @@ class LibraryAttention {
   }
 
   // With leading dims of one element.
-  static std::vector<int64_t> image(std::vector<int64_t> shape) {
-    shape.insert(shape.begin(), kImageRank - shape.size(), 1);
+  static Shape image(Shape shape) {
+    shape.insert(shape.begin(), kImageRank - shape.size(), Dim(1));
     return shape;
   }
 
   // Elements of a row side by side, rows where wide accesses may begin, and none read twice.
-  static bool is_image(const Strided& place, const std::vector<int64_t>& shape) {
-    bool is_wide = place.offset % kRowStep == 0 && place.strides.back() == 1;
+  bool is_image(const Strided& place, const Shape& shape) const {
+    const auto is_whole = [](const Dim& size) { return Dim::mod(size, kRowStep) == Dim(0); };
+    bool is_wide = is_whole(place.offset) && place.strides.back() == Dim(1);
     for (size_t i = 0; i + 1 < shape.size(); ++i)
-      is_wide =
-          is_wide && place.strides[i] % kRowStep == 0 && (shape[i] == 1 || place.strides[i] > 0);
+      is_wide = is_wide && is_whole(place.strides[i]) &&
+                (shape[i] == Dim(1) || is_at_least(lowering_, place.strides[i], 1));
     return is_wide;
   }
 
   Result<CallTensor> place_image(Value tensor) {
-    const std::vector<int64_t> shape = tensor.type().static_shape();
+    const Shape& shape = tensor.type().shape;
     const std::vector<Expr> vars = kernel_.variables(shape);
     std::optional<Strided> found = as_strided(kernel_, kernel_.element(tensor, vars), dtype_, vars);
     if (!found || !is_image(*found, shape)) {
@@ -114,22 +121,22 @@ class LibraryAttention {
   }
 
   // Dims of one element have no stride of their own: that of a packed tensor is as good as any.
-  static CallTensor as_image(const Strided& place, const std::vector<int64_t>& shape) {
+  static CallTensor as_image(const Strided& place, const Shape& shape) {
     CallTensor tensor{place.buffer, place.offset, image(shape), place.strides};
-    tensor.strides.insert(tensor.strides.begin(), kImageRank - place.strides.size(), 0);
-    int64_t packed = 1;
-    for (size_t i = kImageRank; i-- > 0; packed *= tensor.shape[i])
-      if (tensor.shape[i] == 1) tensor.strides[i] = packed;
+    tensor.strides.insert(tensor.strides.begin(), kImageRank - place.strides.size(), Dim(0));
+    Dim packed = 1;
+    for (size_t i = kImageRank; i-- > 0; packed = packed * tensor.shape[i])
+      if (tensor.shape[i] == Dim(1)) tensor.strides[i] = packed;
     return tensor;
   }
 
   Result<bool> emit_products(Value query, Value key, Value value, BufferId made) {
-    const int64_t depth = query.type().static_shape().back(), width = shape_.back();
+    const Dim depth = this->depth(), width = shape_.back();
     const Expr i = kernel_.variable(queries_), t = kernel_.variable(keys_),
                d = kernel_.variable(depth), e = kernel_.variable(width);
     MatmulSpec scores{queries_, keys_, depth, extents_, {}, {}, {}, {}};
     MatmulSpec sums{queries_, width, keys_, extents_, {}, {}, {}, {}};
-    if (depth > 0) {
+    if (depth != Dim(0)) {
       LATHE_TRY(auto a, place(query, i, d, i, d, queries_, depth));
       LATHE_TRY(auto b, place(key, t, d, d, t, depth, keys_));
       if (!a || !b) return false;
@@ -139,21 +146,27 @@ class LibraryAttention {
     LATHE_TRY(auto v, place(value, t, e, t, e, keys_, width));
     if (!v) return false;
     // Rows begin where wide accesses may: nobody reads what fills them up.
-    std::vector<int64_t> square(shape_.begin(), shape_.end() - 2);
-    square.insert(square.end(), {queries_, (keys_ + kRowStep - 1) / kRowStep * kRowStep});
+    Shape square(shape_.begin(), shape_.end() - 2);
+    square.insert(square.end(),
+                  {queries_, Dim::floor_div(keys_ + (kRowStep - 1), kRowStep) * kRowStep});
     const BufferId scored = temporary("scores", compute_dtype(dtype_), square);
     const BufferId weights = temporary("weights", dtype_, square);
-    scores.d = *result(scored, lowering_.buffer(scored).type, i, t, queries_, keys_);
+    const Dim row = square.back();
+    const auto products = result(scored, lowering_.buffer(scored).type, i, t, queries_, row);
+    const auto mixing = result(weights, lowering_.buffer(weights).type, i, t, queries_, row);
+    const auto mixed = result(made, lowering_.buffer(made).type, i, e, queries_, width);
+    if (!products || !mixing || !mixed) return false;
+    scores.d = *products;
     LaunchInfo info = describe(node_);
     info.flops = Dim::floor_div(info.flops, 2);
     info.label += "_scores";
-    if (depth > 0) emit_matmul(lowering_, scores, info, phase_);
-    if (depth == 0) LATHE_DO(emit_zeros(scored, info));
+    if (depth != Dim(0)) emit_matmul(lowering_, scores, info, phase_);
+    if (depth == Dim(0)) LATHE_DO(emit_zeros(scored, info));
     LATHE_DO(emit_softmax(scored, weights));
 
-    sums.a = *result(weights, lowering_.buffer(weights).type, i, t, queries_, keys_);
+    sums.a = *mixing;
     sums.b = *v;
-    sums.d = *result(made, lowering_.buffer(made).type, i, e, queries_, width);
+    sums.d = *mixed;
     info.label = describe(node_).label + "_values";
     emit_matmul(lowering_, sums, info, phase_);
     return true;
@@ -171,35 +184,40 @@ class LibraryAttention {
     return i < root_.operands.size() ? kernel_.resolve(root_.operands[i]) : Value{};
   }
 
-  BufferId temporary(const std::string& name, DType dtype, const std::vector<int64_t>& shape) {
-    TensorType type{dtype, {}};
-    for (int64_t extent : shape) type.shape.push_back(Dim(extent));
-    const int64_t size = type.static_elements().value_or(0);
-    return lowering_.add_temporary(node_.name + "_" + name, type, size, phase_);
+  BufferId temporary(const std::string& name, DType dtype, const Shape& shape) {
+    const TensorType type{dtype, shape};
+    return lowering_.add_temporary(node_.name + "_" + name, type, type.num_elements(), phase_);
   }
 
-  void make_batch(const TensorType& key) {
+  // Why strides cannot say it, or "".
+  std::string make_batch(const TensorType& key) {
     const size_t num_batch = shape_.size() - 2, own = key.shape.size() - 2;
     for (size_t d = 0; d < num_batch; ++d) {
       const bool is_shared = d + own >= num_batch;
-      const int64_t heads = is_shared ? key.shape[d + own - num_batch].value() : 1;
-      const int64_t outer = heads > 1 && heads < shape_[d] ? heads : 1, inner = shape_[d] / outer;
+      const Dim heads = is_shared ? key.shape[d + own - num_batch] : Dim(1);
+      const bool are_numbers = heads.is_const() && shape_[d].is_const();
+      if (!are_numbers && heads != Dim(1) && heads != shape_[d])
+        return fmt::format("{} of its heads share {} keys", shape_[d].str(), heads.str());
+      const bool is_grouped = are_numbers && heads.value() > 1 && heads.value() < shape_[d].value();
+      const Dim outer = is_grouped ? heads : Dim(1);
+      const Dim inner = is_grouped ? Dim(shape_[d].value() / heads.value()) : shape_[d];
       Expr at = kernel_.variable(inner);
-      if (outer > 1) {
+      if (is_grouped) {
         vars_.push_back(kernel_.variable(outer));
         extents_.push_back(outer);
-        batch_.push_back(vars_.back() * kernel_.integer(inner) + at);
+        batch_.push_back(vars_.back() * kernel_.integer(inner.value()) + at);
       } else {
         batch_.push_back(at);
       }
       vars_.push_back(at);
       extents_.push_back(inner);
     }
+    return "";
   }
 
   // Element (row, column) of a tensor, as a matrix over (m, n), which are these in some order.
   Result<std::optional<Strided>> place(Value tensor, Expr row, Expr column, Expr m, Expr n,
-                                       int64_t rows, int64_t columns) {
+                                       const Dim& rows, const Dim& columns) {
     const std::vector<Expr> index = attention_operand_index(
         kernel_, tensor.type().shape, root_.types[0].shape, batch_, row, column);
     return place_operand(lowering_, kernel_, tensor, index, attention_index(vars_, m, n), rows,
@@ -207,8 +225,8 @@ class LibraryAttention {
   }
 
   std::optional<Strided> result(BufferId buffer, const TensorType& type, Expr row, Expr column,
-                                int64_t rows, int64_t columns) {
-    return place_result(kernel_, buffer, type, attention_index(batch_, row, column),
+                                const Dim& rows, const Dim& columns) {
+    return place_result(lowering_, kernel_, buffer, type, attention_index(batch_, row, column),
                         attention_index(vars_, row, column), rows, columns);
   }
 
@@ -224,21 +242,22 @@ class LibraryAttention {
     return lowering_.emit_elements(
         kernel, weights, {"softmax", node_.loc, 0}, [&](std::span<const Expr> index) {
           const Expr row = index[index.size() - 2];
-          const bool is_filled = type.shape.back().value() != keys_;
+          const bool is_filled = type.shape.back() != keys_;
           auto score = [&](Expr t, bool may_be_beyond = false) {
             std::vector<Expr> at(index.begin(), index.end());
             at.back() = t;
             Expr x = kernel.load(scored, type, at) * scale;
-            if (may_be_beyond) t = loop::min(t, kernel.integer(keys_ - 1));
+            if (may_be_beyond) t = loop::min(t, kernel.pool().size(keys_ - 1));
             if (mask) x = masked_score(kernel, mask, index.first(index.size() - 2), row, t, x);
             if (is_causal) x = loop::select(loop::le(t, row), x, loop::constant_like(x, least));
             return x;
           };
-          const Expr most = kernel.reduce(loop::ReduceOp::max, {keys_},
+          const std::vector<Dim> keys = {keys_};
+          const Expr most = kernel.reduce(loop::ReduceOp::max, keys,
                                           [&](std::span<const Expr> r) { return score(r[0]); });
           const Expr top = loop::select(loop::eq(most, loop::constant_like(most, least)),
                                         loop::constant_like(most, 0), most);
-          const Expr sum = kernel.reduce(loop::ReduceOp::sum, {keys_},
+          const Expr sum = kernel.reduce(loop::ReduceOp::sum, keys,
                                          [&](auto r) { return loop::exp(score(r[0]) - top); });
           const Expr none = loop::constant_like(sum, 0), one = loop::constant_like(sum, 1);
           const Expr divisor = loop::select(loop::eq(sum, none), one, sum);
@@ -251,12 +270,12 @@ class LibraryAttention {
   const Node& root_;
   Phase phase_;
   KernelContext kernel_;
-  std::vector<int64_t> shape_;
+  Shape shape_;
   DType dtype_;
-  int64_t queries_ = 1, keys_ = 1;
-  std::vector<Expr> batch_;       // the index of each batch dim of the result
-  std::vector<Expr> vars_;        // what strides are over
-  std::vector<int64_t> extents_;  // of those
+  Dim queries_ = 1, keys_ = 1;
+  std::vector<Expr> batch_;  // the index of each batch dim of the result
+  std::vector<Expr> vars_;   // what strides are over
+  Shape extents_;            // of those
 };
 
 Result<Verdict> emit_library_attention(Lowering& lowering, Node& node,
@@ -273,6 +292,7 @@ KernelDef kernel_library_attention() {
       .roots = {"attention"},
       .members = Members::epilogue,
       .needs = Needs::library,
+      .takes_sizes = true,
       .emit = emit_library_attention,
       .example = R"(
 func @main(%q: f16[2, 16, 64], %k: f16[2, 16, 64], %v: f16[2, 16, 64]) -> f16[2, 16, 64] {

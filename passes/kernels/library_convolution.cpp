@@ -39,14 +39,18 @@ class ConvolutionLowering {
     if (groups_ > 1 && input.type().shape[1].value() == groups_)
       return Verdict{"its groups are of one channel: loops read each once"};
     if (filter.type().static_elements() == 0) return Verdict{"its sums are of nothing"};
-    const std::vector<int64_t> y = root_.types[0].static_shape();
+    if (!filter.type().is_static() || !input.type().shape[1].is_const())
+      return Verdict{fmt::format("its channels or filters are no numbers: {} and {}",
+                                 to_string(input.type()), to_string(filter.type()))};
+    const Shape& y = root_.types[0].shape;
     step_ = kChannelBytes / dtype_bytes(dtype_);
     const int64_t channels = input.type().shape[1].value();
-    if (groups_ > 1 && (channels % step_ != 0 || y[1] % step_ != 0))
+    const int64_t filters = filter.type().shape[0].value();
+    if (groups_ > 1 && (channels % step_ != 0 || filters % step_ != 0))
       return Verdict{fmt::format("its {} and {} channels of several groups are no multiples of {}",
-                                 channels, y[1], step_)};
-    if (2 * y[1] < step_)
-      return Verdict{fmt::format("most of {} channels would be zeros beside {}", step_, y[1])};
+                                 channels, filters, step_)};
+    if (2 * filters < step_)
+      return Verdict{fmt::format("most of {} channels would be zeros beside {}", step_, filters)};
     spatial_ = y.size() - 2;
     // Element (n, c, ...) of images, with the channel as the column of a row of pixels.
     index_ = kernel_.variables(y);
@@ -58,7 +62,7 @@ class ConvolutionLowering {
     LibrarySums sums{.index = index_, .vars = vars_, .rows = y.back(), .columns = y[1]};
     sums.layout = channels_last(static_cast<int>(y.size()));
     sums.has_gelu = false;
-    if (filled_up(y[1]) != y[1]) sums.padded_columns = filled_up(y[1]);
+    if (filled_up(filters) != filters) sums.padded_columns = filled_up(filters);
     if (bias) {
       LATHE_TRY(sums.bias, place_bias(bias));
     }
@@ -73,9 +77,9 @@ class ConvolutionLowering {
   // A buffer whose channels lie side by side.
   struct Place {
     BufferId buffer = -1;
-    int64_t offset = 0;
-    std::vector<int64_t> shape;    // n, c, then space
-    std::vector<int64_t> strides;  // in that order
+    Dim offset = 0;
+    Shape shape;    // n, c, then space
+    Shape strides;  // in that order
   };
 
   bool fits(Value input, Value filter, Value bias) const {
@@ -97,9 +101,9 @@ class ConvolutionLowering {
 
   // A filter has the channels that the result has as well.
   Result<Place> place_channels_last(Value value, bool is_filter, Phase phase) {
-    const std::vector<int64_t> shape = value.type().static_shape();
-    std::vector<int64_t> padded = shape;
-    for (size_t i = is_filter ? 0 : 1; i < 2; ++i) padded[i] = filled_up(shape[i]);
+    const Shape& shape = value.type().shape;
+    Shape padded = shape;
+    for (size_t i = is_filter ? 0 : 1; i < 2; ++i) padded[i] = filled_up(shape[i].value());
     if (shape == padded) {
       KernelContext probe(lowering_, phase, "probe");
       const std::vector<Expr> at = probe.variables(shape);
@@ -109,27 +113,29 @@ class ConvolutionLowering {
         return Place{found->buffer, found->offset, shape, found->strides};
     }
     TensorType type = value.type();
-    type.shape.assign(padded.begin(), padded.end());
+    type.shape = padded;
     type.layout = channels_last(type.rank());
     LATHE_TRY(const BufferId copy, copy_filled_up(value, type, "channels_last", phase));
-    return Place{copy, 0, padded, type.static_strides()};
+    return Place{copy, 0, padded, type.strides()};
   }
 
   // Every stride that of a packed image, or of a dim of one element.
-  static bool has_channels_last(const Strided& place, const std::vector<int64_t>& shape) {
-    int64_t stride = 1;
-    bool is_packed = shape[1] == 1 || place.strides[1] == 1;
-    stride *= shape[1];
-    for (size_t i = shape.size(); i-- > 2; stride *= shape[i])
-      is_packed = is_packed && (shape[i] == 1 || place.strides[i] == stride);
-    return is_packed && (shape[0] == 1 || place.strides[0] == stride);
+  static bool has_channels_last(const Strided& place, const Shape& shape) {
+    const auto lies = [&](size_t i, const Dim& stride) {
+      return shape[i] == Dim(1) || place.strides[i] == stride;
+    };
+    bool is_packed = lies(1, 1);
+    Dim stride = shape[1];
+    for (size_t i = shape.size(); i-- > 2; stride = stride * shape[i])
+      is_packed = is_packed && lies(i, stride);
+    return is_packed && lies(0, stride);
   }
 
   // The value in a buffer of that type, which is as large or larger: zeros fill it up.
   Result<BufferId> copy_filled_up(Value value, const TensorType& type, const std::string& label,
                                   Phase phase) {
-    const BufferId out = lowering_.add_temporary(value.node->name + "_" + label, type,
-                                                 type.static_elements().value_or(0), phase);
+    const BufferId out =
+        lowering_.add_temporary(value.node->name + "_" + label, type, type.num_elements(), phase);
     KernelContext kernel(lowering_, phase, label);
     loop::Pool& pool = kernel.pool();
     LATHE_DO(lowering_.emit_elements(
@@ -137,9 +143,9 @@ class ConvolutionLowering {
           std::vector<Expr> at(index.begin(), index.end());
           Expr is_inside;
           for (size_t i = 0; i < at.size(); ++i) {
-            const int64_t extent = value.type().shape[i].value();
-            if (type.shape[i] == Dim(extent)) continue;
-            const Expr last = pool.integer(extent - 1);
+            const Dim& extent = value.type().shape[i];
+            if (type.shape[i] == extent) continue;
+            const Expr last = pool.integer(extent.value() - 1);
             const Expr is_within = loop::le(index[i], last);
             is_inside = is_inside ? loop::logical_and(is_inside, is_within) : is_within;
             at[i] = loop::min(index[i], last);
@@ -161,7 +167,7 @@ class ConvolutionLowering {
       kernel_.read_from(bias, copy, std::move(type));
     }
     std::optional<Strided> found = as_strided(kernel_, kernel_.element(bias, at), dtype_, vars_);
-    if (!found || found->strides.back() != 1) {
+    if (!found || found->strides.back() != Dim(1)) {
       LATHE_TRY(const BufferId made, lowering_.materialize(bias));
       kernel_.read_from(bias, made);
       found = as_strided(kernel_, kernel_.element(bias, at), dtype_, vars_);
@@ -171,26 +177,27 @@ class ConvolutionLowering {
   }
 
   // Strides over vars_ (n, space, c) in the order n, c, space.
-  static std::vector<int64_t> in_image_order(const Strided& place) {
-    std::vector<int64_t> strides = {place.strides.front(), place.strides.back()};
+  static Shape in_image_order(const Strided& place) {
+    Shape strides = {place.strides.front(), place.strides.back()};
     strides.insert(strides.end(), place.strides.begin() + 1, place.strides.end() - 1);
     return strides;
   }
 
   // Lines become images of height 1.
-  std::vector<int64_t> as_image(std::vector<int64_t> sizes, int64_t height) const {
+  template <class Sizes>
+  Sizes as_image(Sizes sizes, int64_t height) const {
     if (spatial_ == 1) sizes.insert(sizes.end() - 1, height);
     return sizes;
   }
 
   // Dims of one element have no stride of their own: that of a packed image is as good as any.
-  static std::vector<int64_t> strides_of_image(const std::vector<int64_t>& shape,
-                                               std::vector<int64_t> strides) {
-    int64_t packed = shape[1];
-    if (shape[1] == 1) strides[1] = 1;
-    for (size_t i = shape.size(); i-- > 2; packed *= shape[i])
-      if (shape[i] == 1) strides[i] = packed;
-    if (shape[0] == 1) strides[0] = packed;
+  static Shape strides_of_image(const Shape& shape, Shape strides) {
+    const Dim one = 1;
+    Dim packed = shape[1];
+    if (shape[1] == one) strides[1] = one;
+    for (size_t i = shape.size(); i-- > 2; packed = packed * shape[i])
+      if (shape[i] == one) strides[i] = packed;
+    if (shape[0] == one) strides[0] = packed;
     return strides;
   }
 
@@ -201,15 +208,14 @@ class ConvolutionLowering {
   }
 
   // `strides` in image order.
-  CallTensor image(BufferId buffer, int64_t offset, const std::vector<int64_t>& shape,
-                   std::vector<int64_t> strides) const {
-    const std::vector<int64_t> extents = as_image(shape, 1);
+  CallTensor image(BufferId buffer, const Dim& offset, const Shape& shape, Shape strides) const {
+    const Shape extents = as_image(shape, 1);
     return {buffer, offset, extents, strides_of_image(extents, as_image(std::move(strides), 0))};
   }
 
   void emit(const Place& x, const Place& w, const Strided& y, const LibraryEpilogue& epilogue) {
-    std::vector<int64_t> out = root_.types[0].static_shape();
-    out[1] = filled_up(out[1]);
+    Shape out = root_.types[0].shape;
+    out[1] = filled_up(out[1].value());
     ConvolutionCall call;
     call.x = image(x.buffer, x.offset, x.shape, x.strides);
     call.w = image(w.buffer, w.offset, w.shape, w.strides);
@@ -251,6 +257,7 @@ KernelDef kernel_library_convolution() {
       .roots = {"convolution"},
       .members = Members::epilogue,
       .needs = Needs::library,
+      .takes_sizes = true,
       .emit = emit_library_convolution,
       .example = R"(
 func @main(%x: f32[1, 16, 9, 7], %w: f32[32, 16, 3, 3]) -> f32[1, 32, 9, 7] {

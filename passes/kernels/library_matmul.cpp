@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "fmt/format.h"
+#include "ir/templates/loop_nest.h"
 #include "passes/lowering/kernel_def.h"
 #include "passes/lowering/matmul.h"
 #include "passes/lowering/operand.h"
@@ -27,15 +29,17 @@ class MatmulLowering {
 
   Result<Verdict> run(BufferId out) {
     const Value a = kernel_.resolve(root_.operands[0]), b = kernel_.resolve(root_.operands[1]);
-    const std::vector<int64_t> shape = root_.types[0].static_shape();
+    const Shape& shape = root_.types[0].shape;
     if (!is_float(dtype_) || a.type().dtype != dtype_ || b.type().dtype != dtype_)
       return Verdict{"its operands and result are not of one float dtype"};
     if (a.type().rank() < 2 || b.type().rank() < 2) return Verdict{"an operand is a vector"};
     spec_.batch.assign(shape.begin(), shape.end() - 2);
     spec_.m = shape[shape.size() - 2];
     spec_.n = shape.back();
-    spec_.k = a.type().static_shape().back();
-    if (spec_.k == 0) return Verdict{"its sums are of nothing"};
+    spec_.k = a.type().shape.back();
+    if (spec_.k == Dim(0)) return Verdict{"its sums are of nothing"};
+    if (!has_terms(lowering_, spec_.k, shape))
+      return Verdict{fmt::format("its sums are of nothing where {} is 0", spec_.k.str())};
     batch_ = kernel_.variables(spec_.batch);
     m_ = kernel_.variable(spec_.m);
     n_ = kernel_.variable(spec_.n);
@@ -83,36 +87,40 @@ class MatmulLowering {
   // the operands' do not, a large product and a copy of it are several times faster.
   int64_t padded_columns() const {
     const int64_t step = kRowBytes / dtype_bytes(dtype_);
-    int64_t results = spec_.m * spec_.n;
-    for (int64_t extent : spec_.batch) results *= extent;
-    const bool is_large = results >= kManyResults && spec_.k >= kLongSum;
-    const bool is_uneven = dtype_bytes(dtype_) == 2 && spec_.n % step != 0;
+    if (!spec_.n.is_const()) return 0;
+    const int64_t columns = spec_.n.value();
+    Dim results = spec_.m * spec_.n;
+    for (const Dim& extent : spec_.batch) results = results * extent;
+    const bool is_large = size_at(results, lowering_.hints()) >= kManyResults &&
+                          size_at(spec_.k, lowering_.hints()) >= kLongSum;
+    const bool is_uneven = dtype_bytes(dtype_) == 2 && columns % step != 0;
     if (!is_large || !is_uneven || !is_even(spec_.a, step) || !is_even(spec_.b, step)) return 0;
-    return (spec_.n + step - 1) / step * step;
+    return (columns + step - 1) / step * step;
   }
 
   // Whether everything but neighbours lies whole steps apart.
   static bool is_even(const Strided& operand, int64_t step) {
-    return operand.offset % step == 0 &&
+    const auto is_whole = [&](const Dim& size) { return Dim::mod(size, step) == Dim(0); };
+    return is_whole(operand.offset) &&
            std::all_of(operand.strides.begin(), operand.strides.end(),
-                       [&](int64_t stride) { return stride == 1 || stride % step == 0; });
+                       [&](const Dim& stride) { return stride == Dim(1) || is_whole(stride); });
   }
 
   static bool is_shared(const Strided& operand) {
     return std::all_of(operand.strides.begin(), operand.strides.end() - 2,
-                       [](int64_t stride) { return stride == 0; });
+                       [](const Dim& stride) { return stride == Dim(0); });
   }
 
   // Whether the rows of all batch elements follow each other.
   bool is_one_matrix(const Strided& operand) const {
-    int64_t rows = spec_.m;
-    const int64_t row = operand.strides[operand.strides.size() - 2];
-    for (size_t i = spec_.batch.size(); i-- > 0; rows *= spec_.batch[i])
-      if (spec_.batch[i] != 1 && operand.strides[i] != row * rows) return false;
+    Dim rows = spec_.m;
+    const Dim& row = operand.strides[operand.strides.size() - 2];
+    for (size_t i = spec_.batch.size(); i-- > 0; rows = rows * spec_.batch[i])
+      if (spec_.batch[i] != Dim(1) && operand.strides[i] != row * rows) return false;
     return true;
   }
 
-  Result<bool> place(Value value, Expr row, Expr column, int64_t rows, int64_t columns,
+  Result<bool> place(Value value, Expr row, Expr column, const Dim& rows, const Dim& columns,
                      Strided& into) {
     const std::vector<Expr> index = batch_index(value.type().shape, batch_, row, column);
     LATHE_TRY(std::optional<Strided> found, place_operand(lowering_, kernel_, value, index,
@@ -147,6 +155,7 @@ KernelDef kernel_library_matmul() {
       .roots = {"matmul"},
       .members = Members::epilogue,
       .needs = Needs::library,
+      .takes_sizes = true,
       .emit = emit_library_matmul,
       .example = R"(
 func @main(%x: f32[40, 64], %w: f32[64, 48]) -> f32[40, 48] {

@@ -17,12 +17,6 @@ namespace {
 using loop::Expr;
 using Index = std::span<const Expr>;
 
-std::vector<int64_t> numbers(const std::vector<Dim>& dims) {
-  std::vector<int64_t> values;
-  for (const Dim& dim : dims) values.push_back(dim.value());
-  return values;
-}
-
 Status emit_product(Lowering& lowering, Node& node, const ContractionOperands& operands,
                     const MatrixTile& tile, BufferId out, const LaunchInfo& info, Phase phase) {
   KernelContext kernel(lowering, node, phase);

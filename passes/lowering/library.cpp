@@ -2,9 +2,11 @@
 #include "passes/lowering/library.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
 
-#include "ir/loop/linear.h"
+#include "ir/loop/sized.h"
 #include "passes/lowering/epilogue.h"
 #include "passes/lowering/operand.h"
 
@@ -12,30 +14,52 @@ namespace lathe {
 
 using loop::Expr;
 
+namespace {
+
+// Nothing when a term of the index is none of the variables by a stride.
+std::optional<Strided> strided(BufferId buffer, Expr index, const std::vector<Expr>& vars) {
+  const loop::SizedLinear form = loop::sized(loop::linear(index));
+  Strided result{buffer, form.constant, {}};
+  size_t known = 0;
+  for (Expr var : vars) {
+    result.strides.push_back(step_along(form, var));
+    known += result.strides.back() != Dim(0);
+  }
+  if (known != form.terms.size()) return std::nullopt;
+  return result;
+}
+
+}  // namespace
+
 std::optional<Strided> as_strided(const KernelContext& kernel, Expr element, DType dtype,
                                   const std::vector<Expr>& vars) {
   if (auto* cast = std::get_if<loop::Cast>(&element->kind)) element = cast->x;
   auto* load = std::get_if<loop::Load>(&element->kind);
   if (load == nullptr || element->dtype != dtype) return std::nullopt;
-  const loop::Linear form = loop::linear(load->index);
-  Strided result{kernel.buffers()[load->buffer.id], form.constant, {}};
-  size_t known = 0;
-  for (Expr var : vars) {
-    const int64_t stride = form.coefficient(std::get<loop::VarRead>(var->kind).var);
-    result.strides.push_back(stride);
-    known += stride != 0;
-  }
-  // A term of anything else is no stride.
-  if (known != form.terms.size()) return std::nullopt;
-  return result;
+  return strided(kernel.buffers()[load->buffer.id], load->index, vars);
+}
+
+bool is_at_least(const Lowering& lowering, const Dim& size, const Dim& least) {
+  if (size == least) return true;
+  std::map<std::string, DimRange> ranges = lowering.symbols();
+  for (auto& [symbol, range] : ranges) range.min = std::max<int64_t>(range.min.value_or(1), 1);
+  return (size - least).bounds(ranges).min.value_or(-1) >= 0;
+}
+
+bool has_terms(const Lowering& lowering, const Dim& depth, const Shape& result) {
+  return depth.bounds(lowering.symbols()).min.value_or(0) > 0 ||
+         std::find(result.begin(), result.end(), depth) != result.end();
 }
 
 namespace {
 
 // Elements of a row or of a column side by side, the others at least as far apart as those reach.
-bool is_matrix(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
-  auto fits = [](int64_t inner, int64_t inner_stride, int64_t outer, int64_t outer_stride) {
-    return (inner == 1 || inner_stride == 1) && (outer == 1 || outer_stride >= inner);
+bool is_matrix(const Lowering& lowering, const Dim& rows, const Dim& columns, const Dim& row_stride,
+               const Dim& column_stride) {
+  auto fits = [&](const Dim& inner, const Dim& inner_stride, const Dim& outer,
+                  const Dim& outer_stride) {
+    return (inner == Dim(1) || inner_stride == Dim(1)) &&
+           (outer == Dim(1) || is_at_least(lowering, outer_stride, inner));
   };
   return fits(columns, column_stride, rows, row_stride) ||
          fits(rows, row_stride, columns, column_stride);
@@ -69,8 +93,9 @@ bool is_relu(Expr e, Expr sum) {
 
 class EpilogueReader {
  public:
-  EpilogueReader(KernelContext& kernel, const LibrarySums& sums, DType dtype)
-      : kernel_(kernel), sums_(sums), dtype_(dtype) {}
+  EpilogueReader(const Lowering& lowering, KernelContext& kernel, const LibrarySums& sums,
+                 DType dtype)
+      : lowering_(lowering), kernel_(kernel), sums_(sums), dtype_(dtype) {}
 
   // Whether the library does what turns `sum` into `value`.
   bool claim(const Node& member, Expr value, Expr sum, LibraryEpilogue& into) {
@@ -87,8 +112,9 @@ class EpilogueReader {
     const bool is_bias = moves_with_column_alone(*place);
     std::optional<Strided>& slot = is_bias ? into.bias : into.residual;
     // What is added lies in rows, as the result does.
-    const bool has_rows = place->strides.back() == 1 && sums_.padded_columns == 0 &&
-                          place->strides[sums_.vars.size() - 2] >= sums_.columns;
+    const bool has_rows =
+        place->strides.back() == Dim(1) && sums_.padded_columns == 0 &&
+        is_at_least(lowering_, place->strides[sums_.vars.size() - 2], sums_.columns);
     if (slot || (!is_bias && !has_rows)) return false;
     slot = std::move(place);
     return true;
@@ -101,10 +127,12 @@ class EpilogueReader {
   }
 
   bool moves_with_column_alone(const Strided& place) const {
-    return place.strides.back() == 1 && std::all_of(place.strides.begin(), place.strides.end() - 1,
-                                                    [](int64_t stride) { return stride == 0; });
+    return place.strides.back() == Dim(1) &&
+           std::all_of(place.strides.begin(), place.strides.end() - 1,
+                       [](const Dim& stride) { return stride == Dim(0); });
   }
 
+  const Lowering& lowering_;
   KernelContext& kernel_;
   const LibrarySums& sums_;
   DType dtype_;
@@ -127,13 +155,13 @@ const Node* member(const Node& region, const Claim& claim) {
 }
 
 // At most `most` members, and none from the first that the library does not know.
-Claim claim_epilogue(KernelContext& kernel, const Node& region, const LibrarySums& sums,
-                     size_t most) {
+Claim claim_epilogue(const Lowering& lowering, KernelContext& kernel, const Node& region,
+                     const LibrarySums& sums, size_t most) {
   Claim claim{{.bias = sums.bias}, 1, sums.index};
   if (region.bodies.empty()) return claim;
   const Graph& body = *region.bodies[0];
   const Node& root = *body.nodes[0];
-  EpilogueReader reader(kernel, sums, root.types[0].dtype);
+  EpilogueReader reader(lowering, kernel, sums, root.types[0].dtype);
   // A variable that stands for the value so far: no element of memory equals it.
   const DType dtype = compute_dtype(root.types[0].dtype);
   const loop::Var so_far =
@@ -167,8 +195,8 @@ Status copy_operand(Lowering& lowering, KernelContext& kernel, Value value) {
 
 Result<std::optional<Strided>> place_operand(Lowering& lowering, KernelContext& kernel, Value value,
                                              const std::vector<Expr>& index,
-                                             const std::vector<Expr>& vars, int64_t rows,
-                                             int64_t columns) {
+                                             const std::vector<Expr>& vars, const Dim& rows,
+                                             const Dim& columns) {
   for (bool is_copied : {false, true}) {
     if (is_copied) LATHE_DO(copy_operand(lowering, kernel, value));
     std::optional<Strided> found =
@@ -176,37 +204,33 @@ Result<std::optional<Strided>> place_operand(Lowering& lowering, KernelContext& 
     if (kernel.error()) return *kernel.error();
     if (!found) continue;
     const size_t last = vars.size() - 1;
-    if (is_matrix(rows, columns, found->strides[last - 1], found->strides[last])) return found;
+    if (is_matrix(lowering, rows, columns, found->strides[last - 1], found->strides[last]))
+      return found;
   }
   return std::optional<Strided>();
 }
 
-std::optional<Strided> place_result(KernelContext& kernel, BufferId buffer, const TensorType& type,
+std::optional<Strided> place_result(const Lowering& lowering, KernelContext& kernel,
+                                    BufferId buffer, const TensorType& type,
                                     const std::vector<Expr>& index, const std::vector<Expr>& vars,
-                                    int64_t rows, int64_t columns) {
-  const loop::Linear form = loop::linear(kernel.address(type, index));
-  Strided place{buffer, form.constant, {}};
-  size_t known = 0;
-  for (Expr var : vars) {
-    place.strides.push_back(form.coefficient(std::get<loop::VarRead>(var->kind).var));
-    known += place.strides.back() != 0;
-  }
-  const int64_t row_stride = place.strides[vars.size() - 2], column_stride = place.strides.back();
-  const bool has_rows =
-      (columns == 1 || column_stride == 1) && (rows == 1 || row_stride >= columns);
-  if (known != form.terms.size() || !has_rows) return std::nullopt;
-  return place;
+                                    const Dim& rows, const Dim& columns) {
+  const std::optional<Strided> place = strided(buffer, kernel.address(type, index), vars);
+  if (!place) return std::nullopt;
+  const Dim &row_stride = place->strides[vars.size() - 2], &column_stride = place->strides.back();
+  const bool has_rows = (columns == Dim(1) || column_stride == Dim(1)) &&
+                        (rows == Dim(1) || is_at_least(lowering, row_stride, columns));
+  return has_rows ? place : std::nullopt;
 }
 
 Result<std::optional<LibraryResult>> place_sums(Lowering& lowering, KernelContext& kernel,
                                                 const Node& region, const LibrarySums& sums,
                                                 BufferId out) {
   const auto place = [&](BufferId buffer, const TensorType& type, const std::vector<Expr>& index) {
-    return place_result(kernel, buffer, type, index, sums.vars, sums.rows, sums.columns);
+    return place_result(lowering, kernel, buffer, type, index, sums.vars, sums.rows, sums.columns);
   };
   const TensorType& root = root_of(region)->types[0];
   const TensorType& whole = lowering.buffer(out).type;
-  Claim claim = claim_epilogue(kernel, region, sums, sums.is_bare ? 1 : SIZE_MAX);
+  Claim claim = claim_epilogue(lowering, kernel, region, sums, sums.is_bare ? 1 : SIZE_MAX);
   if (kernel.error()) return *kernel.error();
   const bool is_padded = sums.padded_columns > 0;
   if (claim.num_members == num_members(region) && whole.dtype == root.dtype && !is_padded) {
@@ -214,7 +238,7 @@ Result<std::optional<LibraryResult>> place_sums(Lowering& lowering, KernelContex
       return std::optional(LibraryResult{claim.epilogue, *found, member(region, claim)});
   }
   for (size_t most = claim.num_members; most > 0; --most) {
-    claim = claim_epilogue(kernel, region, sums, most);
+    claim = claim_epilogue(lowering, kernel, region, sums, most);
     const Node* last = member(region, claim);
     TensorType type = last->types[0];
     if (is_padded) {
@@ -225,8 +249,8 @@ Result<std::optional<LibraryResult>> place_sums(Lowering& lowering, KernelContex
     type.layout = type.rank() == root.rank() ? sums.layout : Layout();
     std::optional<Strided> found = place(-1, type, claim.index);
     if (!found) continue;
-    found->buffer = lowering.add_temporary(region.name + "_sums", type,
-                                           type.static_elements().value_or(0), kernel.phase());
+    found->buffer =
+        lowering.add_temporary(region.name + "_sums", type, type.num_elements(), kernel.phase());
     return std::optional(LibraryResult{claim.epilogue, *found, last});
   }
   return std::optional<LibraryResult>();

@@ -16,9 +16,15 @@ namespace lathe {
 // Where the elements of an expression lie: base + sum of stride * variable, in elements.
 struct Strided {
   BufferId buffer = -1;
-  int64_t offset = 0;
-  std::vector<int64_t> strides;  // by variable, in the order they were asked for
+  Dim offset = 0;
+  Shape strides;  // by variable, in the order they were asked for
 };
+
+// At every size: symbols are at least 1, since what has no elements is not made.
+bool is_at_least(const Lowering& lowering, const Dim& size, const Dim& least);
+// Whether a sum over `depth` has terms wherever the result, of that shape, has elements. Only such
+// sums are a library's.
+bool has_terms(const Lowering& lowering, const Dim& depth, const Shape& result);
 
 // The expression as one load whose index is linear in `vars`; of no other dtype than `dtype`.
 std::optional<Strided> as_strided(const KernelContext& kernel, loop::Expr element, DType dtype,
@@ -29,15 +35,16 @@ std::optional<Strided> as_strided(const KernelContext& kernel, loop::Expr elemen
 // through the kernel take too.
 Result<std::optional<Strided>> place_operand(Lowering& lowering, KernelContext& kernel, Value value,
                                              const std::vector<loop::Expr>& index,
-                                             const std::vector<loop::Expr>& vars, int64_t rows,
-                                             int64_t columns);
+                                             const std::vector<loop::Expr>& vars, const Dim& rows,
+                                             const Dim& columns);
 // Later reads of the value through the kernel take a row-major copy.
 Status copy_operand(Lowering& lowering, KernelContext& kernel, Value value);
 // The same of a result, whose rows must lie side by side; none when they do not.
-std::optional<Strided> place_result(KernelContext& kernel, BufferId buffer, const TensorType& type,
+std::optional<Strided> place_result(const Lowering& lowering, KernelContext& kernel,
+                                    BufferId buffer, const TensorType& type,
                                     const std::vector<loop::Expr>& index,
-                                    const std::vector<loop::Expr>& vars, int64_t rows,
-                                    int64_t columns);
+                                    const std::vector<loop::Expr>& vars, const Dim& rows,
+                                    const Dim& columns);
 
 // What a library does after the sum.
 struct LibraryEpilogue {
@@ -50,7 +57,7 @@ struct LibraryEpilogue {
 struct LibrarySums {
   std::vector<loop::Expr> index;  // of one of them
   std::vector<loop::Expr> vars;   // what strides are over, the row and the column last
-  int64_t rows = 1, columns = 1;
+  Dim rows = 1, columns = 1;
   Layout layout = {};  // of a buffer for them
   std::optional<Strided> bias = {};
   bool has_gelu = true;  // the library knows gelu_tanh

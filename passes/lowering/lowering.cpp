@@ -510,8 +510,8 @@ void Lowering::emit_library(LibraryCall call, const LaunchInfo& info, Phase phas
   launch.origins = {info.origin};
   launch.flops = info.flops;
   for (const CallOperand& operand : operands(call))
-    launch.bytes = launch.bytes + Dim(distinct_elements(*operand.tensor) *
-                                      dtype_bytes(buffer(operand.tensor->buffer).type.dtype));
+    launch.bytes = launch.bytes + distinct_elements(*operand.tensor) *
+                                      Dim(dtype_bytes(buffer(operand.tensor->buffer).type.dtype));
   launch.kind = LibraryLaunch{std::move(call)};
   (phase == Phase::init ? program_.init : program_.steps).push_back(std::move(launch));
 }

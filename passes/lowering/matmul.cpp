@@ -8,8 +8,8 @@ namespace {
 
 // A dim of the batch with the strides of every operand along it.
 struct BatchDim {
-  int64_t extent;
-  std::vector<int64_t> strides;
+  Dim extent;
+  Shape strides;
 };
 
 class MatmulBatch {
@@ -17,7 +17,7 @@ class MatmulBatch {
   explicit MatmulBatch(const MatmulSpec& spec) : operands_{&spec.a, &spec.b, &spec.d} {
     if (spec.epilogue.residual) operands_.push_back(&*spec.epilogue.residual);
     for (size_t i = 0; i < spec.batch.size(); ++i) {
-      if (spec.batch[i] == 1) continue;
+      if (spec.batch[i] == Dim(1)) continue;
       BatchDim dim{spec.batch[i], {}};
       for (const Strided* operand : operands_) dim.strides.push_back(operand->strides[i]);
       if (!dims_.empty() && follows(dims_.back(), dim))
@@ -39,15 +39,15 @@ class MatmulBatch {
   // The innermost dim joins the rows when they go on in it, and all of it reads one B.
   bool join_innermost(MatmulSpec& spec) {
     constexpr size_t kB = 1;
-    if (dims_.empty() || dims_.back().strides[kB] != 0) return false;
+    if (dims_.empty() || dims_.back().strides[kB] != Dim(0)) return false;
     for (size_t i = 0; i < operands_.size(); ++i)
       if (i != kB && dims_.back().strides[i] != row_stride(i) * spec.m) return false;
-    spec.m *= dims_.back().extent;
+    spec.m = spec.m * dims_.back().extent;
     dims_.pop_back();
     return true;
   }
-  int64_t row_stride(size_t operand) const {
-    const std::vector<int64_t>& strides = operands_[operand]->strides;
+  const Dim& row_stride(size_t operand) const {
+    const Shape& strides = operands_[operand]->strides;
     return strides[strides.size() - 2];
   }
 
@@ -62,7 +62,7 @@ class MatmulBatch {
 };
 
 CallTensor operand_of(const Strided& operand, size_t index, const std::vector<BatchDim>& dims,
-                      int64_t rows, int64_t columns) {
+                      const Dim& rows, const Dim& columns) {
   CallTensor tensor{operand.buffer, operand.offset, {}, {}};
   for (const BatchDim& dim : dims) {
     tensor.shape.push_back(dim.extent);

@@ -9,8 +9,8 @@ namespace lathe {
 
 // A product of strided operands, appended as a launch. Rows and columns are those of the result.
 struct MatmulSpec {
-  int64_t m = 1, n = 1, k = 1;
-  std::vector<int64_t> batch;
+  Dim m = 1, n = 1, k = 1;
+  Shape batch;
   Strided a, b, d;  // strides over batch, then (m, k), (k, n) and (m, n)
   LibraryEpilogue epilogue;
 };

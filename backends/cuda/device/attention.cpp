@@ -20,7 +20,7 @@ class Attention {
       : graph_(graph), call_(call), dtype_(dtype_of(program, call.o)) {}
 
   Status describe() {
-    const Sizes &q = call_.q.shape, &k = call_.k.shape;
+    const Sizes q = numbers(call_.q.shape), k = numbers(call_.k.shape);
     dims_ = {q[0], q[1], q[2], k[2]};
     row_dims_ = {q[0], q[1], q[2], 1};
     const CudnnDescriptor query = graph_.memory(call_.q, dtype_, 0);

@@ -43,10 +43,11 @@ class Convolution {
     if (part == Part::sum) return Ok{};
     if (part == Part::rest) --num_left_;
     if (epilogue.bias) {
-      const int64_t channels = call_.y.shape[1];
-      then(kCudnnAdd, graph_.memory(cudnn_dtype(dtype_), {1, channels, 1, 1},
-                                    {channels, 1, channels, channels},
-                                    {bias_position, epilogue.bias->offset * dtype_bytes(dtype_)}));
+      const int64_t channels = call_.y.shape[1].value();
+      then(
+          kCudnnAdd,
+          graph_.memory(cudnn_dtype(dtype_), {1, channels, 1, 1}, {channels, 1, channels, channels},
+                        {bias_position, epilogue.bias->offset.value() * dtype_bytes(dtype_)}));
     }
     if (epilogue.residual)
       then(kCudnnAdd, graph_.memory(*epilogue.residual, dtype_, residual_position));
@@ -64,7 +65,7 @@ class Convolution {
   // A value between operations; the last one is the result.
   CudnnDescriptor next_sum() {
     if (num_left_-- == 0) return graph_.memory(call_.y, dtype_, result_position_);
-    return graph_.value(call_.y.shape, call_.y.strides);
+    return graph_.value(numbers(call_.y.shape), numbers(call_.y.strides));
   }
 
   CudnnDescriptor window() {

@@ -132,8 +132,8 @@ CudnnDescriptor CudnnGraph::memory(int dtype, const std::vector<int64_t>& dims,
 }
 
 CudnnDescriptor CudnnGraph::memory(const CallTensor& operand, DType dtype, size_t position) {
-  return memory(cudnn_dtype(dtype), operand.shape, operand.strides,
-                {position, operand.offset * dtype_bytes(dtype)});
+  return memory(cudnn_dtype(dtype), numbers(operand.shape), numbers(operand.strides),
+                {position, operand.offset.value() * dtype_bytes(dtype)});
 }
 
 CudnnDescriptor CudnnGraph::value(const std::vector<int64_t>& dims,

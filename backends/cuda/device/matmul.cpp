@@ -120,10 +120,11 @@ Operand make_operand(const Program& program, const CallTensor& tensor, size_t po
   Operand result;
   result.position = position;
   result.dtype = dtype_of(program, tensor);
-  result.offset = tensor.offset;
-  result.batch.assign(tensor.strides.begin(), tensor.strides.end() - 2);
-  result.row_stride = tensor.strides[tensor.strides.size() - 2];
-  result.column_stride = tensor.strides.back();
+  result.offset = tensor.offset.value();
+  result.batch = numbers(tensor.strides);
+  result.column_stride = result.batch.back();
+  result.row_stride = result.batch[result.batch.size() - 2];
+  result.batch.resize(result.batch.size() - 2);
   return result;
 }
 
@@ -251,11 +252,12 @@ Status Matmul::choose() {
 }
 
 Status Matmul::plan(const Program& program, const MatmulCall& call) {
-  m_ = call.d.shape[call.d.shape.size() - 2];
-  n_ = call.d.shape.back();
-  k_ = call.a.shape.back();
+  extents_ = numbers(call.d.shape);
+  m_ = extents_[extents_.size() - 2];
+  n_ = extents_.back();
+  k_ = call.a.shape.back().value();
   const int64_t m = m_, n = n_, k = k_;
-  extents_.assign(call.d.shape.begin(), call.d.shape.end() - 2);
+  extents_.resize(extents_.size() - 2);
   size_t position = 2;
   has_bias_ = call.epilogue.bias.has_value();
   has_residual_ = call.epilogue.residual.has_value();
@@ -263,7 +265,7 @@ Status Matmul::plan(const Program& program, const MatmulCall& call) {
   right_ = make_operand(program, call.b, 1);
   if (has_bias_) {
     bias_position_ = position++;
-    bias_offset_ = call.epilogue.bias->offset;
+    bias_offset_ = call.epilogue.bias->offset.value();
   }
   if (has_residual_) residual_ = make_operand(program, *call.epilogue.residual, position++);
   result_ = make_operand(program, call.d, position);
