@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/cuda/kernel_emitter.h"
+#include "ir/loop/lift_sizes.h"
 #include "ir/loop/text.h"
 #include "ir/loop/threads.h"
 #include "ir/support/diag_codes.h"
@@ -53,6 +54,34 @@ bool makes_only_halves(const loop::Kernel& kernel) {
   return std::all_of(kernel.buffers.begin(), kernel.buffers.end(), [](const loop::Buffer& buffer) {
     return !buffer.is_written || buffer.space != loop::Space::global || is_half(buffer.dtype);
   });
+}
+
+// The position among the dims of the one that the expression is; -1: it is none.
+int dim_position(const loop::Kernel& kernel, Expr e) {
+  const auto* read = std::get_if<loop::VarRead>(&e->kind);
+  if (!read) return -1;
+  const std::vector<loop::Var> dims = loop::dims(kernel);
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (dims[i].id == read->var.id) return static_cast<int>(i);
+  return -1;
+}
+
+// Shared memory is reserved by the text, which has to know how much.
+Status check_scratch(const loop::Kernel& kernel) {
+  for (const loop::Buffer& buffer : kernel.buffers)
+    if (buffer.space != loop::Space::global && !buffer.size.is_const())
+      return unsupported(kernel,
+                         fmt::format("its scratch buffer '{}' has a symbolic size", buffer.name));
+  return Ok{};
+}
+
+loop::Kernel with_small_dims(loop::Kernel kernel) {
+  for (loop::Var dim : loop::dims(kernel)) {
+    loop::VarInfo& info = kernel.vars[dim.id];
+    info.min = std::clamp<int64_t>(info.min, -kMostSmallSize, kMostSmallSize);
+    info.max = std::clamp<int64_t>(info.max, -kMostSmallSize, kMostSmallSize);
+  }
+  return kernel;
 }
 
 int64_t shared_bytes(const loop::Kernel& kernel) {
@@ -120,15 +149,19 @@ Result<LaunchShape> launch_shape(const loop::Kernel& kernel, const Target& targe
     return unsupported(kernel, "its body is not one parallel loop");
   const loop::IntConst* lo = loop::as_int(loop->lo);
   const loop::IntConst* hi = loop::as_int(loop->hi);
-  if (!lo || !hi || loop->step < 1)
-    return unsupported(kernel, "the bounds of its parallel loop are not constant");
+  const int hi_dim = dim_position(kernel, loop->hi);
+  if (!lo || (!hi && hi_dim < 0) || loop->step < 1)
+    return unsupported(kernel, "the bounds of its parallel loop are neither numbers nor sizes");
+  LATHE_DO(check_scratch(kernel));
   VectorLanes vectors;
   for (const loop::RegInfo& reg : kernel.regs) vectors.add(reg.lanes);
   vectors.visit(kernel.body);
   LaunchShape shape;
   shape.lo = lo->value;
   shape.step = loop->step;
-  shape.tasks = std::max<int64_t>(0, (hi->value - lo->value + loop->step - 1) / loop->step);
+  shape.hi_dim = hi_dim;
+  shape.tasks = shape.tasks_before(
+      hi ? hi->value : kernel.vars[std::get<loop::VarRead>(loop->hi->kind).var.id].max);
   shape.lanes = vectors.lanes;
   if (!vectors.is_uniform || !is_power_of_two(shape.lanes))
     return unsupported(kernel, "its vectors have lanes of different numbers");
@@ -143,7 +176,7 @@ Result<LaunchShape> launch_shape(const loop::Kernel& kernel, const Target& targe
   if (shape.groups * shared_bytes(kernel) > machine.shared_bytes)
     return unsupported(kernel, fmt::format("its scratch memory is {} bytes, expected at most {}",
                                            shared_bytes(kernel), machine.shared_bytes));
-  if (shape.blocks() > machine.most_blocks)
+  if (hi && shape.blocks() > machine.most_blocks)
     return unsupported(kernel, fmt::format("it has {} blocks, expected at most {}", shape.blocks(),
                                            machine.most_blocks));
   return shape;
@@ -152,7 +185,17 @@ Result<LaunchShape> launch_shape(const loop::Kernel& kernel, const Target& targe
 Result<std::string> emit_kernel(const loop::Kernel& kernel, const std::string& symbol,
                                 const Target& target, const EmitOptions& options) {
   LATHE_TRY(LaunchShape shape, launch_shape(kernel, target));
+  if (options.has_small_sizes && has_large_sizes(kernel))
+    return KernelEmitter(with_small_dims(kernel), shape, options).run(symbol);
   return KernelEmitter(kernel, shape, options).run(symbol);
+}
+
+bool has_large_sizes(const loop::Kernel& kernel) {
+  const std::vector<loop::Var> dims = loop::dims(kernel);
+  return std::any_of(dims.begin(), dims.end(), [&](loop::Var dim) {
+    const loop::VarInfo& info = kernel.vars[dim.id];
+    return info.min < -kMostSmallSize || info.max > kMostSmallSize;
+  });
 }
 
 KernelEmitter::KernelEmitter(const loop::Kernel& kernel, const LaunchShape& shape,
@@ -169,6 +212,11 @@ KernelEmitter::KernelEmitter(const loop::Kernel& kernel, const LaunchShape& shap
 
 Result<std::string> KernelEmitter::run(const std::string& symbol) {
   for (const loop::Buffer& buffer : kernel_.buffers) buffers_.push_back(names_.make(buffer.name));
+  for (loop::Var dim : loop::dims(kernel_)) {
+    vars_[dim.id] = names_.make(kernel_.vars[dim.id].name);
+    var_alignment_[dim.id] = kernel_.vars[dim.id].multiple;
+  }
+  narrow(std::get<loop::For>(kernel_.body.front().kind));
   var_alignment_[std::get<loop::For>(kernel_.body.front().kind).var.id] =
       shape_.step & -shape_.step;
   scan(std::get<loop::For>(kernel_.body.front().kind).body);
@@ -180,13 +228,17 @@ Result<std::string> KernelEmitter::run(const std::string& symbol) {
   vars_[loop.var.id] = names_.make(kernel_.vars[loop.var.id].name);
   std::string task = shape_.groups > 1 ? fmt::format("blockIdx.x * {} + threadIdx.y", shape_.groups)
                                        : "blockIdx.x";
-  bool is_long = shape_.lo + shape_.tasks * shape_.step > INT32_MAX;
+  const int64_t most = kernel_.vars[loop.var.id].max;
+  bool is_long = shape_.hi_dim < 0 ? shape_.lo + shape_.tasks * shape_.step > INT32_MAX
+                                   : most >= kMostSmallSize;
   const char* type = is_long ? "i64" : "int";
   if (is_long) task = fmt::format("i64(blockIdx.x){}", task.substr(10));
   if (shape_.step != 1) task = fmt::format("({}) * {}", task, shape_.step);
   if (shape_.lo != 0) task = fmt::format("{} + {}", shape_.lo, task);
   line(fmt::format("const {} {} = {};", type, vars_[loop.var.id], task));
-  if (shape_.groups > 1 && shape_.tasks % shape_.groups != 0)
+  if (shape_.hi_dim >= 0)
+    line(fmt::format("if ({} >= {}) return;", vars_[loop.var.id], code(loop.hi)));
+  else if (shape_.groups > 1 && shape_.tasks % shape_.groups != 0)
     line(fmt::format("if ({} >= {}) return;", vars_[loop.var.id],
                      shape_.lo + shape_.tasks * shape_.step));
   if (shape_.threads > 1) {
@@ -209,6 +261,12 @@ std::string KernelEmitter::signature(const std::string& symbol) {
     params += fmt::format("{}\n    {}{}*{} {}", params.empty() ? "" : ",",
                           buffer.is_written ? "" : "const ", type_name(buffer.dtype),
                           options_.is_noalias ? " __restrict__" : "", buffers_[i]);
+  }
+  for (loop::Var dim : loop::dims(kernel_)) {
+    const loop::VarInfo& info = kernel_.vars[dim.id];
+    const bool is_wide = info.min < INT32_MIN || info.max > INT32_MAX;
+    params += fmt::format("{}\n    {} {}", params.empty() ? "" : ",",
+                          variable_type(DType::i64, is_wide), vars_[dim.id]);
   }
   return fmt::format("extern \"C\" __global__ void __launch_bounds__({})\n{}({}) {{\n",
                      shape_.threads * shape_.rows(), symbol, params);
@@ -238,6 +296,7 @@ void KernelEmitter::emit_shared() {
 void KernelEmitter::scan(const loop::Block& block) {
   for (const loop::Stmt& stmt : block) {
     if (auto* loop = std::get_if<loop::For>(&stmt.kind)) {
+      narrow(*loop);
       int64_t start = alignment(loop->lo);
       var_alignment_[loop->var.id] = std::min(start, loop->step & -loop->step);
       scan_accesses(loop->lo);
@@ -271,6 +330,13 @@ void KernelEmitter::scan(const loop::Block& block) {
       scan_accesses(tile->index);
     }
   }
+}
+
+// A loop that ends at a size goes no further, whatever the ranges of symbols said.
+void KernelEmitter::narrow(const loop::For& loop) {
+  if (loop::dims(kernel_).empty()) return;
+  loop::VarInfo& info = kernel_.vars[loop.var.id];
+  info.max = std::min(info.max, std::max(info.min, ranges_.of(loop.hi).max - 1));
 }
 
 void KernelEmitter::scan_accesses(Expr root) {

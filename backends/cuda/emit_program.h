@@ -10,12 +10,16 @@ namespace lathe::cuda {
 
 struct ProgramSource {
   std::string text;
+  // Whether a kernel's ranges do not say that its sizes are small, so that launches have to see to
+  // it: of larger ones the text is another.
+  bool assumes_small_sizes = false;
   // By kernel of the program; those that nothing launches have no symbol.
   std::vector<std::string> symbols;
   std::vector<LaunchShape> shapes;
 };
 
-// The program must be verified.
-Result<ProgramSource> emit_program(const Program& program, const Target& target);
+// The program must be verified. `has_small_sizes`: see EmitOptions.
+Result<ProgramSource> emit_program(const Program& program, const Target& target,
+                                   bool has_small_sizes = true);
 
 }  // namespace lathe::cuda

@@ -35,6 +35,7 @@ class KernelEmitter {
  private:
   // emit_kernel.cpp
   void scan(const loop::Block& block);
+  void narrow(const loop::For& loop);
   void scan_accesses(Expr root);
   void note_access(Expr index, int lanes);
   std::string signature(const std::string& symbol);
