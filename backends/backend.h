@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,7 +25,9 @@ struct ExecutableStats {
   double codegen_ms = 0;         // loop IR to machine code
   double init_ms = 0;            // folding and packing of weights
   int64_t persistent_bytes = 0;  // packed weights and constants
-  int64_t arena_bytes = 0;
+  int64_t arena_bytes = 0;       // of the sizes that are bound
+  // What was kept for sizes seen before and had to go, by reason, and how often.
+  std::map<std::string, int64_t> drops = {};
 };
 
 class Executable {

@@ -39,17 +39,18 @@ Result<std::unique_ptr<Executable>> CudaExecutable::create(const Program& progra
   LATHE_DO(verify(program));
   LATHE_TRY(const Device* device, Device::open());
   LATHE_DO(device->use());
-  std::unique_ptr<CudaExecutable> executable(new CudaExecutable(*device));
+  std::unique_ptr<CudaExecutable> executable(
+      new CudaExecutable(*device, target, options.reduce_overhead));
   executable->name_ = program.name;
-  executable->is_captured_ = options.reduce_overhead;
   Clock::time_point start = Clock::now();
   LATHE_DO(
       device->check(device->api().create_stream(&executable->own_stream_, 0), "making a stream"));
-  LATHE_DO(executable->load_code(program, target));
+  LATHE_DO(executable->make_steps(program));
   executable->stats_.codegen_ms = 1e3 * seconds_since(start);
   start = Clock::now();
   LATHE_DO(executable->place(program));
   LATHE_DO(executable->run_init(program, options));
+  LATHE_DO(executable->prepare_sizes(program));
   executable->stats_.init_ms = 1e3 * seconds_since(start);
   return std::unique_ptr<Executable>(std::move(executable));
 }
@@ -58,33 +59,38 @@ CudaExecutable::~CudaExecutable() {
   const DriverApi& api = device_.api();
   if (!device_.use().ok()) return;
   if (own_stream_) api.synchronize(own_stream_);
-  if (graph_) api.destroy_exec(graph_);
-  if (module_) api.unload_module(module_);
+  for (const Bound& bound : seen_)
+    if (bound.recording) api.destroy_exec(bound.recording);
+  for (const Code* code : {&code_, &large_code_})
+    if (code->module) api.unload_module(code->module);
   if (own_stream_) api.destroy_stream(own_stream_);
 }
 
 // ---- compilation --------------------------------------------------------------------------------
 
-Status CudaExecutable::load_code(const Program& program, const Target& target) {
-  LibraryPlans plans(program, device_, workspace_);  // while the kernels compile
-  LATHE_TRY(ProgramSource source, emit_program(program, target));
-  // Machine code of the target runs on later devices of its generation; others compile PTX.
-  bool is_own = fmt::format("sm_{}", device_.capability() / 10 * 10) == target.isa;
-  bool has_kernels = std::any_of(source.symbols.begin(), source.symbols.end(),
-                                 [](const std::string& symbol) { return !symbol.empty(); });
-  if (has_kernels) {
-    LATHE_TRY(std::string code,
-              compile_cuda(source.text, target.isa, is_own ? CodeKind::cubin : CodeKind::ptx));
-    LATHE_DO(device_.check(device_.api().load_module(&module_, code.c_str()),
-                           "loading the kernels of '" + name_ + "'"));
+Status CudaExecutable::make_steps(const Program& program) {
+  if (!program.symbols.empty()) {
+    symbolic_ = program;
+    for (ProgramBuffer& buffer : symbolic_->buffers) buffer.bytes.clear();
   }
-  LATHE_DO(plans.finish());
+  plans_ = std::make_unique<LibraryPlans>(symbolic_ ? *symbolic_ : program, device_, workspace_);
+  std::vector<LibraryCall> calls;  // those of symbolic sizes are planned when these are bound
+  for (const auto* launches : {&program.init, &program.steps})
+    for (const Launch& launch : *launches)
+      if (auto* library = std::get_if<LibraryLaunch>(&launch.kind))
+        if (symbolic_sizes(library->call).empty()) calls.push_back(library->call);
+  plans_->start(calls);  // while the kernels compile
+  LATHE_DO(load_code(program, true, code_));
+  LATHE_DO(plans_->finish());
   for (const Launch& launch : program.init) {
-    LATHE_TRY(Step step, make_step(program, source, plans, launch));
+    LATHE_TRY(Step step, make_step(program, launch));
+    look_up_kernel(step, code_);
+    if (auto* library = std::get_if<LibraryLaunch>(&launch.kind))
+      step.library = plans_->of(library->call);
     init_.push_back(std::move(step));
   }
   for (const Launch& launch : program.steps) {
-    LATHE_TRY(Step step, make_step(program, source, plans, launch));
+    LATHE_TRY(Step step, make_step(program, launch));
     steps_.push_back(std::move(step));
   }
   fence_library(program);
@@ -92,26 +98,49 @@ Status CudaExecutable::load_code(const Program& program, const Target& target) {
   return workspace_->allocate(device_);
 }
 
+Status CudaExecutable::load_code(const Program& program, bool has_small_sizes, Code& code) {
+  LATHE_TRY(ProgramSource source, emit_program(program, target_, has_small_sizes));
+  // Machine code of the target runs on later devices of its generation; others compile PTX.
+  bool is_own = fmt::format("sm_{}", device_.capability() / 10 * 10) == target_.isa;
+  bool has_kernels = std::any_of(source.symbols.begin(), source.symbols.end(),
+                                 [](const std::string& symbol) { return !symbol.empty(); });
+  if (has_kernels) {
+    LATHE_TRY(std::string text,
+              compile_cuda(source.text, target_.isa, is_own ? CodeKind::cubin : CodeKind::ptx));
+    LATHE_DO(device_.check(device_.api().load_module(&code.module, text.c_str()),
+                           "loading the kernels of '" + name_ + "'"));
+  }
+  code.functions.resize(source.symbols.size());
+  for (size_t i = 0; i < source.symbols.size(); ++i)
+    if (!source.symbols[i].empty())
+      LATHE_DO(device_.check(
+          device_.api().function(&code.functions[i], code.module, source.symbols[i].c_str()),
+          "finding kernel '" + source.symbols[i] + "'"));
+  code.shapes = std::move(source.shapes);
+  code.assumes_small_sizes = source.assumes_small_sizes;
+  return Ok{};
+}
+
+void CudaExecutable::look_up_kernel(Step& step, const Code& code) const {
+  if (step.kernel < 0) return;
+  step.function = code.functions[static_cast<size_t>(step.kernel)];
+  step.shape = code.shapes[static_cast<size_t>(step.kernel)];
+}
+
+// Without what depends on sizes.
 Result<CudaExecutable::Step> CudaExecutable::make_step(const Program& program,
-                                                       const ProgramSource& source,
-                                                       const LibraryPlans& plans,
                                                        const Launch& launch) {
   Step step;
   step.label = launch.label;
   step.buffers = launch.buffers();
   if (auto* kernel = std::get_if<KernelLaunch>(&launch.kind)) {
-    auto index = static_cast<size_t>(kernel->kernel);
+    step.kernel = kernel->kernel;
     step.offsets = byte_offsets(program, *kernel);
-    step.shape = source.shapes[index];
-    LATHE_DO(device_.check(
-        device_.api().function(&step.function, module_, source.symbols[index].c_str()),
-        "finding kernel '" + source.symbols[index] + "'"));
-  } else if (auto* library = std::get_if<LibraryLaunch>(&launch.kind)) {
-    step.library = plans.of(library->call);
   } else if (auto* copy = std::get_if<CopyLaunch>(&launch.kind)) {
-    step.copy_bytes =
-        static_cast<size_t>(program.buffers[static_cast<size_t>(copy->source)].num_bytes.value());
-  } else {
+    const Dim& num_bytes = program.buffers[static_cast<size_t>(copy->source)].num_bytes;
+    step.is_copy = true;
+    if (num_bytes.is_const()) step.copy_bytes = static_cast<size_t>(num_bytes.value());
+  } else if (!std::holds_alternative<LibraryLaunch>(launch.kind)) {
     return Diag{code::kUnavailable,
                 launch.origins.empty() ? Loc::unknown() : launch.origins.front(),
                 fmt::format("the cuda target runs kernel, library and copy launches, '{}' in "
@@ -221,7 +250,9 @@ bool CudaExecutable::is_usable(const BufferView& view) const {
 }
 
 Status CudaExecutable::stage(const Port& port, DeviceMemory& staging) {
-  if (staging.num_bytes() == 0) {
+  if (staging.num_bytes() < port.num_bytes) {
+    if (staging.num_bytes() > 0) LATHE_DO(wait());
+    staging = DeviceMemory();
     LATHE_TRY(staging, DeviceMemory::allocate(device_, port.num_bytes, "'" + port.name + "'"));
   }
   address(port.id) = staging.address();
@@ -254,6 +285,7 @@ Status CudaExecutable::bind_ports(std::span<const BufferView> inputs,
 
 Status CudaExecutable::run(std::span<const BufferView> inputs,
                            std::span<const BufferView> outputs) {
+  if (!bound_) return needs_sizes(name_);
   LATHE_DO(check_views(name_, inputs, inputs_, "input"));
   LATHE_DO(check_views(name_, outputs, outputs_, "output"));
   LATHE_DO(device_.use());
@@ -274,15 +306,16 @@ Status CudaExecutable::execute(const Step& step, CUstream stream) {
   if (step.library) {
     std::vector<CUdeviceptr> buffers;
     for (BufferId id : step.buffers) buffers.push_back(address(id));
-    return step.library(stream, buffers);
+    return (*step.library)(stream, buffers);
   }
-  if (!step.function)
+  if (step.kernel < 0)
     return device_.check(step.copy_bytes == 0 ? kCudaSuccess
                                               : device_.api().copy(address(step.buffers[1]),
                                                                    address(step.buffers[0]),
                                                                    step.copy_bytes, stream),
                          step.label);
-  if (step.shape.tasks == 0) return Ok{};
+  const int64_t blocks = step.shape.blocks_at(step.sizes);
+  if (blocks == 0) return Ok{};
   std::vector<CUdeviceptr> begins;
   std::vector<void*> params;
   begins.reserve(step.buffers.size());  // params point into it
@@ -290,12 +323,13 @@ Status CudaExecutable::execute(const Step& step, CUstream stream) {
     begins.push_back(address(step.buffers[i]) + static_cast<CUdeviceptr>(step.offsets[i]));
     params.push_back(&begins.back());
   }
-  return device_.check(
-      device_.api().launch(step.function, static_cast<unsigned>(step.shape.blocks()), 1, 1,
-                           static_cast<unsigned>(step.shape.threads),
-                           static_cast<unsigned>(step.shape.rows()), 1, 0, stream, params.data(),
-                           nullptr),
-      "launching " + step.label);
+  // The driver copies as many bytes as a parameter has, of an int the lower ones.
+  for (const int64_t& size : step.sizes) params.push_back(const_cast<int64_t*>(&size));
+  return device_.check(device_.api().launch(step.function, static_cast<unsigned>(blocks), 1, 1,
+                                            static_cast<unsigned>(step.shape.threads),
+                                            static_cast<unsigned>(step.shape.rows()), 1, 0, stream,
+                                            params.data(), nullptr),
+                       "launching " + step.label);
 }
 
 Status CudaExecutable::execute_all(CUstream stream) {
@@ -327,10 +361,10 @@ Status CudaExecutable::time_all(CUstream stream) {
   return status;
 }
 
-// Records the launches when there is no recording yet.
+// Records the launches when there is no recording of these sizes yet.
 Status CudaExecutable::replay() {
   const DriverApi& api = device_.api();
-  if (!graph_ && !steps_.empty()) {
+  if (!bound_->recording && !steps_.empty()) {
     LATHE_DO(device_.check(api.synchronize(stream_), "running '" + name_ + "'"));
     LATHE_DO(execute_all(own_stream_));  // what libraries do once is done before the recording
     LATHE_DO(device_.check(api.synchronize(own_stream_), "running '" + name_ + "'"));
@@ -340,12 +374,12 @@ Status CudaExecutable::replay() {
     Status ended = device_.check(api.end_capture(own_stream_, &graph), "recording");
     LATHE_DO(recorded);
     LATHE_DO(ended);
-    Status made = device_.check(api.instantiate(&graph_, graph, 0), "making a graph");
+    Status made = device_.check(api.instantiate(&bound_->recording, graph, 0), "making a graph");
     api.destroy_graph(graph);
     LATHE_DO(made);
   }
-  if (!graph_) return Ok{};
-  return device_.check(api.launch_graph(graph_, stream_), "replaying '" + name_ + "'");
+  if (!bound_->recording) return Ok{};
+  return device_.check(api.launch_graph(bound_->recording, stream_), "replaying '" + name_ + "'");
 }
 
 }  // namespace lathe::cuda

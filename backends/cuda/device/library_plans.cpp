@@ -2,6 +2,7 @@
 #include "backends/cuda/device/library_plans.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "ir/support/diag_codes.h"
 
@@ -12,24 +13,19 @@ constexpr size_t kMostThreads = 8;
 
 }  // namespace
 
-LibraryPlans::LibraryPlans(const Program& program, const Device& device,
-                           std::shared_ptr<Workspace> workspace)
-    : program_(program), device_(device), workspace_(std::move(workspace)) {
-  add(program.init);
-  add(program.steps);
-  made_.assign(calls_.size(),
-               Diag{code::kInternal, Loc::unknown(), "a library launch without a plan"});
+void LibraryPlans::start(const std::vector<LibraryCall>& calls) {
+  std::unordered_set<std::string> keys;
+  for (const LibraryCall& call : calls) {
+    std::string key = key_of(call);
+    if (plans_.count(key) != 0 || !keys.insert(key).second) continue;
+    pending_.push_back({std::move(key), call,
+                        Diag{code::kInternal, Loc::unknown(), "a library launch without a plan"}});
+  }
+  next_ = 0;
   const auto machine = static_cast<size_t>(Threads::at_once());
-  const size_t count = std::min({calls_.size(), machine, kMostThreads});
+  const size_t count = std::min({pending_.size(), machine, kMostThreads});
   for (size_t i = 0; i < count; ++i)
     if (!threads_.start([this] { work(); })) break;
-}
-
-void LibraryPlans::add(const std::vector<Launch>& launches) {
-  for (const Launch& launch : launches)
-    if (auto* library = std::get_if<LibraryLaunch>(&launch.kind))
-      if (plans_.emplace(key_of(library->call), calls_.size()).second)
-        calls_.push_back(&library->call);
 }
 
 std::string LibraryPlans::key_of(const LibraryCall& call) const {
@@ -40,19 +36,39 @@ std::string LibraryPlans::key_of(const LibraryCall& call) const {
 
 void LibraryPlans::work() {
   const Status bound = device_.use();  // contexts are bound to threads
-  for (size_t i = next_++; i < calls_.size(); i = next_++)
-    made_[i] = bound.ok() ? plan_library(program_, *calls_[i], workspace_) : bound.error();
+  for (size_t i = next_++; i < pending_.size(); i = next_++)
+    pending_[i].made =
+        bound.ok() ? plan_library(program_, pending_[i].call, workspace_) : bound.error();
 }
 
 Status LibraryPlans::finish() {
   threads_.join();
   work();  // what no thread took
-  for (const Result<LibraryRun>& plan : made_) LATHE_DO(plan);
-  return Ok{};
+  Status status = Ok{};
+  for (Pending& plan : pending_) {
+    if (plan.made.ok())
+      plans_[plan.key].run = std::make_shared<const LibraryRun>(*std::move(plan.made));
+    else if (status.ok())
+      status = plan.made.error();
+  }
+  pending_.clear();
+  return status;
 }
 
-const LibraryRun& LibraryPlans::of(const LibraryCall& call) const {
-  return *made_[plans_.at(key_of(call))];
+std::shared_ptr<const LibraryRun> LibraryPlans::of(const LibraryCall& call) {
+  Plan& plan = plans_.at(key_of(call));
+  plan.last_use = ++clock_;
+  return plan.run;
+}
+
+int64_t LibraryPlans::trim() {
+  if (plans_.size() <= kMost) return 0;
+  std::vector<int64_t> uses;
+  for (const auto& [key, plan] : plans_) uses.push_back(plan.last_use);
+  const auto last = uses.begin() + static_cast<int64_t>(uses.size() - kMost);
+  std::nth_element(uses.begin(), last, uses.end());
+  return static_cast<int64_t>(
+      std::erase_if(plans_, [&](const auto& entry) { return entry.second.last_use < *last; }));
 }
 
 }  // namespace lathe::cuda

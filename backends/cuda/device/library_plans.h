@@ -1,6 +1,7 @@
 // The plans of a program's library launches.
 #pragma once
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -11,30 +12,46 @@
 
 namespace lathe::cuda {
 
-// Made on threads of its own from the constructor on, several at once: what is slow is the library
-// loading itself and compiling some of its kernels. Launches that differ in their buffers alone
-// share a plan. The program outlives it.
+// Made on threads, several at once: what is slow is the library loading itself and compiling some
+// of its kernels. Calls that differ in their buffers alone share a plan. The program, of which
+// dtypes are read, outlives it.
 class LibraryPlans {
  public:
-  LibraryPlans(const Program& program, const Device& device, std::shared_ptr<Workspace> workspace);
+  LibraryPlans(const Program& program, const Device& device, std::shared_ptr<Workspace> workspace)
+      : program_(program), device_(device), workspace_(std::move(workspace)) {}
   LibraryPlans(const LibraryPlans&) = delete;
 
-  // Waits for all; the first launch's error when any cannot be planned.
+  // Begins with those of these calls, which are of numbers, that have no plan.
+  void start(const std::vector<LibraryCall>& calls);
+  // Waits for all that was started; the first call's error when any cannot be planned.
   Status finish();
-  // After finish().
-  const LibraryRun& of(const LibraryCall& call) const;
+  // After finish(), of a call that was started.
+  std::shared_ptr<const LibraryRun> of(const LibraryCall& call);
+
+  // Forgets those that were asked for longest ago, until there are kMost; how many those were. Who
+  // holds one keeps it.
+  int64_t trim();
+  static constexpr size_t kMost = 512;
 
  private:
-  void add(const std::vector<Launch>& launches);
+  struct Plan {
+    std::shared_ptr<const LibraryRun> run;
+    int64_t last_use = 0;
+  };
+  struct Pending {
+    std::string key;
+    LibraryCall call;
+    Result<LibraryRun> made;
+  };
   std::string key_of(const LibraryCall& call) const;
   void work();
 
   const Program& program_;
   const Device& device_;
   std::shared_ptr<Workspace> workspace_;
-  std::vector<const LibraryCall*> calls_;          // one for each plan
-  std::unordered_map<std::string, size_t> plans_;  // by what sets them apart
-  std::vector<Result<LibraryRun>> made_;
+  std::unordered_map<std::string, Plan> plans_;  // by what sets them apart
+  int64_t clock_ = 0;
+  std::vector<Pending> pending_;
   std::atomic<size_t> next_ = 0;
   Threads threads_;
 };

@@ -305,9 +305,11 @@ Status Matmul::run_table(CUstream stream, std::span<const CUdeviceptr> buffers,
   const size_t array_bytes = static_cast<size_t>(count) * sizeof(CUdeviceptr);
   const std::array<CUdeviceptr, 3> places = {buffers[right_.position], buffers[left_.position],
                                              buffers[result_.position]};
-  // Callers that bring new memory every time must not fill the device with tables.
+  // Callers that bring new memory every time must not fill the device with tables; recordings go
+  // through memory of the program's own.
   constexpr size_t kMostTables = 256;
-  if (tables_.size() > kMostTables && tables_.count(places) == 0) tables_.clear();
+  const bool is_full = tables_.size() > kMostTables && !workspace.is_recorded();
+  if (is_full && tables_.count(places) == 0) tables_.clear();
   DeviceMemory& table = tables_[places];
   // While a run is recorded nothing is new, and nothing is copied.
   if (table.num_bytes() == 0) {
