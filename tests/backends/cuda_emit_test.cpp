@@ -231,6 +231,52 @@ TEST(CudaEmit, TooMuchScratchIsRefused) {
       << source.error().message;
 }
 
+// The kernel over a size of that range.
+std::string sized(const std::string& range) {
+  return "kernel @k(%x: f32[n0], %y: f32[n0] out) { dim %n0 in " + range +
+         " dim %n1 in [1, 64] parallel %i in 0..%n0 { store %y[%i] = load %x[%i] * " +
+         "f32(%n1) } }";
+}
+
+TEST(CudaEmit, SizesFollowThePointersAndBoundTheLoop) {
+  const std::string text = emit(sized("[0, 4096]"));
+  EXPECT_TRUE(contains(text, "float* __restrict__ y,\n    int n0,\n    int n1) {")) << text;
+  EXPECT_TRUE(contains(text, "const int i = blockIdx.x * 256 + threadIdx.y;")) << text;
+  EXPECT_TRUE(contains(text, "if (i >= n0) return;")) << text;
+}
+
+TEST(CudaEmit, SizesOfNoKnownEndAreIntsWhereWhoLaunchesSaysSo) {
+  const std::string kernel = sized("[0, 4611686018427387903]");
+  EXPECT_TRUE(cuda::has_large_sizes(kernel_of(kernel)));
+  EXPECT_FALSE(cuda::has_large_sizes(kernel_of(sized("[0, 4096]"))));
+  EXPECT_TRUE(contains(emit(kernel), "int n0,")) << emit(kernel);
+  EXPECT_FALSE(contains(emit(kernel), "i64")) << emit(kernel);
+  const std::string wide = emit(kernel, {.has_small_sizes = false});
+  EXPECT_TRUE(contains(wide, "i64 n0,\n    int n1")) << wide;
+  EXPECT_TRUE(contains(wide, "const i64 i = i64(blockIdx.x) * 256 + threadIdx.y;")) << wide;
+}
+
+TEST(CudaEmit, TheGridFollowsTheSizeThatEndsTheLoop) {
+  Result<cuda::LaunchShape> shape = cuda::launch_shape(kernel_of(sized("[0, 4096]")), h200());
+  ASSERT_TRUE(shape.ok()) << shape.error().message;
+  EXPECT_EQ(shape->groups, 256);
+  EXPECT_EQ(shape->blocks_at(std::vector<int64_t>{0, 1}), 0);
+  EXPECT_EQ(shape->blocks_at(std::vector<int64_t>{1, 1}), 1);
+  EXPECT_EQ(shape->blocks_at(std::vector<int64_t>{256, 1}), 1);
+  EXPECT_EQ(shape->blocks_at(std::vector<int64_t>{257, 1}), 2);
+  EXPECT_EQ(shape->blocks_at(std::vector<int64_t>{INT64_MAX, 1}), (INT64_MAX >> 8) + 1);
+}
+
+TEST(CudaEmit, ScratchOfASymbolicSizeIsRefused) {
+  Result<std::string> source = cuda::emit_kernel(
+      kernel_of("kernel @k(%y: f32[1] out, %s: f32[n0] scratch) { dim %n0 in [1, 64] parallel %i "
+                "in 0..1 { store %s[0] = 1.0 store %y[0] = load %s[0] } }"),
+      "k", h200(), {});
+  ASSERT_FALSE(source.ok());
+  EXPECT_TRUE(contains(source.error().message, "its scratch buffer 's' has a symbolic size"))
+      << source.error().message;
+}
+
 TEST(CudaSpelling, NamesAreUniqueAndNoWordsOfTheLanguage) {
   cuda::Names names;
   EXPECT_EQ(names.make("x"), "x");

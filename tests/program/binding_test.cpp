@@ -102,6 +102,50 @@ TEST(Instantiate, SharesKernelsOfEqualSizes) {
   EXPECT_EQ(program->buffers[3].num_bytes, Dim(60));
 }
 
+constexpr const char* kCalls = R"(
+program @main(%0, %1) -> (%2) {
+  dim s0 in [0, 64] hint 8
+  dim s1 in [0, 64] hint 4
+  %0 = input "x": f32[s0, s1], 4*s0*s1 bytes
+  %1 = input "w": f32[4, 6], 96 bytes
+  %2 = output "y": f32[s0, 6], 24*s0 bytes
+  steps arena 0 {
+    library matmul(a = %0[s0, s1] by [s1, 1], b = %1[s1, 6] by [6, 1]) -> d = %2[s0, 6] by [6, 1] as "mm"
+  }
+}
+)";
+
+TEST(Binder, GivesTheSizesOfCalls) {
+  const auto binding = Binder(parse_or_die(kCalls)).bind(std::vector<int64_t>{3, 4});
+  ASSERT_TRUE(binding.ok()) << binding.error().message;
+  EXPECT_EQ(binding->sizes[0], (std::vector<int64_t>{3, 4, 4, 4, 3}));
+}
+
+TEST(Binder, RefusesSizesAtWhichACallGoesBeyondItsBuffers) {
+  const Program program = parse_or_die(kCalls);
+  EXPECT_EQ(refusal(program, {3, 5}),
+            "bad-value: at these sizes program 'main' cannot call matmul: operand 'b' reaches from "
+            "element 0 to 29 of %1 \"w\", which has 24");
+}
+
+TEST(Binder, RefusesSumsOfNothingButNotSumsForNothing) {
+  const Program program = parse_or_die(kCalls);
+  EXPECT_EQ(refusal(program, {3, 0}),
+            "bad-value: at these sizes program 'main' cannot call matmul: operand 'a' has the shape "
+            "[3, 0], whose elements do not exist");
+  EXPECT_EQ(refusal(program, {0, 0}), "");
+}
+
+TEST(Instantiate, LeavesOutCallsForNothing) {
+  const auto some = instantiate(parse_or_die(kCalls), {{"s0", 2}, {"s1", 4}});
+  ASSERT_TRUE(some.ok()) << some.error().message;
+  EXPECT_EQ(some->steps.size(), 1u);
+  EXPECT_TRUE(verify(*some).ok());
+  const auto none = instantiate(parse_or_die(kCalls), {{"s0", 0}, {"s1", 4}});
+  ASSERT_TRUE(none.ok()) << none.error().message;
+  EXPECT_EQ(none->steps.size(), 0u);
+}
+
 TEST(BindingCache, KeepsTheLatest) {
   const Program program = parse_or_die(kProgram);
   BindingCache cache(program);
