@@ -74,6 +74,75 @@ TEST(CudaTiles, CompileForAnH200) {
   }
 }
 
+// Graphs over sizes, of the kinds of kernels that a library leaves.
+constexpr const char* kSizedGraphs[] = {
+    R"(dim s0 in [0, inf] hint 7
+func @main(%x: f32[s0, 3], %b: f32[3]) -> f32[s0, 3] {
+  %0 = add(%x, %b)
+  %1 = gelu(%0)
+  return %1
+})",
+    R"(dim s0 in [1, 64] hint 7
+dim s1 in [1, 512] hint 5
+func @main(%x: f16[s0, s1, 768], %w: f16[768]) -> f16[s0, s1, 768] {
+  %0 = softmax(%x) {dim = -1}
+  %1 = mul(%0, %w)
+  return %1
+})",
+    R"(dim s0 in [1, inf] hint 7
+func @main(%x: f32[4, s0], %m: bool[s0]) -> f32[4, s0], f32[4] {
+  %0 = softmax(%x) {dim = -1}
+  %1 = where(%m, %0, %x)
+  %2 = sum(%1) {dim = [1], keepdim = false}
+  return %1, %2
+})",
+    R"(dim s0 in [1, 64] hint 7
+dim s1 in [8, 320] hint 32
+func @main(%x: bf16[s0, 16, s1, s1]) -> bf16[s0, s1, 16, s1], bf16[s0, 16, s1//2, s1//2] {
+  %0 = permute(%x) {dims = [0, 2, 1, 3]}
+  %1 = clone(%0)
+  %2 = max_pool2d(%x) {kernel_size = [2, 2], stride = [2, 2]}
+  return %1, %2
+})",
+    R"(dim s0 in [1, inf] hint 7
+func @main(%x: i64[s0], %t: f32[100, 12]) -> f32[s0, 12], i64[s0] {
+  %0 = embedding(%t, %x)
+  %1 = cumsum(%x) {dim = 0}
+  return %0, %1
+})",
+    R"(dim s0 in [1, 512] hint 7
+func @main(%q: f32[2, 4, s0, 16], %k: f32[2, 4, s0, 16], %v: f32[2, 4, s0, 16], %y: f64[s0, s0])
+    -> f32[2, 4, s0, 16], f64[s0] {
+  %0 = attention(%q, %k, %v) {is_causal = true}
+  %1 = mean(%y) {dim = [0], keepdim = false}
+  return %0, %1
+})",
+};
+
+TEST(CudaSizes, CompileForAnH200) {
+  if (const std::string why = why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  const Target& target = *find_target("sm_90");
+  bool has_large = false;
+  for (const char* text : kSizedGraphs) {
+    LocTable locs;
+    auto model = load_text(text, "sizes.lathe", {}, locs);
+    ASSERT_TRUE(model.ok()) << render(model.error(), locs);
+    BuildFailure failure;
+    auto lowered = lower(*model, target, {.dynamic = true, .threads = 1}, failure);
+    ASSERT_TRUE(lowered.ok()) << lowered.error().message << "\n" << text;
+    ASSERT_FALSE(lowered->unit.program.symbols.empty());
+    for (const bool has_small_sizes : {true, false}) {
+      auto source = cuda::emit_program(lowered->unit.program, target, has_small_sizes);
+      ASSERT_TRUE(source.ok()) << source.error().message << "\n" << text;
+      EXPECT_TRUE(has_small_sizes || !source->assumes_small_sizes);
+      has_large = has_large || source->assumes_small_sizes;
+      auto code = cuda::compile_cuda(source->text, target.isa, cuda::CodeKind::ptx);
+      ASSERT_TRUE(code.ok()) << code.error().message << "\n" << source->text;
+    }
+  }
+  EXPECT_TRUE(has_large);
+}
+
 INSTANTIATE_TEST_SUITE_P(Rows, CudaExample, testing::ValuesIn(lowerable_examples()),
                          [](const auto& test) { return test.param.name(); });
 

@@ -1,21 +1,16 @@
 // What goes wrong on a GPU, on a driver that fails when told to: one clear error, everything let
 // go, and the next run works.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <set>
 
 #include "backends/cuda/device/backend.h"
 #include "frontend/driver/build.h"
 #include "ir/support/diag_codes.h"
-#include "tests/backends/fake_cuda/fake_cuda.h"
+#include "tests/backends/fake_cuda/load.h"
 
 namespace lathe {
 namespace {
-
-namespace fs = std::filesystem;
 
 // A weight, kernels, and an output that is an input.
 constexpr char kModel[] = R"(func @main(%x: f32[64, 48]) -> f32[64, 48], f32[48], f32[64, 48] {
@@ -25,18 +20,6 @@ constexpr char kModel[] = R"(func @main(%x: f32[64, 48]) -> f32[64, 48], f32[48]
   %2 = sum(%1) {dim = [0], keepdim = false}
   return %1, %2, %x
 })";
-
-FakeCuda& fake() {
-  static FakeCuda* const state = [] {
-    const fs::path folder = fs::current_path() / "tests/backends/fake_cuda";
-    setenv("LATHE_CUDA", folder.c_str(), 1);
-    setenv("XDG_CACHE_HOME", testing::TempDir().c_str(), 1);
-    void* driver = dlopen((folder / "libcuda.so.1").c_str(), RTLD_NOW | RTLD_GLOBAL);
-    EXPECT_NE(driver, nullptr) << dlerror();
-    return reinterpret_cast<FakeCuda* (*)()>(dlsym(driver, "fake_cuda"))();
-  }();
-  return *state;
-}
 
 class CudaDriver : public testing::Test {
  protected:

@@ -104,6 +104,8 @@ Status CudaExecutable::load_code(const Program& program, bool has_small_sizes, C
   bool is_own = fmt::format("sm_{}", device_.capability() / 10 * 10) == target_.isa;
   bool has_kernels = std::any_of(source.symbols.begin(), source.symbols.end(),
                                  [](const std::string& symbol) { return !symbol.empty(); });
+  if (code.module) device_.api().unload_module(code.module);  // a try that failed half-way
+  code = {};
   if (has_kernels) {
     LATHE_TRY(std::string text,
               compile_cuda(source.text, target_.isa, is_own ? CodeKind::cubin : CodeKind::ptx));

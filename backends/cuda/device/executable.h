@@ -35,8 +35,9 @@ class CudaExecutable final : public Executable {
   struct Code {
     CUmodule module = nullptr;
     std::vector<CUfunction> functions;
-    std::vector<LaunchShape> shapes;
+    std::vector<LaunchShape> shapes;  // set last
     bool assumes_small_sizes = false;
+    bool is_complete() const { return !shapes.empty(); }
   };
   // A launch with everything looked up: a kernel, a library's work, or a copy.
   struct Step {

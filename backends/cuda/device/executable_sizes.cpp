@@ -104,7 +104,7 @@ Status CudaExecutable::check_kernels(Bound& bound) {
           bound.has_small_sizes && size <= kMostSmallSize && size >= -kMostSmallSize;
   }
   bound.has_small_sizes = bound.has_small_sizes || !code_.assumes_small_sizes;
-  if (bound.has_small_sizes || large_code_.module) return Ok{};
+  if (bound.has_small_sizes || large_code_.is_complete()) return Ok{};
   return load_code(*symbolic_, false, large_code_);
 }
 

@@ -120,9 +120,10 @@ int cuPointerGetAttributes(unsigned, const int*, void** values, unsigned long lo
 int cuStreamCreate(void** stream, unsigned) { return make(stream); }
 int cuStreamDestroy_v2(void*) { return destroy(); }
 int cuStreamSynchronize(void*) { return call(); }
-int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+int cuLaunchKernel(void*, unsigned grid, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                    void*, void**, void**) {
   ++state.launches;
+  state.last_grid = grid;
   return call();
 }
 int cuEventCreate(void** event, unsigned) { return make(event); }

@@ -12,6 +12,7 @@ struct FakeCuda {
   int calls = 0;          // that may fail, since the test last set it to 0
   int failing_call = -1;  // which of them does
   int launches = 0;
+  unsigned last_grid = 0;  // blocks of the latest kernel
   bool is_capturing = false;
   int live_handles = 0;  // streams, modules, events, graphs
   size_t live_bytes = 0;
