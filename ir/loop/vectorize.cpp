@@ -71,10 +71,10 @@ class Vectorizer {
     }
     const bool moves_evenly = is_linear && form.coefficient(axis_.var) == 1;
     if (const int64_t stride = form.coefficient(axis_.var);
-        is_linear && axis_.is_register && may_span(e->dtype, stride))
+        is_linear && axis_.is_register && !node.mask && may_span(e->dtype, stride))
       return spanning(e, node, stride);
     Expr index = moves_evenly ? node.index : lanes(visit(node.index));
-    return e->pool->load(node.buffer, index, e->dtype, axis_.lanes, axis_.mask);
+    return e->pool->load(node.buffer, index, e->dtype, axis_.lanes, mask_of(node));
   }
   Expr rebuild(Expr e, const RegRead&) { return e; }
   Expr rebuild(Expr e, const Splat&) { return e; }
@@ -82,6 +82,13 @@ class Vectorizer {
   Expr rebuild(Expr e, const Shuffle&) { return e; }
   Expr rebuild(Expr e, const ReduceLanes&) { return e; }
   Expr rebuild(Expr e, const Reduce&) { return e; }
+
+  // A lane is read where the load's own mask and the axis's say so.
+  Expr mask_of(const Load& node) {
+    if (!node.mask) return axis_.mask;
+    const Expr own = lanes(visit(node.mask));
+    return axis_.mask ? logical_and(own, axis_.mask) : own;
+  }
 
   bool may_span(DType dtype, int64_t stride) const {
     return !axis_.mask && axis_.lanes > 1 && dtype != DType::b8 &&
