@@ -15,6 +15,7 @@
 #include "tests/random/generator.h"
 #include "tests/random/minimise.h"
 #include "tests/random/run_case.h"
+#include "tests/random/square.h"
 #include "tests/random/symbolize.h"
 #include "tests/random/workers.h"
 
@@ -30,6 +31,10 @@ constexpr const char* kHelp = R"(flags, each followed by its value:
   --alternate 1   each graph on one of the machines instead of all
   --strict 1      strict numerics: every machine must return the bits of the first
   --symbols 1     sizes become symbols: one program for each graph, run at some sizes
+  --square 1      and with --symbols: what it is with numbers put in, beside the program that is
+                  lowered for these numbers
+  --guards 1      and with --symbols: leave out one guard after the other, which must not go
+                  unnoticed; a guard that is stricter than its op is with numbers is reported too
   --jobs N        processes (2)
   --keep DIR      write failing graphs there, minimised
   --max-failures N  stop after so many (10)
@@ -41,6 +46,7 @@ struct Flags {
   uint64_t seed = 0, first = 0, count = 100;
   std::vector<Machine> machines;
   bool alternates = false, is_strict = false, has_symbols = false;
+  bool is_square = false, drops_guards = false;
   int jobs = 2, max_failures = 10;
   std::string keep, file;
   std::optional<uint64_t> print;
@@ -60,6 +66,10 @@ Status read_flag(Flags& flags, const std::string& key, const std::string& value)
     flags.is_strict = number != 0;
   else if (key == "--symbols")
     flags.has_symbols = number != 0;
+  else if (key == "--square")
+    flags.is_square = number != 0;
+  else if (key == "--guards")
+    flags.drops_guards = number != 0;
   else if (key == "--jobs")
     flags.jobs = static_cast<int>(number);
   else if (key == "--max-failures")
@@ -92,7 +102,9 @@ Verdict judge(const Flags& flags, const Case& test, const std::vector<Machine>& 
   if (flags.is_strict) return compare_bits(test, machines);
   Verdict all;
   for (const Machine& machine : machines) {
-    Verdict verdict = run_case(test, machine, coverage);
+    Verdict verdict = flags.drops_guards ? run_without_guards(test, machine, coverage)
+                      : flags.is_square  ? run_square(test, machine, coverage)
+                                         : run_case(test, machine, coverage);
     if (verdict.kind == Verdict::Kind::agrees) continue;
     verdict.text = machine.name() + ": " + verdict.text;
     if (verdict.is_failure()) return verdict;

@@ -12,6 +12,7 @@
 #include "tests/random/generator.h"
 #include "tests/random/propose.h"
 #include "tests/random/run_case.h"
+#include "tests/random/square.h"
 #include "tests/random/symbolize.h"
 #include "tests/random/workers.h"
 
@@ -85,6 +86,46 @@ TEST(RandomGraphs, AreRightAtSizesOfTheirSymbols) {
   expect_agreement(400 * kScale, {{"cpu", "avx2"}, {"interp", "sm_90"}, {"cpu", "avx512"}},
                    run_at_sizes);
   expect_agreement(100 * kScale, {{"wasm", "relaxed"}, {"wasm", "simd128"}}, run_at_sizes);
+}
+
+int64_t count_of(const Coverage& coverage, const std::string& what) {
+  const auto found = coverage.find(what);
+  return found == coverage.end() ? 0 : found->second;
+}
+
+// Numbers for symbols before lowering or after it: the same result.
+Verdict commute(const Case& test, const Machine& machine, Coverage& seen) {
+  const auto symbolic = symbolize(test, kSeed);
+  return symbolic ? run_square(*symbolic, machine, &seen) : Verdict();
+}
+
+TEST(RandomGraphs, CommuteWithNumbersForTheirSymbols) {
+  const Coverage coverage = expect_agreement(
+      200 * kScale, {{"interp", "avx2"}, {"interp", "avx512"}, {"interp", "sm_90"}}, commute);
+  EXPECT_GT(count_of(coverage, "square same bits"), 100);
+  EXPECT_LT(50 * count_of(coverage, "square other bits"), count_of(coverage, "square same bits"));
+}
+
+// A program with a guard less may even crash, which takes its counts along; a guard that is
+// stricter than its op is with numbers is counted.
+bool is_noticed(const Verdict& verdict) {
+  return verdict.kind == Verdict::Kind::wrong || verdict.kind == Verdict::Kind::crashes;
+}
+
+// Where a guard is left out, something must go wrong at the sizes that it alone forbids.
+TEST(RandomGraphs, NeedTheirGuards) {
+  const Coverage coverage = work(
+      {.count = 300 * kScale, .jobs = 2},
+      [](uint64_t index, Coverage& seen) {
+        const auto symbolic = symbolize(generate(kSeed, index), kSeed);
+        return symbolic ? run_without_guards(*symbolic, {"interp", "avx2"}, &seen) : Verdict();
+      },
+      [](uint64_t, const Verdict& verdict) {
+        EXPECT_TRUE(!verdict.is_failure() || is_noticed(verdict)) << verdict.text;
+        return true;
+      });
+  EXPECT_GT(count_of(coverage, "guard needed"), 10);
+  EXPECT_LT(10 * count_of(coverage, "guard spare"), count_of(coverage, "guard needed"));
 }
 
 TEST(RandomGraphs, AreRightAsLoweredForAGpu) { expect_right(300 * kScale, {{"interp", "sm_90"}}); }
