@@ -60,7 +60,7 @@ class Chooser {
     LATHE_DO(read_overrides(regions));
     bool is_changed = false;
     for (const auto& [region, phase] : regions) {
-      if (region->types[0].static_elements() == 0) continue;  // nothing is launched
+      if (region->types[0].num_elements() == Dim(0)) continue;  // nothing is launched
       const std::optional<KernelPlan> before = region->plan;
       region->plan = forced_.count(region) != 0 ? forced_[region] : std::optional<KernelPlan>();
       LATHE_DO(choose(*region, phase));
