@@ -26,6 +26,10 @@ run_phase() { # phase
     ops)
       timeout 500 "$files/op_examples_on_gpu" >"$out/ops.log" 2>&1 && ran_all "$out/ops.log"
       ;;
+    sizes)
+      timeout 500 "$files/sizes_on_gpu" --gtest_filter='Gpu*' >"$out/sizes.log" 2>&1 &&
+        ran_all "$out/sizes.log"
+      ;;
     math)
       timeout 300 "$files/math_on_gpu" "$LATHE_ROOT/tests/math/ulp.txt" "$out/ulp.txt" \
         >"$out/math.log" 2>&1
@@ -53,7 +57,7 @@ run_phase() { # phase
 }
 
 failed=0
-[ $# -gt 0 ] || set -- ops math errors f32 bf16 f16 bandwidth time compile config sanitize
+[ $# -gt 0 ] || set -- ops sizes math errors f32 bf16 f16 bandwidth time compile config sanitize
 for phase; do
   start=$SECONDS
   if run_phase "$phase"; then verdict=passed; else verdict=FAILED failed=1; fi

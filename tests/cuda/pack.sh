@@ -21,9 +21,9 @@ command -v xz >/dev/null || missing+=(xz-utils)
 files=$1
 mkdir -p "$files"
 bazel build --config=release \
-  //frontend/cli:lathe //tests/cuda:op_examples_on_gpu //tests/cuda:math_on_gpu \
-  //tests/cuda:liblathe.so
-install bazel-bin/tests/cuda/{op_examples_on_gpu,math_on_gpu,liblathe.so} "$files"
+  //frontend/cli:lathe //tests/cuda:op_examples_on_gpu //tests/cuda:sizes_on_gpu \
+  //tests/cuda:math_on_gpu //tests/cuda:liblathe.so
+install bazel-bin/tests/cuda/{op_examples_on_gpu,sizes_on_gpu,math_on_gpu,liblathe.so} "$files"
 install /usr/lib/x86_64-linux-gnu/libfmt.so.9 "$files"
 xz --threads=0 -6 <bazel-bin/frontend/cli/lathe >"$files/lathe.xz"
 # Both configurations write to the same place.
