@@ -174,6 +174,13 @@ class ConstantFolder {
       is_thinner = is_thinner || (operand && thin.back().shape != operand.type().static_shape());
     }
     if (!is_thinner) return fold_whole(b, node);
+    // Of its first operand a copy takes the shape, which the other one is repeated to.
+    if (node.op->name == "copy") {
+      std::vector<int64_t> shape = thin[1].shape;
+      shape.insert(shape.begin(), thin[0].shape.size() - shape.size(), 1);
+      if (Tensor{.shape = shape}.num_elements() > limit_) return Replacement();
+      thin[0] = Tensor::zeros(thin[0].dtype, shape);
+    }
     for (size_t i = 0; i < thin.size(); ++i)
       operands.push_back(node.operands[i] ? literal(b, thin[i], thin[i].shape) : Value());
     NamedAttrs attrs;

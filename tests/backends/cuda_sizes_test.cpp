@@ -77,7 +77,7 @@ TEST_P(CudaSizes, MustBeBoundBeforeARun) {
 TEST_P(CudaSizes, StayAsTheyWereWhenOthersAreForbidden) {
   auto executable = compile("1000");
   EXPECT_EQ(at(*executable, 600), kFine);
-  EXPECT_EQ(bind(*executable, 1001), "'s0' = 1001 is outside its range [0, 1000]");
+  EXPECT_EQ(bind(*executable, 1001), "input 'x' must have 0 to 1000 in dim 0 (s0), got 1001");
   EXPECT_EQ(run(*executable, 600), kFine);
   EXPECT_EQ(run(*executable, 601), "input 0 'x' of program 'main' has 2404 bytes, expected 2400");
 }
