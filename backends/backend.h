@@ -35,11 +35,7 @@ class Executable {
   virtual ~Executable() = default;
   // The sizes of the runs that follow: a value of each of the program's symbols, in their order.
   // What the program forbids is kDimRange, kBadValue or kTooLarge, and the sizes stay as they were.
-  // Targets that take no programs with symbols have nothing to do.
-  virtual Status bind(std::span<const int64_t> sizes) {
-    (void)sizes;
-    return Ok{};
-  }
+  virtual Status bind(std::span<const int64_t> sizes) = 0;
   // One view per program input and output, in order; sizes are checked. Not reentrant.
   virtual Status run(std::span<const BufferView> inputs, std::span<const BufferView> outputs) = 0;
   virtual const ExecutableStats& stats() const = 0;
@@ -73,8 +69,6 @@ class Backend {
   virtual void set_rates(const Rates& rates) { (void)rates; }
   virtual Result<std::unique_ptr<Executable>> compile(const Program& program,
                                                       const CompileOptions& options) = 0;
-  // Whether programs may have symbols, whose sizes executables are bound to.
-  virtual bool takes_symbols() const { return false; }
   // What `compile --emit` can show ("llvm", "asm", "object", ...), and its text or bytes.
   virtual std::vector<std::string> emits() const = 0;
   virtual Result<std::string> emit(const Program& program, const std::string& what) = 0;

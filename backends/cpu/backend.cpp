@@ -22,7 +22,6 @@ class CpuBackend final : public Backend {
     return cpu::CpuExecutable::create(program, options, isa_, cache_);
   }
 
-  bool takes_symbols() const override { return true; }
   std::vector<std::string> emits() const override { return {"llvm", "asm", "object"}; }
 
   Result<std::string> emit(const Program& program, const std::string& what) override {

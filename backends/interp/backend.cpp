@@ -17,7 +17,6 @@ class Interpreter final : public Backend {
                                               const CompileOptions& options) override {
     return interpret(program, options);
   }
-  bool takes_symbols() const override { return true; }
   std::vector<std::string> emits() const override { return {}; }
   Result<std::string> emit(const Program&, const std::string& what) override {
     return Diag{.code = code::kBadValue,

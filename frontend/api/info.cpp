@@ -92,9 +92,9 @@ std::string signature_json(const Signature& signature, const std::map<std::strin
         array_of(signature.outputs, [&](const auto& leaf) { return leaf_json(leaf, dims); })}});
 }
 
-std::string dims_json(const std::map<std::string, int64_t>& dims) {
+std::string counts_json(const std::map<std::string, int64_t>& counts) {
   Members members;
-  for (const auto& [symbol, size] : dims) members.emplace_back(symbol, text(size));
+  for (const auto& [name, count] : counts) members.emplace_back(name, text(count));
   return object(members);
 }
 
@@ -120,7 +120,7 @@ std::string info_json(const Model& model, const Build& build, const Target& targ
       {"load_ms", text(build.init_ms)},
       {"arena_bytes", text(stats.arena_bytes)},
       {"persistent_bytes", text(stats.persistent_bytes)},
-      {"dims", dims_json(model.dims)},
+      {"dims", counts_json(model.dims)},
       {"inputs", array_of(graph.params, param)},
       {"outputs", array_of(graph.outputs, output)},
       {"mutations", array_of(build.program().mutations, mutation)},
@@ -148,6 +148,7 @@ std::string artifacts_json(const Dispatcher& dispatcher,
          {"calls", text(artifact.calls)},
          {"compile_ms", text(build.compile_ms)},
          {"load_ms", text(build.init_ms)},
+         {"drops", counts_json(build.executable->stats().drops)},
          {"arena_bytes", text(build.executable->stats().arena_bytes)},
          {"persistent_bytes", text(build.executable->stats().persistent_bytes)}}));
   }

@@ -156,9 +156,6 @@ Status load(lathe_model& handle, const char* path, const char* options_text, Loc
   LATHE_TRY(std::string found, find_model(request.model));
   LATHE_TRY(handle.model, load_model(found, model_options(request), locs));
   LATHE_TRY(handle.dispatcher, Dispatcher::create(handle.model, request));
-  if (!handle.backend->takes_symbols())
-    handle.dispatcher->keep_numbers(
-        fmt::format("target '{}' has no programs for symbolic sizes", request.target));
   std::vector<int64_t> sizes;
   for (const auto& [symbol, size] : handle.model.dims) sizes.push_back(size);
   const LocTable* found_in = nullptr;

@@ -71,9 +71,8 @@ LATHE_EXPORT int32_t lathe_abi_version(void);
  *   "isa":     "avx512_bf16", "avx512", "avx2", "sm_90", "relaxed", "simd128" (default: the best
  *              of this machine)
  *   "passes":  pipeline text (default: "default")
- *   "dynamic": true: one program for every size (targets "cpu", "wasm"); false: one for each;
- *              null (default): first for one, then for every size of what changed, if the target
- *              can
+ *   "dynamic": true: one program for every size; false: one for each; null (default): first for
+ *              one, then for every size of what changed
  *   "mark_dynamic":    ["s0"]: symbols of every size from the first program on
  *   "specialize_on":   ["s0 == 8; s1 % 4 == 0"]: sizes with a program of their own
  *   "recompile_limit": programs that are kept (default: 8)
@@ -119,7 +118,8 @@ LATHE_EXPORT lathe_status lathe_run_shaped(lathe_model* model, const int64_t* si
 /* The programs that the model was compiled to, as a JSON array in the order of their numbers:
  * "sizes" (a number of each of the dims, null: every size), "hint", "reason" (why it was compiled),
  * "guards" (what it needs of sizes), "calls" (sizes that were bound to it), "compile_ms",
- * "load_ms", "arena_bytes", "persistent_bytes". Valid until the next call of this. */
+ * "load_ms", "drops" (on "cuda", what was kept for some sizes and had to go, by reason),
+ * "arena_bytes", "persistent_bytes". Valid until the next call of this. */
 LATHE_EXPORT const char* lathe_artifacts(lathe_model* model);
 
 /* From now on the model's mutated buffers are those of `other`, the same model loaded for other

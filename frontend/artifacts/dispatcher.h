@@ -61,8 +61,6 @@ class Dispatcher {
   // A planned one that cannot be compiled. True: numbers are tried instead of symbols from now on,
   // for this reason, and choose() has another answer.
   bool refuse(const Artifact& planned, const std::string& why);
-  // Numbers for every size, and why: where a target takes no symbols.
-  void keep_numbers(std::string why) { refused_symbols_ = std::move(why); }
 
   // How a symbol is called for a user: "s0 (x.size(1))".
   const std::string& describe(size_t symbol) const { return described_[symbol]; }

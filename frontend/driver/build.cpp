@@ -69,7 +69,7 @@ void keep_symbols(Pipeline& pipeline, const Model& model, const CompileRequest& 
   }
 }
 
-// Compiles the program, with its symbols where the backend takes them, and binds it to these sizes.
+// Compiles the program with its symbols, and binds it to these sizes.
 Status compile_at(Build& build, Backend& backend, const CompileOptions& options,
                   const std::map<std::string, int64_t>& sizes) {
   Program& program = build.lowered.unit.program;
@@ -78,14 +78,10 @@ Status compile_at(Build& build, Backend& backend, const CompileOptions& options,
     return Ok{};
   }
   LATHE_TRY(Program numbers, instantiate(program, sizes));
-  if (backend.takes_symbols()) {
-    LATHE_TRY(build.executable, backend.compile(program, options));
-    LATHE_TRY(const std::vector<int64_t> ordered, ordered_sizes(program, sizes));
-    LATHE_DO(build.executable->bind(ordered));
-    build.symbolic = std::move(program);
-  } else {
-    LATHE_TRY(build.executable, backend.compile(numbers, options));
-  }
+  LATHE_TRY(build.executable, backend.compile(program, options));
+  LATHE_TRY(const std::vector<int64_t> ordered, ordered_sizes(program, sizes));
+  LATHE_DO(build.executable->bind(ordered));
+  build.symbolic = std::move(program);
   program = std::move(numbers);
   return Ok{};
 }

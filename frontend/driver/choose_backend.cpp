@@ -28,12 +28,6 @@ Result<std::unique_ptr<Backend>> choose_backend(const CompileRequest& request) {
                 fmt::format("mode '{}' takes what is fastest here, numerics 'strict' the same sums "
                             "everywhere: expected one of them",
                             request.mode)};
-  if (request.dynamic.value_or(false) && !(*backend)->takes_symbols())
-    return Diag{
-        code::kUnsupported, request.place("dynamic"),
-        fmt::format("target '{}' has no programs for symbolic sizes yet; 'dims' chooses the "
-                    "sizes that are compiled",
-                    request.target)};
   Status keeps =
       check_numerics(request.numerics, request.target, (*backend)->target().never_strict);
   if (!keeps.ok()) return placed(std::move(keeps).error(), request.place("numerics"));

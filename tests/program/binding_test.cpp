@@ -130,9 +130,10 @@ TEST(Binder, RefusesSizesAtWhichACallGoesBeyondItsBuffers) {
 
 TEST(Binder, RefusesSumsOfNothingButNotSumsForNothing) {
   const Program program = parse_or_die(kCalls);
-  EXPECT_EQ(refusal(program, {3, 0}),
-            "bad-value: at these sizes program 'main' cannot call matmul: operand 'a' has the shape "
-            "[3, 0], whose elements do not exist");
+  EXPECT_EQ(
+      refusal(program, {3, 0}),
+      "bad-value: at these sizes program 'main' cannot call matmul: operand 'a' has the shape "
+      "[3, 0], whose elements do not exist");
   EXPECT_EQ(refusal(program, {0, 0}), "");
 }
 

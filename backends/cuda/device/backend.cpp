@@ -27,8 +27,6 @@ class CudaBackend final : public Backend {
     return cuda::CudaExecutable::create(program, options, target_);
   }
 
-  bool takes_symbols() const override { return true; }
-
   std::vector<std::string> emits() const override { return {"cuda", "ptx", "cubin", "sass"}; }
 
   Result<std::string> emit(const Program& program, const std::string& what) override {

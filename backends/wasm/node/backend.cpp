@@ -34,7 +34,6 @@ class WasmBackend final : public Backend {
     return wasm::NodeExecutable::create(program, options, isa_, node);
   }
 
-  bool takes_symbols() const override { return true; }
   std::vector<std::string> emits() const override { return {"wasm", "wat", "layout"}; }
 
   Result<std::string> emit(const Program& program, const std::string& what) override {
