@@ -23,11 +23,12 @@ def load(path, *, dims=None, **options):
     """Loads and compiles a .pt2, a model JSON (.gz) or .lathe text; returns a Model to call.
 
     dims: sizes of symbolic dims to compile for first. dynamic: PyTorch's word for calls with other
-    sizes: True for one program that serves every size; False for one program for each; None for a program of the first sizes, and one for every size of what changed
-    since. mark_dynamic: names of dims that every program serves all sizes of. specialize_on: sizes
-    that get a program of their own when they come, such as "s0 == 8; s1 % 4 == 0".
-    recompile_limit: how many programs are kept. The model's `artifacts` says which there are and
-    why. The other options are the library's, and None is as good as not given:
+    sizes: True for one program that serves every size; False for one program for each; None for a
+    program of the first sizes, and one for every size of what changed since. mark_dynamic: names of
+    dims that every program serves all sizes of. specialize_on: sizes that get a program of their
+    own when they come, such as "s0 == 8; s1 % 4 == 0". recompile_limit: how many programs are kept.
+    The model's `artifacts` says which there are and why. The other options are the library's, and
+    None is as good as not given:
 
     target: "cpu" unless given, "cuda" or "wasm". isa: the best of this machine. threads: every
     core. weights: "file", or "random:SEED". passes: pipeline text. numerics: "default", or "strict"
