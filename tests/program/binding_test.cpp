@@ -110,7 +110,8 @@ program @main(%0, %1) -> (%2) {
   %1 = input "w": f32[4, 6], 96 bytes
   %2 = output "y": f32[s0, 6], 24*s0 bytes
   steps arena 0 {
-    library matmul(a = %0[s0, s1] by [s1, 1], b = %1[s1, 6] by [6, 1]) -> d = %2[s0, 6] by [6, 1] as "mm"
+    library matmul(a = %0[s0, s1] by [s1, 1], b = %1[s1, 6] by [6, 1])
+        -> d = %2[s0, 6] by [6, 1] as "mm"
   }
 }
 )";
