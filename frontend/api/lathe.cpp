@@ -105,13 +105,9 @@ Result<CompileRequest> read_request(const char* path, const char* options_text, 
 Result<std::unique_ptr<Served>> compile(lathe_model& handle, const Artifact& planned,
                                         std::span<const int64_t> sizes) {
   CompileRequest request = handle.request;
-  request.sizes.emplace();
-  request.sizes->facts = planned.facts;
+  request.sizes = handle.dispatcher->sizes_of(planned);
   const std::vector<std::string>& symbols = handle.dispatcher->symbols();
-  for (size_t i = 0; i < symbols.size(); ++i) {
-    handle.model.dims[symbols[i]] = sizes[i];
-    if (!planned.sizes[i]) request.sizes->symbols.push_back(symbols[i]);
-  }
+  for (size_t i = 0; i < symbols.size(); ++i) handle.model.dims[symbols[i]] = sizes[i];
   LATHE_TRY(Build made, build(handle.model, *handle.backend, request, handle.failure));
   return Served::create(std::move(made), handle.model, handle.state);
 }

@@ -252,6 +252,14 @@ Artifact Dispatcher::plan(std::span<const int64_t> sizes) {
   return artifact;
 }
 
+CompileRequest::Sizes Dispatcher::sizes_of(const Artifact& artifact) const {
+  CompileRequest::Sizes sizes;
+  for (size_t i = 0; i < symbols_.size(); ++i)
+    if (!artifact.sizes[i]) sizes.symbols.push_back(symbols_[i]);
+  sizes.facts = artifact.facts;
+  return sizes;
+}
+
 bool Dispatcher::refuse(const Artifact& planned, const std::string& why) {
   if (!planned.is_symbolic() || dynamic_ == true || !refused_symbols_.empty()) return false;
   refused_symbols_ = why;

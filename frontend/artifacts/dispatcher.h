@@ -62,6 +62,9 @@ class Dispatcher {
   // for this reason, and choose() has another answer.
   bool refuse(const Artifact& planned, const std::string& why);
 
+  // What is a symbol in an artifact's program, and what it may rely on.
+  CompileRequest::Sizes sizes_of(const Artifact& artifact) const;
+
   // How a symbol is called for a user: "s0 (x.size(1))".
   const std::string& describe(size_t symbol) const { return described_[symbol]; }
 

@@ -22,6 +22,7 @@ void add_run(CLI::App& app, Session& session);
 void add_compile(CLI::App& app, Session& session);
 void add_opt(CLI::App& app, Session& session);
 void add_explain(CLI::App& app, Session& session);
+void add_trace(CLI::App& app, Session& session);
 void add_doctor(CLI::App& app, Session& session);
 void add_list(CLI::App& app, Session& session);
 

@@ -75,6 +75,7 @@ int run_main(int argc, char** argv) {
   add_compile(app, session);
   add_opt(app, session);
   add_explain(app, session);
+  add_trace(app, session);
   add_doctor(app, session);
   add_list(app, session);
   try {
