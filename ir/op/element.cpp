@@ -10,9 +10,11 @@ loop::Expr ElementContext::when_any(const Dim& extent, loop::Expr read) {
   const loop::Expr has_any = simplify(lt(integer(0), integer(extent)));
   return loop::rewrite(read, [&](loop::Expr e) {
     const auto* load = std::get_if<loop::Load>(&e->kind);
-    if (load == nullptr) return e;
+    if (load == nullptr) return loop::Expr();
+    // What says where to read is read itself.
+    const loop::Expr index = when_any(extent, load->index);
     const loop::Expr mask = load->mask ? logical_and(load->mask, has_any) : has_any;
-    return pool().load(load->buffer, load->index, e->dtype, e->lanes, mask);
+    return pool().load(load->buffer, index, e->dtype, e->lanes, mask);
   });
 }
 
