@@ -174,8 +174,8 @@ class ConstantFolder {
       is_thinner = is_thinner || (operand && thin.back().shape != operand.type().static_shape());
     }
     if (!is_thinner) return fold_whole(b, node);
-    // Of its first operand a copy takes the shape, which the other one is repeated to.
-    if (node.op->name == "copy") {
+    // The second operand is repeated to the shape of the first.
+    if (!node.op->traits.reads_first) {
       std::vector<int64_t> shape = thin[1].shape;
       shape.insert(shape.begin(), thin[0].shape.size() - shape.size(), 1);
       if (Tensor{.shape = shape}.num_elements() > limit_) return Replacement();

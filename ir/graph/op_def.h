@@ -92,6 +92,7 @@ struct Traits {
   bool has_effects = false;        // never dead, never merged (asserts)
   bool is_random = false;
   bool may_use_tf32 = false;    // in f32, by PyTorch's defaults on a GPU
+  bool reads_first = true;      // false: its first operand gives the shape alone, no elements
   bool takes_epilogue = false;  // elementwise ops can follow its sums before they are written
 };
 

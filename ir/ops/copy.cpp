@@ -111,7 +111,7 @@ OpDef copy() {
       .summary = "src, broadcast to the shape and cast to the dtype of self",
       .operands = {{"self"}, {"src"}},
       .attrs = {},
-      .traits = {.op_class = OpClass::elementwise},
+      .traits = {.op_class = OpClass::elementwise, .reads_first = false},
       .infer = infer_copy,
       .reference = copy_reference,
       .decompose =
