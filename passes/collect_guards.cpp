@@ -20,6 +20,8 @@ namespace lathe {
 namespace {
 
 Result<Changed> run_collect_guards(Unit& unit, const PassOptions& options, PassContext& context);
+WithoutGuard drop_assumption(PassOptions& options, const std::vector<Guard>& guards,
+                             const Guard& guard);
 
 }  // namespace
 
@@ -48,6 +50,7 @@ func @main(%x: f32[4, s0], %y: f32[2*s1, 8]) -> f32[4, 8] {
 }
 )",
       .run = run_collect_guards,
+      .drop_guard = drop_assumption,
   };
 }
 
@@ -96,6 +99,26 @@ Result<std::vector<Guard>> parse_assumptions(const std::string& text, Module& mo
     if (!lexer.accept(";") && !lexer.at_end()) return lexer.expected("';' or the end");
   }
   return guards;
+}
+
+// "s0*s1 <= 4096; s0 % 8 == 0" without one of the two. What ops demand stays.
+WithoutGuard drop_assumption(PassOptions& options, const std::vector<Guard>&, const Guard& guard) {
+  std::string& assume = options["assume"];
+  std::string left;
+  bool is_there = false;
+  Lexer lexer(assume, "assume", nullptr);
+  while (!lexer.at_end()) {
+    const Result<Guard> entry = parse_guard(lexer);
+    if (!entry.ok()) return WithoutGuard::impossible;
+    if (to_string(*entry) == to_string(guard))
+      is_there = true;
+    else
+      left += (left.empty() ? "" : "; ") + to_string(*entry);
+    lexer.accept(";");
+  }
+  if (!is_there) return WithoutGuard::impossible;
+  assume = left;
+  return WithoutGuard::other_options;
 }
 
 Result<Changed> run_collect_guards(Unit& unit, const PassOptions& options, PassContext& context) {

@@ -21,6 +21,7 @@ namespace lathe {
 namespace {
 
 Result<Changed> run_merge_symbols(Unit& unit, const PassOptions& options, PassContext& context);
+WithoutGuard drop_merge(PassOptions& options, const std::vector<Guard>& guards, const Guard& guard);
 
 }  // namespace
 
@@ -49,6 +50,7 @@ func @main(%x: f32[s0, 8], %y: f32[s0, 8]) -> f32[s0, 8] {
 }
 )",
       .run = run_merge_symbols,
+      .drop_guard = drop_merge,
   };
 }
 
@@ -127,6 +129,19 @@ Result<Guard> merge_facts(Module& module, const Merge& merge) {
                                    merge.from, spell(from), merge.into, spell(into)));
   from = into = both;
   return guard;
+}
+
+// The other merges by name.
+WithoutGuard drop_merge(PassOptions& options, const std::vector<Guard>& guards,
+                        const Guard& guard) {
+  std::string others;
+  for (const Guard& other : guards)
+    if (other.pass == guard.pass && to_string(other) != to_string(guard))
+      others +=
+          fmt::format("{}{}={}", others.empty() ? "" : ",", other.left.str(), other.right.str());
+  if (others.empty()) return WithoutGuard::no_step;
+  options["symbols"] = others;
+  return WithoutGuard::other_options;
 }
 
 Result<Changed> run_merge_symbols(Unit& unit, const PassOptions& options, PassContext& context) {

@@ -1,5 +1,6 @@
 // A pass, described by itself, and what a pass is given.
 #pragma once
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "ir/support/result.h"
 #include "ir/target/numerics.h"
 #include "ir/target/target.h"
+#include "ir/type/guard.h"
 #include "passes/choices/override.h"
 
 namespace lathe {
@@ -74,6 +76,13 @@ struct PassContext {
 
 using PassFn = Result<Changed>(Unit&, const PassOptions&, PassContext&);
 
+// What a step is without one of the guards that it makes: one with other options, or none.
+enum class WithoutGuard : uint8_t { impossible, other_options, no_step };
+// Changes the options so. `guards` are all of the module after the pipeline, `guard` one of the
+// pass's own.
+using DropGuardFn = WithoutGuard(PassOptions& options, const std::vector<Guard>& guards,
+                                 const Guard& guard);
+
 struct PassDef {
   std::string name;     // imperative verb; file stem, text pipeline, test stem
   std::string summary;  // one line
@@ -83,6 +92,7 @@ struct PassDef {
   std::vector<std::string> counters = {};
   std::string example;  // "func ... => func ...": documentation and first test
   PassFn* run;
+  DropGuardFn* drop_guard = nullptr;  // of a pass that makes guards where its options say so
 };
 
 // All passes, by existence, sorted by name.

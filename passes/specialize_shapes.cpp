@@ -22,6 +22,8 @@ namespace lathe {
 namespace {
 
 Result<Changed> run_specialize_shapes(Unit& unit, const PassOptions& options, PassContext& context);
+WithoutGuard keep_symbol(PassOptions& options, const std::vector<Guard>& guards,
+                         const Guard& guard);
 
 }  // namespace
 
@@ -47,6 +49,7 @@ func @main(%x: f32[4, 8]) -> f32[4, 8] {
 }
 )",
       .run = run_specialize_shapes,
+      .drop_guard = keep_symbol,
   };
 }
 
@@ -145,6 +148,27 @@ void settle(Module& module, const Bindings& bindings, bool is_partly, const std:
       module.hints.erase(name);
     }
   }
+}
+
+// The symbol stays one.
+WithoutGuard keep_symbol(PassOptions& options, const std::vector<Guard>&, const Guard& guard) {
+  const std::string symbol = guard.left.symbol_name();
+  std::string& bindings = options["bindings"];
+  if (bindings == "hints") {
+    std::string& keep = options["keep"];
+    keep += (keep.empty() ? "" : ",") + symbol;
+    return WithoutGuard::other_options;
+  }
+  std::string left;
+  bool is_there = false;
+  for (const std::string& item : items_of(bindings)) {
+    if (item.substr(0, item.find('=')) == symbol)
+      is_there = true;
+    else
+      left += (left.empty() ? "" : ",") + item;
+  }
+  bindings = left;
+  return is_there ? WithoutGuard::other_options : WithoutGuard::impossible;
 }
 
 Result<Changed> run_specialize_shapes(Unit& unit, const PassOptions& options,
