@@ -101,7 +101,7 @@ Result<CompileRequest> read_request(const char* path, const char* options_text, 
   return request;
 }
 
-// The program that the policy planned, at these sizes.
+// The program that the policy planned, bound to these sizes.
 Result<std::unique_ptr<Served>> compile(lathe_model& handle, const Artifact& planned,
                                         std::span<const int64_t> sizes) {
   CompileRequest request = handle.request;
@@ -109,36 +109,38 @@ Result<std::unique_ptr<Served>> compile(lathe_model& handle, const Artifact& pla
   const std::vector<std::string>& symbols = handle.dispatcher->symbols();
   for (size_t i = 0; i < symbols.size(); ++i) handle.model.dims[symbols[i]] = sizes[i];
   LATHE_TRY(Build made, build(handle.model, *handle.backend, request, handle.failure));
-  return Served::create(std::move(made), handle.model, handle.state);
+  LATHE_TRY(auto served, Served::create(std::move(made), handle.model, handle.state));
+  LATHE_DO(served->bind(sizes));
+  return served;
 }
 
 // From now on runs are for these sizes; compiles when no program serves them. `locs` becomes what
 // the error refers to.
 Status bind_sizes(lathe_model& handle, std::span<const int64_t> sizes, const LocTable*& locs) {
-  locs = &handle.model.module.locs;
   Dispatcher& dispatcher = *handle.dispatcher;
-  LATHE_TRY(Dispatcher::Choice choice, dispatcher.choose(sizes));
-  if (handle.sized && !handle.sized->evaluate(sizes))
+  locs = &handle.model.module.locs;
+  const bool fits =
+      !handle.sized || sizes.size() != dispatcher.symbols().size() || handle.sized->evaluate(sizes);
+  const auto too_large = [] {
     return Diag{code::kTooLarge, Loc::unknown(), "at these sizes an input or output is too large"};
-  if (!choice.planned) LATHE_DO(handle.served[choice.artifact]->bind(sizes));
-  while (choice.planned) {
-    Result<std::unique_ptr<Served>> made = compile(handle, *choice.planned, sizes);
-    if (!made.ok()) {
-      locs = &handle.failure.locs;
-      if (!dispatcher.refuse(*choice.planned, made.error().message)) return std::move(made).error();
-      LATHE_TRY(choice, dispatcher.choose(sizes));
-      if (!choice.planned) LATHE_DO(handle.served[choice.artifact]->bind(sizes));
-      continue;
-    }
-    LATHE_DO((*made)->bind(sizes));
-    const auto& symbolic = (*made)->build().symbolic;
-    handle.served.resize(dispatcher.artifacts().size() + 1);
-    choice.artifact =
-        dispatcher.add(*choice.planned, symbolic ? symbolic->guards : std::vector<Guard>());
-    handle.served[choice.artifact] = *std::move(made);
-    choice.planned.reset();
-  }
-  handle.bound = handle.served[choice.artifact].get();
+  };
+  std::unique_ptr<Served> made;
+  LATHE_TRY(const auto found,
+            dispatcher.serve(sizes, [&](const Artifact& planned) -> Result<std::vector<Guard>> {
+              if (!fits) return too_large();
+              locs = &handle.failure.locs;
+              LATHE_TRY(made, compile(handle, planned, sizes));
+              handle.served.resize(dispatcher.artifacts().size() + 1);  // what follows cannot fail
+              const auto& symbolic = made->build().symbolic;
+              return symbolic ? symbolic->guards : std::vector<Guard>();
+            }));
+  if (!fits) return too_large();
+  std::unique_ptr<Served>& served = handle.served[found.artifact];
+  if (found.is_new)
+    served = std::move(made);
+  else
+    LATHE_DO(served->bind(sizes));
+  handle.bound = served.get();
   handle.bound->executable().set_stream(handle.stream);
   if (handle.sized) handle.sized->show();
   return Ok{};

@@ -37,11 +37,13 @@ Result<Dispatcher> Dispatcher::create(const Model& model, const CompileRequest& 
   dispatcher.inputs_ = sized_inputs(model);
   for (const std::string& symbol : dispatcher.symbols_)
     dispatcher.described_.push_back(describe_symbol(symbol, dispatcher.inputs_));
-  dispatcher.ranges_ = model.module.dims;
+  for (const std::string& symbol : dispatcher.symbols_) {
+    const auto range = model.module.dims.find(symbol);
+    dispatcher.ranges_[symbol] = range == model.module.dims.end() ? DimRange() : range->second;
+  }
   dispatcher.guards_ = model.module.guards;
+  dispatcher.allowed_.emplace(dispatcher.ranges_, dispatcher.guards_);
   const size_t count = dispatcher.symbols_.size();
-  dispatcher.model_rules_ =
-      dispatcher.rules_of(std::vector<std::optional<int64_t>>(count), dispatcher.guards_);
   dispatcher.dynamic_ = request.dynamic;
   dispatcher.limit_ = static_cast<size_t>(request.recompile_limit);
   dispatcher.is_marked_.resize(count);
@@ -52,22 +54,28 @@ Result<Dispatcher> Dispatcher::create(const Model& model, const CompileRequest& 
   return dispatcher;
 }
 
-GuardTape Dispatcher::rules_of(const std::vector<std::optional<int64_t>>& numbers,
-                               const std::vector<Guard>& facts) const {
-  return {symbols_, numbers, ranges_, facts};
+Dispatcher::Rules Dispatcher::rules_of(const std::vector<std::optional<int64_t>>& numbers,
+                                       const std::vector<Guard>& facts) const {
+  std::vector<Guard> guards;
+  for (size_t i = 0; i < numbers.size(); ++i)
+    if (numbers[i]) guards.push_back({Dim::symbol(symbols_[i]), Relation::eq, *numbers[i]});
+  guards.insert(guards.end(), facts.begin(), facts.end());
+  SizeCheck check(ranges_, guards);
+  return {std::move(guards), std::move(check)};
+}
+
+// The first that these sizes do not satisfy, for a reason; null when there is none.
+const Guard* Dispatcher::broken(const Rules& rules, std::span<const int64_t> sizes) const {
+  std::map<std::string, Dim> named;
+  for (size_t i = 0; i < sizes.size(); ++i) named[symbols_[i]] = sizes[i];
+  for (const Guard& guard : rules.guards)
+    if (!check_guards({guard}, named).ok()) return &guard;
+  return nullptr;
 }
 
 Status Dispatcher::mark(const std::string& symbol) {
   const auto found = std::find(symbols_.begin(), symbols_.end(), symbol);
-  if (found == symbols_.end()) {
-    const std::string near = nearest(symbol, symbols_);
-    const std::string hint = symbols_.empty() ? "the model has none"
-                             : near.empty()
-                                 ? fmt::format("the model's are {}", fmt::join(symbols_, ", "))
-                                 : fmt::format("did you mean '{}'?", near);
-    return Diag{code::kBadValue, Loc::unknown(),
-                fmt::format("mark_dynamic: no symbolic dim named '{}'; {}", symbol, hint)};
-  }
+  if (found == symbols_.end()) return no_such_dim("mark_dynamic: ", symbol, symbols_);
   is_marked_[static_cast<size_t>(found - symbols_.begin())] = true;
   return Ok{};
 }
@@ -84,9 +92,7 @@ Status Dispatcher::add_hint(const std::string& text) {
     fact.right.collect_symbols(used);
     for (const std::string& symbol : used)
       if (std::find(symbols_.begin(), symbols_.end(), symbol) == symbols_.end())
-        return Diag{code::kBadValue, Loc::unknown(),
-                    fmt::format("specialize_on: '{}' names '{}', the model's symbolic dims are {}",
-                                text, symbol, fmt::join(symbols_, ", "))};
+        return no_such_dim(fmt::format("specialize_on: '{}': ", text), symbol, symbols_);
     fact.cause = "a hint";
     fact.pass = "specialize_on";
     all.push_back(fact);
@@ -99,8 +105,7 @@ Status Dispatcher::add_hint(const std::string& text) {
       facts.push_back(std::move(fact));
   } while (lexer.accept(";"));
   if (!lexer.at_end()) return lexer.expected("'; ' and another comparison");
-  GuardTape rules = rules_of(std::vector<std::optional<int64_t>>(symbols_.size()), all);
-  hints_.push_back({text, std::move(numbers), std::move(facts), std::move(rules)});
+  hints_.push_back({text, std::move(numbers), std::move(facts), rules_of({}, all)});
   return Ok{};
 }
 
@@ -108,10 +113,12 @@ Status Dispatcher::check(std::span<const int64_t> sizes) const {
   if (sizes.size() != symbols_.size())
     return Diag{code::kBadValue, Loc::unknown(),
                 fmt::format("the model has {} sizes, got {}", symbols_.size(), sizes.size())};
-  if (model_rules_->hold(sizes)) return Ok{};
+  if (allowed_->allows(sizes, scratch_)) return Ok{};
   std::map<std::string, int64_t> named;
   for (size_t i = 0; i < sizes.size(); ++i) named[symbols_[i]] = sizes[i];
-  return check_sizes(inputs_, {ranges_, guards_}, named);
+  LATHE_DO(check_sizes(inputs_, {ranges_, guards_}, named));
+  return Diag{code::kTooLarge, Loc::unknown(),
+              "a size that the model's guards speak of is too large"};
 }
 
 std::optional<size_t> Dispatcher::latest(std::span<const int64_t> sizes,
@@ -120,7 +127,7 @@ std::optional<size_t> Dispatcher::latest(std::span<const int64_t> sizes,
   for (size_t i = 0; i < artifacts_.size(); ++i)
     if (artifacts_[i].hint == hint &&
         (!found || entries_[i].last_call > entries_[*found].last_call) &&
-        entries_[i].rules.hold(sizes))
+        hold(entries_[i].rules, sizes))
       found = i;
   return found;
 }
@@ -134,18 +141,18 @@ Result<Dispatcher::Choice> Dispatcher::choose(std::span<const int64_t> sizes) {
   LATHE_DO(check(sizes));
   ++num_calls_;
   for (const Hint& hint : hints_) {
-    if (!hint.rules.hold(sizes)) continue;
-    if (const auto found = latest(sizes, hint.text)) return serve(*found);
+    if (!hold(hint.rules, sizes)) continue;
+    if (const auto found = latest(sizes, hint.text)) return again(*found);
     if (has(hint.text)) continue;  // what it needs beyond the hint is not so here
     Artifact artifact{hint.numbers, hint.facts, hint.text, fmt::format("the hint {}", hint.text)};
     if (!may_stay()) artifact.sizes.assign(sizes.begin(), sizes.end());
     return Choice{0, std::move(artifact)};
   }
-  if (const auto found = latest(sizes, "")) return serve(*found);
+  if (const auto found = latest(sizes, "")) return again(*found);
   return Choice{0, plan(sizes)};
 }
 
-Dispatcher::Choice Dispatcher::serve(size_t artifact) {
+Dispatcher::Choice Dispatcher::again(size_t artifact) {
   entries_[artifact].last_call = num_calls_;
   ++artifacts_[artifact].calls;
   return {artifact, {}};
@@ -190,18 +197,18 @@ std::string Dispatcher::why_none_serves(std::span<const int64_t> sizes) const {
   const size_t num_told = std::min(order.size(), kToldArtifacts);
   std::vector<std::string> told;
   for (size_t i : std::span(order).first(num_told)) {
-    const Guard* broken = entries_[i].rules.broken(sizes);
-    if (broken == nullptr) continue;
+    const Guard* failing = broken(entries_[i].rules, sizes);
+    if (failing == nullptr) continue;
     std::vector<std::string> used, got;
-    broken->left.collect_symbols(used);
-    broken->right.collect_symbols(used);
+    failing->left.collect_symbols(used);
+    failing->right.collect_symbols(used);
     for (const std::string& symbol : used) {
       const auto at = std::find(symbols_.begin(), symbols_.end(), symbol) - symbols_.begin();
       got.push_back(fmt::format("{} = {}", described_[static_cast<size_t>(at)],
                                 sizes[static_cast<size_t>(at)]));
     }
-    told.push_back(fmt::format("artifact {} needs {}{}, got {}", i, to_string(*broken),
-                               broken->cause.empty() ? "" : " (" + broken->cause + ")",
+    told.push_back(fmt::format("artifact {} needs {}{}, got {}", i, to_string(*failing),
+                               failing->cause.empty() ? "" : " (" + failing->cause + ")",
                                fmt::join(got, ", ")));
   }
   if (order.size() > num_told)

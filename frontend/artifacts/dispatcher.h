@@ -9,21 +9,21 @@
 // `specialize_on` gives sizes programs of their own, made when they first come. Unlike PyTorch,
 // sizes 0 and 1 are as good as others: the ranges of the file say whether the graph holds for them.
 //
-// Nothing is compiled here: whoever asks does that, and says what the program needs beyond what the
-// policy decided, or that it cannot be.
+// Nothing is compiled here: whoever asks does that.
 #pragma once
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "frontend/artifacts/guard_tape.h"
 #include "frontend/driver/model.h"
 #include "frontend/driver/options.h"
 #include "ir/support/result.h"
 #include "ir/type/bind.h"
+#include "ir/type/size_check.h"
 
 namespace lathe {
 
@@ -47,46 +47,67 @@ class Dispatcher {
   // By number. One that was dropped gives its place to the next.
   const std::vector<Artifact>& artifacts() const { return artifacts_; }
 
-  // Who serves a call: an artifact by its number, or one that the caller compiles and adds.
-  struct Choice {
+  struct Served {
     size_t artifact = 0;
-    std::optional<Artifact> planned = {};
+    bool is_new = false;  // made now, in place of what had the number before
   };
-  // Counts the call. The error says what the model is not for.
-  Result<Choice> choose(std::span<const int64_t> sizes);
-
-  // A planned one that was compiled, with what its program needs of sizes: the policy's, the file's
-  // and more. Returns its number; where the limit is reached, that of what it takes the place of.
-  size_t add(Artifact planned, const std::vector<Guard>& guards);
-  // A planned one that cannot be compiled. True: numbers are tried instead of symbols from now on,
-  // for this reason, and choose() has another answer.
-  bool refuse(const Artifact& planned, const std::string& why);
+  // Who serves a call, which is counted. `make(planned)` compiles what nobody serves yet, and
+  // returns what that needs of sizes beyond the policy (Result<std::vector<Guard>>); where symbols
+  // cannot stay and `dynamic` is not true it is asked again, for numbers, as always from then on.
+  // An error is make's, or says what the model is not for; then no artifact is added.
+  template <class Make>
+  Result<Served> serve(std::span<const int64_t> sizes, Make&& make) {
+    LATHE_TRY(Choice choice, choose(sizes));
+    if (!choice.planned) return Served{choice.artifact, false};
+    Result<std::vector<Guard>> needed = make(std::as_const(*choice.planned));
+    if (!needed.ok() && refuse(*choice.planned, needed.error().message)) {
+      choice.planned = plan(sizes);
+      needed = make(std::as_const(*choice.planned));
+      if (!needed.ok()) refused_symbols_.clear();  // symbols were not to blame
+    }
+    if (!needed.ok()) return std::move(needed).error();
+    return Served{add(*std::move(choice.planned), *needed), true};
+  }
 
   // What is a symbol in an artifact's program, and what it may rely on.
   CompileRequest::Sizes sizes_of(const Artifact& artifact) const;
 
-  // How a symbol is called for a user: "s0 (x.size(1))".
-  const std::string& describe(size_t symbol) const { return described_[symbol]; }
-
  private:
+  // What sizes must satisfy beyond what the model is for, and the same for a fast check.
+  struct Rules {
+    std::vector<Guard> guards;
+    SizeCheck check;
+  };
   struct Hint {
     std::string text;
     std::vector<std::optional<int64_t>> numbers;  // by symbol
     std::vector<Guard> facts;
-    GuardTape rules;
+    Rules rules;
   };
-  // An artifact's rules, and when it last served.
   struct Entry {
-    GuardTape rules;
-    int64_t last_call = 0;
+    Rules rules;            // an artifact's
+    int64_t last_call = 0;  // that it served
+  };
+  // An artifact by its number, or one to be made.
+  struct Choice {
+    size_t artifact = 0;
+    std::optional<Artifact> planned = {};
   };
 
-  GuardTape rules_of(const std::vector<std::optional<int64_t>>& numbers,
-                     const std::vector<Guard>& facts) const;
+  Rules rules_of(const std::vector<std::optional<int64_t>>& numbers,
+                 const std::vector<Guard>& facts) const;
+  bool hold(const Rules& rules, std::span<const int64_t> sizes) const {
+    return rules.check.allows(sizes, scratch_);
+  }
+  const Guard* broken(const Rules& rules, std::span<const int64_t> sizes) const;
   Status check(std::span<const int64_t> sizes) const;
   Status mark(const std::string& symbol);
   Status add_hint(const std::string& text);
-  Choice serve(size_t artifact);
+  Result<Choice> choose(std::span<const int64_t> sizes);
+  Choice again(size_t artifact);
+  size_t add(Artifact planned, const std::vector<Guard>& guards);
+  // Whether numbers are tried from now on.
+  bool refuse(const Artifact& planned, const std::string& why);
   // The latest that serves these sizes, of a hint's text or of none.
   std::optional<size_t> latest(std::span<const int64_t> sizes, const std::string& hint) const;
   bool has(const std::string& hint) const;
@@ -97,9 +118,9 @@ class Dispatcher {
 
   std::vector<std::string> symbols_, described_;
   std::vector<ShapeBinding> inputs_;
-  std::map<std::string, DimRange> ranges_;
+  std::map<std::string, DimRange> ranges_;  // of every symbol
   std::vector<Guard> guards_;
-  std::optional<GuardTape> model_rules_;
+  std::optional<SizeCheck> allowed_;  // what the model is for
   std::optional<bool> dynamic_;
   size_t limit_ = 1;
   std::vector<bool> is_marked_;                       // by symbol, as what follows
@@ -110,6 +131,7 @@ class Dispatcher {
   std::vector<Artifact> artifacts_;
   std::vector<Entry> entries_;  // like artifacts_
   int64_t num_calls_ = 0;
+  mutable std::vector<int64_t> scratch_;  // of checks
 };
 
 }  // namespace lathe

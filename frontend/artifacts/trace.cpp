@@ -72,31 +72,18 @@ Result<Trace> trace(Model& model, const Target& target, const CompileRequest& re
   result.symbols = dispatcher.symbols();
   for (const std::vector<int64_t>& sizes : calls) {
     TracedCall call{sizes};
-    Result<Dispatcher::Choice> choice = dispatcher.choose(sizes);
-    if (!choice.ok()) {
-      call.reason = choice.error().message;
-      result.calls.push_back(std::move(call));
-      continue;
-    }
-    call.artifact = choice->artifact;
-    while (choice->planned) {
-      Result<std::vector<Guard>> guards =
-          guards_of(model, target, request, *choice->planned, dispatcher, sizes);
-      if (!guards.ok()) {
-        if (dispatcher.refuse(*choice->planned, guards.error().message)) {
-          LATHE_TRY(*choice, dispatcher.choose(sizes));
-          continue;
-        }
-        if (dispatcher.artifacts().empty()) return std::move(guards).error();
-        call.artifact.reset();
-        call.reason = guards.error().message;
-        break;
-      }
-      call.artifact = dispatcher.add(*choice->planned, *guards);
-      call.compiles = true;
-      call.reason = dispatcher.artifacts()[*call.artifact].reason;
-      ++result.num_compiled;
-      choice->planned.reset();
+    const auto served = dispatcher.serve(sizes, [&](const Artifact& planned) {
+      return guards_of(model, target, request, planned, dispatcher, sizes);
+    });
+    if (served.ok()) {
+      call.artifact = served->artifact;
+      call.compiles = served->is_new;
+      if (served->is_new) call.reason = dispatcher.artifacts()[served->artifact].reason;
+      result.num_compiled += served->is_new ? 1 : 0;
+    } else if (dispatcher.artifacts().empty()) {
+      return Diag(served.error());
+    } else {
+      call.reason = served.error().message;
     }
     result.calls.push_back(std::move(call));
   }

@@ -55,15 +55,8 @@ Status choose_dims(Model& model, const std::map<std::string, int64_t>& given) {
     if (std::find(symbols.begin(), symbols.end(), symbol) == symbols.end())
       symbols.push_back(symbol);
   for (const auto& [symbol, size] : given)
-    if (std::find(symbols.begin(), symbols.end(), symbol) == symbols.end()) {
-      std::string near = nearest(symbol, symbols);
-      std::string hint = symbols.empty() ? "the model has none"
-                         : near.empty()
-                             ? fmt::format("the model's are {}", fmt::join(symbols, ", "))
-                             : fmt::format("did you mean '{}'?", near);
-      return Diag{code::kBadValue, Loc::unknown(),
-                  fmt::format("no symbolic dim named '{}'; {}", symbol, hint)};
-    }
+    if (std::find(symbols.begin(), symbols.end(), symbol) == symbols.end())
+      return no_such_dim("", symbol, symbols);
   for (const std::string& symbol : symbols) {
     auto chosen = given.find(symbol);
     auto hint = model.module.hints.find(symbol);
@@ -105,6 +98,17 @@ Model model_of(ImportedModel imported) {
 }
 
 }  // namespace
+
+Diag no_such_dim(std::string_view context, const std::string& symbol,
+                 const std::vector<std::string>& symbols) {
+  const std::string near = nearest(symbol, symbols);
+  const std::string hint = symbols.empty() ? "the model has none"
+                           : near.empty()
+                               ? fmt::format("the model's are {}", fmt::join(symbols, ", "))
+                               : fmt::format("did you mean '{}'?", near);
+  return {code::kBadValue, Loc::unknown(),
+          fmt::format("{}no symbolic dim named '{}'; {}", context, symbol, hint)};
+}
 
 std::vector<ShapeBinding> sized_inputs(const Model& model) {
   std::vector<ShapeBinding> inputs;

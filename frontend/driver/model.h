@@ -67,6 +67,10 @@ Result<Model> load_model(const pt2::ModelFile& file, const ModelOptions& options
 Result<Model> load_text(std::string_view text, const std::string& name, const ModelOptions& options,
                         LocTable& locs_on_error);
 
+// kBadValue: a symbol that is none of the model's, with the nearest. `context` stands before it.
+Diag no_such_dim(std::string_view context, const std::string& symbol,
+                 const std::vector<std::string>& symbols);
+
 // The shapes that callers give: of tensors, and of arguments that are sizes.
 std::vector<ShapeBinding> sized_inputs(const Model& model);
 

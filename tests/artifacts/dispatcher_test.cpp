@@ -35,9 +35,10 @@ struct Served {
     dispatcher = Dispatcher::create(model, request);
   }
   size_t call(const Sizes& sizes, const std::vector<Guard>& needs = {}) {
-    Result<Dispatcher::Choice> choice = dispatcher->choose(sizes);
-    EXPECT_TRUE(choice.ok());
-    return choice->planned ? dispatcher->add(*choice->planned, needs) : choice->artifact;
+    const auto served = dispatcher->serve(
+        sizes, [&](const Artifact&) { return Result<std::vector<Guard>>(needs); });
+    EXPECT_TRUE(served.ok());
+    return served->artifact;
   }
   const Artifact& artifact(size_t i) const { return dispatcher->artifacts()[i]; }
   const std::string& reason(size_t i) const { return artifact(i).reason; }
@@ -128,21 +129,29 @@ TEST(Dispatcher, MakesNumbersWhereAGuardOfTheGeneralProgramFails) {
 
 TEST(Dispatcher, TriesNumbersWhereSymbolsAreRefused) {
   Served served({});
+  const auto refuse_symbols = [](const Artifact& planned) -> Result<std::vector<Guard>> {
+    if (planned.is_symbolic()) return Diag{.message = "an op wants numbers"};
+    return std::vector<Guard>();
+  };
   served.call({2, 8});
-  Result<Dispatcher::Choice> choice = served.dispatcher->choose(Sizes{3, 8});
-  ASSERT_TRUE(choice.ok() && choice->planned);
-  EXPECT_TRUE(served.dispatcher->refuse(*choice->planned, "an op wants numbers"));
-  EXPECT_EQ(served.call({3, 8}), 1u);
+  ASSERT_TRUE(served.dispatcher->serve(Sizes{3, 8}, refuse_symbols).ok());
   EXPECT_EQ(served.artifact(1).sizes, sizes(3, 8));
   EXPECT_NE(served.reason(1).find("an op wants numbers"), std::string::npos);
-  EXPECT_FALSE(served.dispatcher->refuse(served.artifact(1), "memory is out"));
+  EXPECT_EQ(served.call({4, 8}), 2u);
+  EXPECT_EQ(served.artifact(2).sizes, sizes(4, 8));
+  Served always({.dynamic = true});
+  EXPECT_FALSE(always.dispatcher->serve(Sizes{3, 8}, refuse_symbols).ok());
+  EXPECT_TRUE(always.dispatcher->artifacts().empty());
 }
 
 TEST(Dispatcher, RefusesWhatTheModelForbids) {
   Served served({});
   served.call({2, 8});
   for (const Sizes& wrong : {Sizes{65, 8}, Sizes{0, 8}, Sizes{2, 7}, Sizes{2}, Sizes{-1, 8}})
-    EXPECT_FALSE(served.dispatcher->choose(wrong).ok());
+    EXPECT_FALSE(
+        served.dispatcher
+            ->serve(wrong, [](const Artifact&) { return Result<std::vector<Guard>>(Diag{}); })
+            .ok());
   EXPECT_EQ(served.dispatcher->artifacts().size(), 1u);
   CompileRequest unknown;
   unknown.mark_dynamic = {"s9"};
