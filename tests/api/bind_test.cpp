@@ -2,22 +2,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
 #include <string>
 
+#include "tests/api/failing_calls.h"
 #include "tests/api/handle.h"
-
-// Counted: calls at sizes that are known must not allocate.
-static std::atomic<int64_t> num_allocations{0};
-void* operator new(size_t size) {
-  ++num_allocations;
-  if (void* p = std::malloc(size)) return p;
-  throw std::bad_alloc();
-}
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, size_t) noexcept { std::free(p); }
 
 namespace lathe {
 namespace {
@@ -90,9 +78,9 @@ TEST(Bind, AllocatesNothingForStateThatWasLargerBefore) {
   ASSERT_EQ(handle.error(), "");
   const int64_t small = 5, large = 64;
   for (int64_t length : {large, small, large, small}) lathe_bind(handle.get(), &length, 1);
-  const int64_t before = num_allocations;
+  const FailingCalls counted(Call::memory, INT64_MAX);
   lathe_bind(handle.get(), &large, 1);
-  EXPECT_EQ(num_allocations, before);
+  EXPECT_EQ(FailingCalls::num_seen(), 0);
   handle.prepare();
   EXPECT_EQ(handle.run(), LATHE_OK) << handle.error();
 }
@@ -104,10 +92,10 @@ TEST(Bind, AllocatesNothingAtSizesThatAreKnown) {
   for (int64_t batch : {large, small, large, small}) lathe_bind(handle.get(), &batch, 1);
   handle.prepare();
   ASSERT_EQ(handle.run(), LATHE_OK);
-  const int64_t before = num_allocations;
+  const FailingCalls counted(Call::memory, INT64_MAX);
   lathe_bind(handle.get(), &large, 1);
   lathe_bind(handle.get(), &small, 1);
-  EXPECT_EQ(num_allocations, before);
+  EXPECT_EQ(FailingCalls::num_seen(), 0);
 }
 
 TEST(Bind, CompilesWithoutTheOption) {

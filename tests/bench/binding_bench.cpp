@@ -9,10 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <cstdlib>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -21,15 +18,7 @@
 #include "frontend/driver/measure.h"
 #include "ir/program/binding.h"
 #include "ir/type/size_check.h"
-
-static std::atomic<int64_t> num_allocations{0};
-void* operator new(size_t size) {
-  ++num_allocations;
-  if (void* p = std::malloc(size)) return p;
-  throw std::bad_alloc();
-}
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, size_t) noexcept { std::free(p); }
+#include "tests/api/failing_calls.h"
 
 namespace lathe {
 namespace {
@@ -97,14 +86,14 @@ Status time_binding(const std::string& path) {
     first.milliseconds.push_back(microseconds(start));
   }
   for (const Sizes& at : sizes) LATHE_DO(made.executable->bind(at));
-  const int64_t before = num_allocations;
+  const FailingCalls counted(Call::memory, INT64_MAX);
   start = Clock::now();
   for (int i = 0; i < kRepeats; ++i) {
     const Status bound = made.executable->bind(sizes[static_cast<size_t>(i) % sizes.size()]);
     num_allowed += bound.ok() ? 1 : 0;
   }
   const double again_us = microseconds(start) / kRepeats;
-  const int64_t allocated = num_allocations - before;
+  const int64_t allocated = FailingCalls::num_seen();
   fmt::print(
       "{}\n  {} symbols, {} guards, {} steps; {} sizes\n"
       "  check of ranges and guards {:>8.1f} ns\n"

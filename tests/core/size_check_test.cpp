@@ -3,20 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "ir/type/bind.h"
-
-static std::atomic<int64_t> num_allocations{0};
-void* operator new(size_t size) {
-  ++num_allocations;
-  if (void* p = std::malloc(size)) return p;
-  throw std::bad_alloc();
-}
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, size_t) noexcept { std::free(p); }
 
 namespace lathe {
 namespace {
@@ -54,16 +41,6 @@ TEST(SizeCheck, AllowsNoNegativeSizeAndNoOverflow) {
   EXPECT_FALSE(check.allows(std::vector<int64_t>{4, -1}, scratch));
   EXPECT_FALSE(check.allows(std::vector<int64_t>{4, INT64_MAX / 2}, scratch));
   EXPECT_TRUE(check.allows(std::vector<int64_t>{4, 25}, scratch));
-}
-
-TEST(SizeCheck, AllocatesNothingTheSecondTime) {
-  const SizeCheck check(kRanges, guards_of({"s0*s1 <= 100", "s0 % 4 == 0"}));
-  std::vector<int64_t> scratch;
-  const std::vector<int64_t> some = {4, 5}, others = {8, 9};
-  check.allows(some, scratch);
-  const int64_t before = num_allocations;
-  EXPECT_TRUE(check.allows(others, scratch));
-  EXPECT_EQ(num_allocations, before);
 }
 
 }  // namespace

@@ -16,28 +16,16 @@
 #include "frontend/driver/build.h"
 #include "frontend/driver/check.h"
 #include "ir/program/binding.h"
+#include "tests/program/sizes.h"
 
 namespace lathe {
 namespace {
-
-using Sizes = std::map<std::string, int64_t>;
 
 struct SizedGraph {
   const char* name;
   std::vector<Sizes> sizes;  // the smallest first
   const char* text;
 };
-
-std::vector<Sizes> one(std::initializer_list<int64_t> values) {
-  std::vector<Sizes> sizes;
-  for (int64_t value : values) sizes.push_back({{"s0", value}});
-  return sizes;
-}
-std::vector<Sizes> two(std::initializer_list<std::pair<int64_t, int64_t>> values) {
-  std::vector<Sizes> sizes;
-  for (const auto& [s0, s1] : values) sizes.push_back({{"s0", s0}, {"s1", s1}});
-  return sizes;
-}
 
 const SizedGraph kGraphs[] = {
     {"Linear", one({1, 2, 3, 15, 16, 17, 64, 127, 128, 129, 1021}), R"(

@@ -15,11 +15,11 @@
 #include "ir/op/all_ops.h"
 #include "ir/program/binding.h"
 #include "passes/pipeline/pipeline.h"
+#include "tests/program/sizes.h"
 
 namespace lathe {
 namespace {
 
-using Sizes = std::map<std::string, int64_t>;
 using Bytes = std::vector<std::byte>;
 
 struct SizedCase {
@@ -191,18 +191,6 @@ TEST_P(SizedKernels, GiveWhatNumbersGive) {
 }
 
 // Around the heights of tiles, primes, and both ends of the range.
-std::vector<Sizes> one(std::vector<int64_t> values) {
-  std::vector<Sizes> sizes;
-  for (int64_t value : values) sizes.push_back({{"s0", value}});
-  return sizes;
-}
-
-std::vector<Sizes> two(std::vector<std::pair<int64_t, int64_t>> values) {
-  std::vector<Sizes> sizes;
-  for (const auto& [s0, s1] : values) sizes.push_back({{"s0", s0}, {"s1", s1}});
-  return sizes;
-}
-
 const SizedCase kCases[] = {
     {"linear", "contraction", one({1, 2, 3, 4, 5, 9, 13, 14, 15, 16, 17, 18, 29, 31, 47, 100}), R"(
 dim s0 in [1, 100] hint 32
