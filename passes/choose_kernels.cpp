@@ -52,7 +52,7 @@ class Chooser {
                 .target = context.numerics == Numerics::strict ? strict_target() : context.target,
                 .numerics = context.numerics},
         lowering_(module, priced_, kinds_),
-        signatures_(lowering_),
+        signatures_(lowering_, Likeness::price),
         weight_bytes_(bytes_of_weights(module)) {}
 
   Result<Changed> run() {
@@ -105,7 +105,7 @@ class Chooser {
     KernelChoice choice{.region = region.name, .like = region.name, .loc = region.loc};
     const std::optional<KernelPlan> forced = region.plan;
     region.plan.reset();
-    const std::string signature = signatures_.of(region, phase);
+    const std::string signature = signatures_.of(region, phase).bytes;
     if (auto like = chosen_.find(signature); !forced && like != chosen_.end()) {
       choice.like = like->second.region;
       choice.plan = like->second.plan;

@@ -16,6 +16,8 @@
 namespace lathe {
 namespace {
 
+constexpr size_t kShown = 60;  // characters of a person's text in a message
+
 // A weight that the run replaces is state: it comes in and goes out with every run, like a param,
 // after the params. It keeps its name, which may be a param's as well.
 void make_state_params(Graph& graph, const Registry& ops) {
@@ -56,11 +58,20 @@ Status check_guards(const std::vector<Guard>& guards, const Program& program) {
   return Ok{};
 }
 
-Result<Changed> run_lower_to_loops(Unit& unit, const PassOptions&, PassContext& context) {
+// "once" or "each".
+Result<Repeats> read_repeats(const std::string& repeats) {
+  if (repeats == "once") return Repeats::once;
+  if (repeats == "each") return Repeats::each;
+  return Diag{code::kBadValue, Loc::unknown(),
+              fmt::format("'repeats' is 'once' or 'each', got '{}'", repeats.substr(0, kShown))};
+}
+
+Result<Changed> run_lower_to_loops(Unit& unit, const PassOptions& options, PassContext& context) {
+  LATHE_TRY(const Repeats repeats, read_repeats(options.at("repeats")));
   Graph& graph = unit.module.main();
   const size_t num_inputs = graph.params.size();
   make_state_params(graph, context.ops);
-  LATHE_TRY(unit.program, Lowering(unit.module, context, all_kernels()).run(num_inputs));
+  LATHE_TRY(unit.program, Lowering(unit.module, context, all_kernels()).run(num_inputs, repeats));
   LATHE_DO(check_guards(unit.module.guards, unit.program));
   unit.program.guards = unit.module.guards;
   context.counters["kernels"] = static_cast<int64_t>(unit.program.kernels.size());
@@ -76,7 +87,8 @@ PassDef define_lower_to_loops() {
       .summary = "turn every fused group into a loop kernel and the graph into a list of launches",
       .needs = Form::core,
       .leaves = Form::loops,
-      .options = {},
+      .options = {{"repeats", "once",
+                   "regions that are alike are lowered once, or each: the same"}},
       .counters = {"kernels", "launches"},
       .example = R"(
 func @main(%x: f32[8, 4], %y: f32[8, 4]) -> f32[8, 4] {

@@ -83,9 +83,8 @@ Result<BufferId> pack(Lowering& lowering, const ContractionOperands& operands,
                       const PackedLayout& layout, const Node& node, Phase phase) {
   const DType dtype = operands.spec.is_paired ? DType::i32 : operands.spec.dtype;
   TensorType type{dtype, {Dim(layout.num_elements())}};
-  const BufferId out =
-      lowering.add_temporary(node.name + "_packed", type, layout.num_elements(), phase);
-  const LaunchInfo info{"pack", node.loc, 0};
+  const BufferId out = lowering.add_temporary(node, "_packed", type, layout.num_elements(), phase);
+  const LaunchInfo info{"pack", &node, 0};
   KernelContext whole(lowering, phase, "pack");
   const std::optional<Neighbours> neighbours = column_neighbours(whole, operands);
   if (operands.spec.is_paired && neighbours) {
@@ -331,7 +330,7 @@ class ContractionLowering {
     TensorType type = root_.types[0];
     type.layout = root_.op->name == "convolution" ? channels_last(type.rank()) : Layout{};
     const BufferId sums =
-        lowering_.add_temporary(node_.name + "_sums", type, type.num_elements(), phase_);
+        lowering_.add_temporary(node_, "_sums", type, type.num_elements(), phase_);
     LATHE_DO(emit(products, root_, sums));
     return emit_rest(lowering_, node_, root_, sums, out, phase_);
   }

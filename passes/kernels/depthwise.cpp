@@ -54,7 +54,7 @@ class DepthwiseLowering {
     TensorType type = root_.types[0];
     type.layout = channels_last(type.rank());
     const BufferId sums =
-        lowering_.add_temporary(node_.name + "_sums", type, type.num_elements(), phase_);
+        lowering_.add_temporary(node_, "_sums", type, type.num_elements(), phase_);
     LATHE_DO(emit(root_, sums));
     LATHE_DO(emit_rest(lowering_, node_, root_, sums, out, phase_));
     return Verdict{};
@@ -91,7 +91,7 @@ class DepthwiseLowering {
     int64_t size = row * spec_.group;
     for (const WindowDim& dim : spec_.dims) size *= dim.taps;
     const BufferId out =
-        lowering_.add_temporary(node_.name + "_packed", {spec_.dtype, {Dim(size)}}, size, phase);
+        lowering_.add_temporary(node_, "_packed", {spec_.dtype, {Dim(size)}}, size, phase);
     KernelContext kernel(lowering_, phase, "pack");
     const loop::BufferRef packed = kernel.use(out, true);
     LoopNest nest =
@@ -101,7 +101,7 @@ class DepthwiseLowering {
                          });
     if (kernel.error()) return *kernel.error();
     LATHE_DO(lowering_.emit_kernel(schedule(std::move(nest), lowering_.target()), kernel.buffers(),
-                                   {"pack", node_.loc, 0}, phase));
+                                   {"pack", &node_, 0}, phase));
     return out;
   }
 

@@ -186,7 +186,7 @@ class LibraryAttention {
 
   BufferId temporary(const std::string& name, DType dtype, const Shape& shape) {
     const TensorType type{dtype, shape};
-    return lowering_.add_temporary(node_.name + "_" + name, type, type.num_elements(), phase_);
+    return lowering_.add_temporary(node_, "_" + name, type, type.num_elements(), phase_);
   }
 
   // Why strides cannot say it, or "".
@@ -240,7 +240,7 @@ class LibraryAttention {
     const bool is_causal = root_.bool_attr("is_causal");
     const double least = -std::numeric_limits<double>::infinity();
     return lowering_.emit_elements(
-        kernel, weights, {"softmax", node_.loc, 0}, [&](std::span<const Expr> index) {
+        kernel, weights, {"softmax", &node_, 0}, [&](std::span<const Expr> index) {
           const Expr row = index[index.size() - 2];
           const bool is_filled = type.shape.back() != keys_;
           auto score = [&](Expr t, bool may_be_beyond = false) {

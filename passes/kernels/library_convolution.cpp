@@ -135,11 +135,11 @@ class ConvolutionLowering {
   Result<BufferId> copy_filled_up(Value value, const TensorType& type, const std::string& label,
                                   Phase phase) {
     const BufferId out =
-        lowering_.add_temporary(value.node->name + "_" + label, type, type.num_elements(), phase);
+        lowering_.add_temporary(*value.node, "_" + label, type, type.num_elements(), phase);
     KernelContext kernel(lowering_, phase, label);
     loop::Pool& pool = kernel.pool();
-    LATHE_DO(lowering_.emit_elements(
-        kernel, out, {label, node_.loc, 0}, [&](std::span<const Expr> index) {
+    LATHE_DO(
+        lowering_.emit_elements(kernel, out, {label, &node_, 0}, [&](std::span<const Expr> index) {
           std::vector<Expr> at(index.begin(), index.end());
           Expr is_inside;
           for (size_t i = 0; i < at.size(); ++i) {

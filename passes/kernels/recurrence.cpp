@@ -101,7 +101,7 @@ class RecurrentLowering {
     const Phase phase = lowering_.is_constant(weight) ? Phase::init : phase_;
     const int64_t size = layout.num_elements(spec_);
     const BufferId out =
-        lowering_.add_temporary(node_.name + "_packed", {spec_.dtype, {Dim(size)}}, size, phase);
+        lowering_.add_temporary(node_, "_packed", {spec_.dtype, {Dim(size)}}, size, phase);
     KernelContext kernel(lowering_, phase, "pack");
     const loop::BufferRef packed = kernel.use(out, true);
     LoopNest nest = pack_recurrence_nest(
@@ -111,7 +111,7 @@ class RecurrentLowering {
         });
     if (kernel.error()) return *kernel.error();
     LATHE_DO(lowering_.emit_kernel(schedule(std::move(nest), lowering_.target()), kernel.buffers(),
-                                   {"pack", node_.loc, 0}, phase));
+                                   {"pack", &node_, 0}, phase));
     return out;
   }
 

@@ -48,7 +48,7 @@ class ScatterLowering {
 
   Status run(BufferId out) {
     KernelContext copy(lowering_, node_, phase_);
-    LATHE_DO(lowering_.emit_elements(copy, out, {"copy", node_.loc, 0}, [&](Index index) {
+    LATHE_DO(lowering_.emit_elements(copy, out, {"copy", &node_, 0}, [&](Index index) {
       return copy.element(root_.operands[0], index);
     }));
     const Writes writes = root_.op->name == "scatter" ? scatter() : index_put();

@@ -116,8 +116,8 @@ Result<Verdict> emit_split_reduction(Lowering& lowering, Node& node,
 
   TensorType parts_type{sum->dtype, type.shape};
   parts_type.shape.insert(parts_type.shape.begin(), Dim(num_parts));
-  const BufferId parts = lowering.add_temporary(node.name + "_parts", parts_type,
-                                                *parts_type.static_elements(), phase);
+  const BufferId parts =
+      lowering.add_temporary(node, "_parts", parts_type, *parts_type.static_elements(), phase);
   KernelContext first(lowering, node, phase);
   LATHE_DO(lowering.emit_elements(first, parts, describe(node), [&](std::span<const Expr> index) {
     const Expr whole = first.compute(result, index.subspan(1));

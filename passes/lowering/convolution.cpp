@@ -90,10 +90,10 @@ Result<BufferId> pad_input(Lowering& lowering, Value input, const Border& border
   if (type.shape[1].value() >= kManyChannels * node.int_attr("groups", 1))
     type.layout = channels_last(type.rank());
   const BufferId out =
-      lowering.add_temporary(input.node->name + "_padded", type, type.num_elements(), phase);
+      lowering.add_temporary(*input.node, "_padded", type, type.num_elements(), phase);
   KernelContext kernel(lowering, phase, "pad");
   loop::Pool& pool = kernel.pool();
-  LATHE_DO(lowering.emit_elements(kernel, out, {"pad", node.loc, 0}, [&](Index index) {
+  LATHE_DO(lowering.emit_elements(kernel, out, {"pad", &node, 0}, [&](Index index) {
     std::vector<Expr> inner(index.begin(), index.end());
     Expr is_inside = pool.boolean(true);
     for (size_t i = 0; i < border.size(); ++i) {

@@ -250,7 +250,7 @@ Result<std::optional<LibraryResult>> place_sums(Lowering& lowering, KernelContex
     std::optional<Strided> found = place(-1, type, claim.index);
     if (!found) continue;
     found->buffer =
-        lowering.add_temporary(region.name + "_sums", type, type.num_elements(), kernel.phase());
+        lowering.add_temporary(region, "_sums", type, type.num_elements(), kernel.phase());
     return std::optional(LibraryResult{claim.epilogue, *found, last});
   }
   return std::optional<LibraryResult>();
@@ -264,7 +264,7 @@ Status emit_rest(Lowering& lowering, const Node& region, const Node& done, Buffe
   rest.read_from(value, made, lowering.buffer(made).type);
   const Value result = region.bodies.empty() ? value : region.bodies[0]->outputs[0];
   return lowering.emit_elements(
-      rest, out, {"epilogue", region.loc, 0},
+      rest, out, {"epilogue", &region, 0},
       [&](std::span<const Expr> index) { return rest.element(result, index); });
 }
 

@@ -12,9 +12,11 @@
 #include "ir/loop/strict.h"
 #include "ir/loop/text.h"
 #include "ir/loop/traffic.h"
+#include "ir/support/canonical.h"
 #include "ir/support/diag_codes.h"
 #include "passes/analysis/symbols.h"
 #include "passes/lowering/kernel_context.h"
+#include "passes/lowering/recipe.h"
 #include "passes/lowering/tidy.h"
 
 namespace lathe {
@@ -26,17 +28,6 @@ using loop::Expr;
 constexpr int kMaxDemandDepth = 64;
 constexpr int64_t kMostElements = int64_t{1} << 48;
 constexpr int kStrictLanes = 16;  // of f32 and everything else: the widest target's registers
-
-// "matmul_add_gelu": the ops of a launch that compute something.
-std::string label_of(const Node& node) {
-  if (node.bodies.empty()) return node.op->name;
-  std::string label;
-  for (const auto& member : node.bodies[0]->nodes) {
-    if (member->op->traits.op_class == OpClass::view) continue;
-    label += (label.empty() ? "" : "_") + member->op->name;
-  }
-  return label;
-}
 
 using Index = std::span<const Expr>;
 
@@ -54,42 +45,6 @@ bool is_copied_view(const Node& node) {
 
 Dim elements(const TensorType& type) { return type.num_elements(); }
 Dim bytes_of(const TensorType& type) { return elements(type) * Dim(dtype_bytes(type.dtype)); }
-
-// Multiplies and adds of a contraction; its operands' inner extents say how deep each sum is.
-Dim contraction_flops(const Node& node) {
-  const Dim results = elements(node.types[0]);
-  if (node.op->name == "matmul") return Dim(2) * results * node.operand(0).type().shape.back();
-  if (node.op->name == "convolution") {
-    const TensorType& weight = node.operand(1).type();
-    return Dim(2) * results * Dim::floor_div(elements(weight), Dim::max(Dim(1), weight.shape[0]));
-  }
-  if (node.op->name == "recurrent_layer")
-    return Dim(2) * results * node.operand(2).type().shape.back();
-  const TensorType& key = node.operand(1).type();
-  return Dim(4) * results * key.shape[key.shape.size() - 2];
-}
-
-// Of one launch; elementwise ops count one for each element.
-Dim count_flops(const Node& node) {
-  if (!node.bodies.empty()) {
-    Dim flops = 0;
-    for (const auto& member : node.bodies[0]->nodes) flops = flops + count_flops(*member);
-    return flops;
-  }
-  switch (node.op->traits.op_class) {
-    case OpClass::contraction:
-      return contraction_flops(node);
-    case OpClass::elementwise:
-      return node.types.empty() ? Dim(0) : elements(node.types[0]);
-    case OpClass::reduction:
-    case OpClass::normalize: {
-      const Value input = node.operand(0);
-      return input ? elements(input.type()) : Dim(0);
-    }
-    default:
-      return 0;
-  }
-}
 
 // Sizes whose bytes, and sums of a few, are numbers; of symbols who gives them values finds out.
 Status check_types(const Node& node) {
@@ -136,13 +91,6 @@ Dim whole_bytes(const loop::Kernel& kernel, const std::vector<Dim>& sizes) {
 
 }  // namespace
 
-LaunchInfo describe(const Node& node) {
-  constexpr int64_t kMostFlops = int64_t{1} << 52;  // absurd sizes still add up in 64 bits
-  const Dim flops = count_flops(node);
-  const bool is_absurd = flops.is_too_large() || (flops.is_const() && flops.value() > kMostFlops);
-  return {label_of(node), node.loc, is_absurd ? Dim(kMostFlops) : flops};
-}
-
 Lowering::Lowering(Module& module, PassContext& context, std::vector<KernelDef> kinds)
     : graph_(module.main()),
       symbols_(ranges_of_symbols(module)),
@@ -162,7 +110,9 @@ Lowering::Lowering(Module& module, PassContext& context, std::vector<KernelDef> 
   for (const Mutation& mutation : graph_.mutations) reads_.insert(mutation.value);
 }
 
-Result<Program> Lowering::run(size_t num_inputs) {
+Lowering::~Lowering() = default;
+
+Result<Program> Lowering::run(size_t num_inputs, Repeats repeats) {
   LATHE_TRY(const auto nodes, launched_nodes());
   program_.name = graph_.name;
   program_.symbols = symbols_;
@@ -170,6 +120,8 @@ Result<Program> Lowering::run(size_t num_inputs) {
   LATHE_DO(bind_params());
   LATHE_DO(bind_outputs());
   bind_mutations(num_inputs);
+  if (repeats == Repeats::once)
+    recipes_ = std::make_unique<Recipes>(Recipes{Signatures(*this, Likeness::code)});
   for (const auto& [node, phase] : nodes) LATHE_DO(lower_node(*node, phase));
   LATHE_DO(copy_outputs());
   program_.buffers.assign(std::move_iterator(buffers_.begin()), std::move_iterator(buffers_.end()));
@@ -246,14 +198,17 @@ BufferId Lowering::add_buffer(ProgramBuffer buffer) {
   return static_cast<BufferId>(buffers_.size()) - 1;
 }
 
-BufferId Lowering::add_temporary(const std::string& name, TensorType type, const Dim& num_elements,
-                                 Phase phase) {
+BufferId Lowering::add_temporary(const Node& of, std::string_view suffix, TensorType type,
+                                 const Dim& num_elements, Phase phase) {
   ProgramBuffer buffer;
-  buffer.name = name;
+  buffer.name = of.name + std::string(suffix);
   buffer.num_bytes = num_elements * Dim(dtype_bytes(type.dtype));
   buffer.type = std::move(type);
   buffer.kind = phase == Phase::init ? BufferKind::persistent : BufferKind::temporary;
-  return add_buffer(std::move(buffer));
+  const BufferId id = add_buffer(std::move(buffer));
+  if (recorder_ != nullptr)
+    recorder_->add_temporary(of, suffix, buffers_.back().type, num_elements, phase, id);
+  return id;
 }
 
 Status Lowering::bind_params() {
@@ -330,7 +285,16 @@ bool Lowering::is_inlined(Value value, Phase phase) const {
   }
 }
 
+// What reading it takes to make is no part of the region that reads.
 Result<BufferId> Lowering::materialize(Value value) {
+  Recorder* const recorder = std::exchange(recorder_, nullptr);
+  Result<BufferId> buffer = make(value);
+  recorder_ = recorder;
+  if (recorder_ != nullptr && buffer.ok()) recorder_->read(value, *buffer);
+  return buffer;
+}
+
+Result<BufferId> Lowering::make(Value value) {
   if (auto found = places_.find(value); found != places_.end()) return found->second;
   if (value.node->op->name == "constant") return constant_buffer(*value.node);
   LATHE_CHECK(is_trial_ || value.node->op->name != "param",
@@ -338,7 +302,7 @@ Result<BufferId> Lowering::materialize(Value value) {
   const bool is_constant = constants_.contains(value);
   if (is_trial_) {
     const TensorType& type = value.type();
-    const BufferId there = add_temporary(value.node->name, type, elements(type),
+    const BufferId there = add_temporary(*value.node, "", type, elements(type),
                                          is_constant ? Phase::init : Phase::step);
     places_[value] = there;
     return there;
@@ -387,11 +351,11 @@ Status Lowering::lower_node(Node& node, Phase phase) {
       auto output = outputs_.find(value);
       const BufferId out = output != outputs_.end() && phase == Phase::step
                                ? output->second
-                               : add_temporary(node.name, type, elements(type), phase);
+                               : add_temporary(node, "", type, elements(type), phase);
       outs.push_back({result, out});
     }
     if (outs.empty()) continue;
-    LATHE_DO(emit_planned(node, outs, phase));
+    LATHE_DO(emit_or_repeat(node, outs, phase));
     for (const Destination& out : outs) places_[{&node, out.result}] = out.buffer;
   }
   if (is_outermost) region_.clear();
@@ -415,6 +379,47 @@ std::vector<std::vector<int>> Lowering::results_alike(const Node& node) const {
       alike->push_back(result);
   }
   return lists;
+}
+
+Status Lowering::emit_or_repeat(Node& node, std::span<const Destination> outs, Phase phase) {
+  if (!recipes_) return emit_planned(node, outs, phase);
+  const RegionSignature signature = recipes_->signatures.of(node, phase);
+  CanonicalBytes key;
+  key.add(std::string_view(signature.bytes)).add(outs.size());
+  for (const Destination& out : outs) key.add(out.result);
+  if (node.plan) {
+    key.add(std::string_view(node.plan->kind));
+    for (int64_t extent : node.plan->tile) key.add(extent);
+  }
+  std::optional<Recipe>& recipe = recipes_->known[key.take()];
+  if (recipe) return repeat(*recipe, signature, outs);
+  Recorder recorder(signature, outs);
+  recorder_ = &recorder;
+  const Status emitted = emit_planned(node, outs, phase);
+  recorder_ = nullptr;
+  if (emitted.ok()) recipe = recorder.take();
+  return emitted;
+}
+
+Status Lowering::repeat(const Recipe& recipe, const RegionSignature& signature,
+                        std::span<const Destination> outs) {
+  std::vector<BufferId> buffers;
+  for (const Destination& out : outs) buffers.push_back(out.buffer);
+  for (const auto& step : recipe.steps) {
+    if (const auto* read = std::get_if<Recipe::Read>(&step)) {
+      LATHE_TRY(buffers.emplace_back(), materialize(signature.values[read->value]));
+    } else if (const auto* made = std::get_if<Recipe::Temporary>(&step)) {
+      buffers.push_back(add_temporary(*signature.nodes[made->node], made->suffix, made->type,
+                                      made->num_elements, made->phase));
+    } else {
+      const auto& emitted = std::get<Recipe::Emitted>(step);
+      Launch launch = emitted.launch;
+      for (BufferId& buffer : std::get<KernelLaunch>(launch.kind).buffers)
+        buffer = buffers[static_cast<size_t>(buffer)];
+      append(std::move(launch), *signature.nodes[emitted.origin], emitted.phase);
+    }
+  }
+  return Ok{};
 }
 
 Status Lowering::emit_planned(Node& node, std::span<const Destination> outs, Phase phase) {
@@ -469,21 +474,18 @@ Status Lowering::emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers,
                              const LaunchInfo& info, Phase phase) {
   Launch launch;
   launch.label = info.label;
-  launch.region = region_;
-  launch.origins = {info.origin};
   launch.flops = info.flops;
-  kernel.origins = {info.origin};
+  kernel.origins = {info.origin->loc};
   if (context_.numerics == Numerics::strict)
     loop::make_strict(kernel);
   else if (!target_.has_functions)
     loop::expand_math(kernel, target_.has_fma);
-  std::vector<Launch>& launches = phase == Phase::init ? program_.init : program_.steps;
   std::vector<Dim> sizes = loop::lift_sizes(kernel);
   if (is_trial_) {  // who prices a kernel looks at it closely enough
     launch.kind = KernelLaunch{
         static_cast<int>(program_.kernels.size()), std::move(buffers), {}, std::move(sizes)};
     program_.kernels.push_back(std::move(kernel));
-    launches.push_back(std::move(launch));
+    append(std::move(launch), *info.origin, phase);
     return Ok{};
   }
   launch.bytes = sizes.empty() ? Dim(touched_bytes(kernel)) : whole_bytes(kernel, sizes);
@@ -499,20 +501,25 @@ Status Lowering::emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers,
   launch.kind =
       KernelLaunch{found->second, std::move(buffers),
                    is_further ? std::move(offsets) : std::vector<int64_t>{}, std::move(sizes)};
-  launches.push_back(std::move(launch));
+  append(std::move(launch), *info.origin, phase);
   return Ok{};
 }
 
 void Lowering::emit_library(LibraryCall call, const LaunchInfo& info, Phase phase) {
   Launch launch;
   launch.label = info.label;
-  launch.region = region_;
-  launch.origins = {info.origin};
   launch.flops = info.flops;
   for (const CallOperand& operand : operands(call))
     launch.bytes = launch.bytes + distinct_elements(*operand.tensor) *
                                       Dim(dtype_bytes(buffer(operand.tensor->buffer).type.dtype));
   launch.kind = LibraryLaunch{std::move(call)};
+  append(std::move(launch), *info.origin, phase);
+}
+
+void Lowering::append(Launch launch, const Node& origin, Phase phase) {
+  launch.region = region_;
+  launch.origins = {origin.loc};
+  if (recorder_ != nullptr) recorder_->emit(launch, origin, phase);
   (phase == Phase::init ? program_.init : program_.steps).push_back(std::move(launch));
 }
 
@@ -539,9 +546,9 @@ Status Lowering::copy_outputs() {
       LATHE_TRY(const BufferId source, materialize(value));
       kernel.read_from(value, source);
     }
-    LATHE_DO(
-        emit_elements(kernel, out, {"copy", value.node->loc, 0},
-                      [&](std::span<const Expr> index) { return kernel.element(value, index); }));
+    LATHE_DO(emit_elements(kernel, out, {"copy", value.node, 0}, [&](std::span<const Expr> index) {
+      return kernel.element(value, index);
+    }));
   }
   return Ok{};
 }

@@ -12,9 +12,11 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -26,6 +28,7 @@
 #include "ir/templates/loop_nest.h"
 #include "passes/analysis/patterns.h"
 #include "passes/lowering/kernel_def.h"
+#include "passes/lowering/launch_info.h"
 #include "passes/pass.h"
 
 namespace lathe {
@@ -33,21 +36,21 @@ namespace lathe {
 enum class Phase : uint8_t { init, step };
 
 class KernelContext;
+class Recorder;
+struct Recipe;
+struct Recipes;
+struct RegionSignature;
 
-// What tables say of a launch.
-struct LaunchInfo {
-  std::string label;  // "matmul_add_gelu", or what the launch does for one: "pack", "pad", "copy"
-  Loc origin;
-  Dim flops = 0;  // multiplies and adds count one each
-};
-LaunchInfo describe(const Node& node);
+// Whether regions that are alike are lowered once or each anew: the program is the same.
+enum class Repeats : uint8_t { once, each };
 
 class Lowering {
  public:
   // `kinds` are looked up by the names of plans.
   Lowering(Module& module, PassContext& context, std::vector<KernelDef> kinds);
+  ~Lowering();
   // Params from `num_inputs` on are state: weights that the graph replaces.
-  Result<Program> run(size_t num_inputs);
+  Result<Program> run(size_t num_inputs, Repeats repeats);
 
   // --- one region by itself, for who chooses among kinds; not together with run()
 
@@ -71,9 +74,10 @@ class Lowering {
   // By a node, the caller or a mutation.
   bool is_read(Value value) const { return reads_.count(value) != 0; }
 
-  // A buffer of at least the type's elements; init's is persistent when a step reads it.
-  BufferId add_temporary(const std::string& name, TensorType type, const Dim& num_elements,
-                         Phase phase);
+  // A buffer of at least the type's elements, named after a node; init's is persistent when a step
+  // reads it.
+  BufferId add_temporary(const Node& of, std::string_view suffix, TensorType type,
+                         const Dim& num_elements, Phase phase);
   // Stays where it is while others are added.
   const ProgramBuffer& buffer(BufferId id) const { return buffers_[static_cast<size_t>(id)]; }
 
@@ -96,6 +100,8 @@ class Lowering {
 
  private:
   BufferId add_buffer(ProgramBuffer buffer);
+  void append(Launch launch, const Node& origin, Phase phase);
+  Result<BufferId> make(Value value);
   void break_chains();
   bool is_rearranged_constant(Value value) const;
   Status bind_params();
@@ -103,6 +109,9 @@ class Lowering {
   void bind_mutations(size_t num_inputs);
   Status lower_node(Node& node, Phase phase);
   std::vector<std::vector<int>> results_alike(const Node& node) const;
+  Status emit_or_repeat(Node& node, std::span<const Destination> outs, Phase phase);
+  Status repeat(const Recipe& recipe, const RegionSignature& signature,
+                std::span<const Destination> outs);
   Status emit_planned(Node& node, std::span<const Destination> outs, Phase phase);
   // As the other, of several buffers of one shape and layout: element(i, index) goes to outs[i].
   using ElementsFn = std::function<loop::Expr(size_t i, std::span<const loop::Expr> index)>;
@@ -129,7 +138,9 @@ class Lowering {
   std::vector<Value> output_values_;                   // user outputs, then mutations
   std::map<std::string, BufferId> weights_;            // by name
   std::unordered_map<std::string, int> kernel_index_;  // by canonical form
-  std::set<Value> reads_;                              // what somebody reads
+  std::unique_ptr<Recipes> recipes_;  // null when every region is lowered by itself
+  Recorder* recorder_ = nullptr;      // of the region that is being lowered
+  std::set<Value> reads_;             // what somebody reads
 };
 
 }  // namespace lathe

@@ -51,10 +51,10 @@ Result<BufferId> copy_to_layout(Lowering& lowering, Value value, Layout layout, 
   TensorType type = value.type();
   type.layout = std::move(layout);
   const BufferId out =
-      lowering.add_temporary(value.node->name + "_copy", type, type.num_elements(), phase);
+      lowering.add_temporary(*value.node, "_copy", type, type.num_elements(), phase);
   KernelContext kernel(lowering, phase, "copy");
   LATHE_DO(lowering.emit_elements(
-      kernel, out, {"copy", value.node->loc, 0},
+      kernel, out, {"copy", value.node, 0},
       [&](std::span<const Expr> index) { return kernel.element(value, index); }));
   return out;
 }

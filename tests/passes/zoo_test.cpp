@@ -1,5 +1,6 @@
-// The graph pipeline over every graph of the zoo, in both forms: what must be found is found, what
-// must vanish has vanished, and every location is known. How long it takes: tests/bench/pass_bench.
+// Pipelines over every graph of the zoo, in both forms: what must be found is found, what must
+// vanish has vanished, every location is known, and layers that repeat are lowered like each by
+// itself. How long it takes: tests/bench/pass_bench.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -77,16 +78,21 @@ std::map<std::string, int64_t> count_ops(const Graph& graph) {
   return counts;
 }
 
+Result<Module> load(const std::string& name) {
+  ImportOptions options;
+  options.allow_missing_weights = true;
+  LATHE_TRY(auto imported, import_model("tests/zoo/" + name + ".json.gz", import_table(),
+                                        builtin_registry(), options));
+  return std::move(imported.module);
+}
+
 class Zoo : public testing::TestWithParam<std::string> {};
 
 TEST_P(Zoo, RunsTheGraphPipeline) {
   const std::string& name = GetParam();
-  ImportOptions import_options;
-  import_options.allow_missing_weights = true;
-  auto imported = import_model("tests/zoo/" + name + ".json.gz", import_table(), builtin_registry(),
-                               import_options);
-  ASSERT_TRUE(imported.ok()) << imported.error().message;
-  Unit unit{std::move(imported->module), {}};
+  Result<Module> loaded = load(name);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  Unit unit{*std::move(loaded), {}};
   Result<Pipeline> pipeline = parse_pipeline("graph");
   ASSERT_TRUE(pipeline.ok()) << pipeline.error().message;
   PassContext context{builtin_registry(), *find_target("avx2")};
@@ -108,6 +114,24 @@ TEST_P(Zoo, RunsTheGraphPipeline) {
     if (name.substr(0, name.find('.')) != expected.model) continue;
     EXPECT_EQ(counts[expected.op], expected.count) << expected.op << "\n" << refusals;
   }
+}
+
+TEST_P(Zoo, LowersRegionsThatAreAlikeAsEachByItself) {
+  std::string programs[2];
+  for (const bool is_once : {false, true}) {
+    Result<Module> loaded = load(GetParam());
+    ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+    Unit unit{*std::move(loaded), {}};
+    Result<Pipeline> pipeline =
+        parse_pipeline(std::string("graph,choose_kernels,lower_to_loops{repeats=") +
+                       (is_once ? "once" : "each") + "},plan_memory");
+    ASSERT_TRUE(pipeline.ok()) << pipeline.error().message;
+    PassContext context{builtin_registry(), *find_target("avx2")};
+    auto report = run_pipeline(unit, *pipeline, {}, context);
+    ASSERT_TRUE(report.ok()) << report.error().message;
+    programs[is_once] = print(unit.program);
+  }
+  EXPECT_EQ(programs[0], programs[1]);
 }
 
 TEST(ZooExpectations, NameModelsAndOpsThatExist) {
