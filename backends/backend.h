@@ -24,7 +24,7 @@ struct BufferView {
 struct ExecutableStats {
   double codegen_ms = 0;         // loop IR to machine code
   double init_ms = 0;            // folding and packing of weights
-  int64_t persistent_bytes = 0;  // packed weights and constants
+  int64_t persistent_bytes = 0;  // of its own packed weights and constants
   int64_t arena_bytes = 0;       // of the sizes that are bound
   // What was kept for sizes seen before and had to go, by reason, and how often.
   std::map<std::string, int64_t> drops = {};
@@ -39,6 +39,12 @@ class Executable {
   // One view per program input and output, in order; sizes are checked. Not reentrant.
   virtual Status run(std::span<const BufferView> inputs, std::span<const BufferView> outputs) = 0;
   virtual const ExecutableStats& stats() const = 0;
+  // The bytes of a persistent buffer of the program, there as long as they are held; null where the
+  // host does not see them.
+  virtual std::shared_ptr<const std::byte> persistent(BufferId id) const {
+    (void)id;
+    return nullptr;
+  }
   // A queue of the device (a CUstream) that later runs are put into without waiting for them; null:
   // one of the executable's own, and run waits. Targets without queues ignore it.
   virtual void set_stream(void* stream) { (void)stream; }

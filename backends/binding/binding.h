@@ -1,8 +1,10 @@
 // How a program meets memory, whatever the target's memory is: its inputs and outputs, its weights
 // and how long each is needed, and where its own buffers lie.
 #pragma once
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/backend.h"
@@ -81,7 +83,8 @@ MemoryPlan place_buffers(const Program& program, size_t alignment);
 // The planned memory of an executable; a `Memory` says where it is by address().
 template <class Memory>
 struct PlannedMemory {
-  Memory arena, init_arena, persistent;
+  Memory arena, init_arena;
+  std::shared_ptr<Memory> persistent;
 
   using Address = decltype(arena.address());
   // Returns the address of every buffer, null where it lies elsewhere. `make(num_bytes, what)`
@@ -90,12 +93,13 @@ struct PlannedMemory {
   Result<std::vector<Address>> allocate(const MemoryPlan& plan, Make&& make) {
     LATHE_TRY(arena, make(plan.arena_bytes, "the arena"));
     LATHE_TRY(init_arena, make(plan.init_bytes, "the arena of init"));
-    LATHE_TRY(persistent, make(plan.persistent_bytes, "packed weights"));
+    LATHE_TRY(Memory lasting, make(plan.persistent_bytes, "packed weights"));
+    persistent = std::make_shared<Memory>(std::move(lasting));
     std::vector<Address> addresses(plan.places.size());
     for (size_t i = 0; i < plan.places.size(); ++i) {
       const BufferPlace& place = plan.places[i];
       if (place.region == Region::none) continue;
-      const Memory& memory = place.region == Region::persistent   ? persistent
+      const Memory& memory = place.region == Region::persistent   ? *persistent
                              : place.region == Region::init_arena ? init_arena
                                                                   : arena;
       addresses[i] = memory.address() + place.offset;

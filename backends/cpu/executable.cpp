@@ -234,6 +234,13 @@ Status CpuExecutable::run_init(const Program& program, const CompileOptions& opt
   return Ok{};
 }
 
+std::shared_ptr<const std::byte> CpuExecutable::persistent(BufferId id) const {
+  const std::byte* const bytes = addresses_[static_cast<size_t>(id)];
+  const Block& block = *memory_.persistent;
+  const bool is_there = block.address() <= bytes && bytes < block.address() + block.size();
+  return is_there ? std::shared_ptr<const std::byte>(memory_.persistent, bytes) : nullptr;
+}
+
 // ---- calls --------------------------------------------------------------------------------------
 
 Status CpuExecutable::bind_input(size_t index, const BufferView& view) {

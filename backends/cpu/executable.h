@@ -25,6 +25,7 @@ class CpuExecutable final : public Executable {
   Status bind(std::span<const int64_t> sizes) override;
   Status run(std::span<const BufferView> inputs, std::span<const BufferView> outputs) override;
   const ExecutableStats& stats() const override { return stats_; }
+  std::shared_ptr<const std::byte> persistent(BufferId id) const override;
   std::vector<double> step_seconds() const override { return step_seconds_; }
   void set_timing(bool on) override { is_timing_ = on; }
 

@@ -40,6 +40,7 @@ struct lathe_model {
   lathe::CompileRequest request;
   std::unique_ptr<lathe::Backend> backend;
   std::optional<lathe::Dispatcher> dispatcher;
+  lathe::SharedWeights weights;                        // of its programs
   std::vector<std::unique_ptr<lathe::Served>> served;  // by number of an artifact
   lathe::Served* bound = nullptr;                      // what the next run runs
   lathe::BuildFailure failure;                         // of the last build that failed
@@ -108,7 +109,8 @@ Result<std::unique_ptr<Served>> compile(lathe_model& handle, const Artifact& pla
   request.sizes = handle.dispatcher->sizes_of(planned);
   const std::vector<std::string>& symbols = handle.dispatcher->symbols();
   for (size_t i = 0; i < symbols.size(); ++i) handle.model.dims[symbols[i]] = sizes[i];
-  LATHE_TRY(Build made, build(handle.model, *handle.backend, request, handle.failure));
+  LATHE_TRY(Build made,
+            build(handle.model, *handle.backend, request, handle.failure, &handle.weights));
   LATHE_TRY(auto served, Served::create(std::move(made), handle.model, handle.state));
   LATHE_DO(served->bind(sizes));
   return served;

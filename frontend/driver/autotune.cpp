@@ -240,14 +240,14 @@ std::string in_place_of_prices(const std::vector<Override>& force) {
 }  // namespace
 
 Result<Build> autotune(const Model& model, Backend& backend, const CompileRequest& request,
-                       BuildFailure& failure) {
+                       BuildFailure& failure, SharedWeights* shared) {
   const ChoicesKey key = choices_key(model, backend.target(), request);
   const std::string path = choices_path(model, key);
   Result<Choices> kept = load_choices(model, key);
   std::string why = kept.ok() ? "" : kept.error().message;
   if (kept.ok()) {
     Result<Build> made =
-        build(model, backend, decided(request, backend.target(), kept->force), failure);
+        build(model, backend, decided(request, backend.target(), kept->force), failure, shared);
     if (made.ok()) {
       made->tuning =
           fmt::format("{}, as measured before: {}", in_place_of_prices(kept->force), path);
@@ -269,8 +269,8 @@ Result<Build> autotune(const Model& model, Backend& backend, const CompileReques
   } else {  // two programs at once may be too large where one is not
     outcome = "not measured: " + measured.error().message;
   }
-  LATHE_TRY(Build made,
-            build(model, backend, decided(request, backend.target(), choices.force), failure));
+  LATHE_TRY(Build made, build(model, backend, decided(request, backend.target(), choices.force),
+                              failure, shared));
   made.tuning = fmt::format("{}, {}", in_place_of_prices(choices.force), outcome);
   return made;
 }

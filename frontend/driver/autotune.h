@@ -12,6 +12,6 @@ namespace lathe {
 // Builds with what was measured, now or before. A file that cannot be read or written is no error:
 // `tuning` of the build says so. A backend that does not time its steps decides nothing.
 Result<Build> autotune(const Model& model, Backend& backend, const CompileRequest& request,
-                       BuildFailure& failure);
+                       BuildFailure& failure, SharedWeights* shared);
 
 }  // namespace lathe

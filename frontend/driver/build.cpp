@@ -71,18 +71,23 @@ void keep_symbols(Pipeline& pipeline, const Model& model, const CompileRequest& 
 
 // Compiles the program with its symbols, and binds it to these sizes.
 Status compile_at(Build& build, Backend& backend, const CompileOptions& options,
-                  const std::map<std::string, int64_t>& sizes) {
+                  const std::map<std::string, int64_t>& sizes, SharedWeights* shared) {
   Program& program = build.lowered.unit.program;
-  if (program.symbols.empty()) {
-    LATHE_TRY(build.executable, backend.compile(program, options));
-    return Ok{};
+  std::optional<Program> numbers;
+  if (!program.symbols.empty()) {
+    LATHE_TRY(numbers, instantiate(program, sizes));
   }
-  LATHE_TRY(Program numbers, instantiate(program, sizes));
-  LATHE_TRY(build.executable, backend.compile(program, options));
+  if (shared == nullptr) {
+    LATHE_TRY(build.executable, backend.compile(program, options));
+  } else {
+    LATHE_TRY(build.executable, backend.compile(shared->take(program, *build.weights), options));
+    shared->offer(program, *build.executable, *build.weights);
+  }
+  if (!numbers) return Ok{};
   LATHE_TRY(const std::vector<int64_t> ordered, ordered_sizes(program, sizes));
   LATHE_DO(build.executable->bind(ordered));
   build.symbolic = std::move(program);
-  program = std::move(numbers);
+  program = *std::move(numbers);
   return Ok{};
 }
 
@@ -117,8 +122,8 @@ Result<Lowered> lower(const Model& model, const Target& target, const CompileReq
 }
 
 Result<Build> build(const Model& model, Backend& backend, const CompileRequest& request,
-                    BuildFailure& failure) {
-  if (request.autotunes()) return autotune(model, backend, request, failure);
+                    BuildFailure& failure, SharedWeights* shared) {
+  if (request.autotunes()) return autotune(model, backend, request, failure, shared);
   auto start = std::chrono::steady_clock::now();
   Build result;
   LATHE_TRY(result.lowered, lower(model, backend.target(), request, failure));
@@ -136,7 +141,7 @@ Result<Build> build(const Model& model, Backend& backend, const CompileRequest& 
   compile.reduce_overhead = request.reduces_overhead();
   compile.weight = [&](const std::string& name) { return weights.get(name); };
   compile.release_weight = [&](const std::string& name) { weights.release(name); };
-  Status status = compile_at(result, backend, compile, model.dims);
+  Status status = compile_at(result, backend, compile, model.dims, shared);
   if (!status.ok()) {
     failure.locs = result.lowered.unit.module.locs;
     return status.error();

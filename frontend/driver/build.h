@@ -8,6 +8,7 @@
 #include "backends/backend.h"
 #include "frontend/driver/model.h"
 #include "frontend/driver/options.h"
+#include "frontend/driver/shared_weights.h"
 #include "passes/pipeline/pipeline.h"
 
 namespace lathe {
@@ -44,9 +45,10 @@ struct Build {
   int64_t io_bytes() const;       // inputs and outputs
 };
 // Lowers and compiles; in mode max-autotune, measures before (autotune.h). The pipeline must end in
-// a planned program. The model must outlive the build.
+// a planned program. The model must outlive the build. What other programs of `shared` have packed
+// is not packed again.
 Result<Build> build(const Model& model, Backend& backend, const CompileRequest& request,
-                    BuildFailure& failure);
+                    BuildFailure& failure, SharedWeights* shared = nullptr);
 
 // The caller's side of a program: aligned bytes for every input and output.
 class CallBuffers {

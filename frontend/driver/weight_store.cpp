@@ -96,18 +96,18 @@ Result<FileBytes> WeightStore::make(const std::string& name, const TensorData& d
 }
 
 Result<BufferView> WeightStore::get(const std::string& name) {
+  const auto view = [](const FileBytes& bytes) {
+    return BufferView{const_cast<std::byte*>(bytes.data), bytes.size};
+  };
+  if (auto held = held_.find(name); held != held_.end()) return view(held->second);
   auto weight = module_.weights.find(name);
   if (weight == module_.weights.end())
     return Diag{code::kMissingWeight, Loc::unknown(), fmt::format("no weight named '{}'", name)};
   const TensorData& data = weight->second.data;
   if (!seed_ && data.bytes != nullptr && is_row_major(data))
     return BufferView{const_cast<std::byte*>(data.bytes), dense_bytes(data.type)};
-  auto held = held_.find(name);
-  if (held == held_.end()) {
-    LATHE_TRY(FileBytes bytes, make(name, data));
-    held = held_.emplace(name, std::move(bytes)).first;
-  }
-  return BufferView{const_cast<std::byte*>(held->second.data), held->second.size};
+  LATHE_TRY(FileBytes bytes, make(name, data));
+  return view(held_.emplace(name, std::move(bytes)).first->second);
 }
 
 void WeightStore::close() {

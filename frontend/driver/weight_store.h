@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "backends/backend.h"
 #include "frontend/file/file_bytes.h"
@@ -40,6 +41,10 @@ class WeightStore {
   // The bytes as the module's type says, row-major, until they are released. kMissingWeight when
   // nobody has them.
   Result<BufferView> get(const std::string& name);
+  // From now on `get` gives these bytes, of the size that is asked for, until they are released.
+  void hold(const std::string& name, FileBytes bytes) { held_[name] = std::move(bytes); }
+  // What was read, made or given, and not released; not what the module has.
+  const std::map<std::string, FileBytes>& held() const { return held_; }
   // Lets the bytes go. They come back when asked for again.
   void release(const std::string& name) { held_.erase(name); }
   // Lets the file go, and what was read but is not held. No other weight comes from it any more.

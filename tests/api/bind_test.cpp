@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "tests/api/failing_calls.h"
 #include "tests/api/handle.h"
@@ -96,6 +97,39 @@ TEST(Bind, AllocatesNothingAtSizesThatAreKnown) {
   lathe_bind(handle.get(), &large, 1);
   lathe_bind(handle.get(), &small, 1);
   EXPECT_EQ(FailingCalls::num_seen(), 0);
+}
+
+// Of the programs of a handle, in the order in which they were made.
+std::vector<int64_t> persistent_bytes(const Handle& handle) {
+  const std::string programs = lathe_artifacts(handle.get());
+  const std::string key = "\"persistent_bytes\":";
+  std::vector<int64_t> bytes;
+  for (size_t at = programs.find(key); at != programs.npos; at = programs.find(key, at + 1))
+    bytes.push_back(std::stoll(programs.substr(at + key.size())));
+  return bytes;
+}
+
+// One program for numbers, then one for every size; with and without room for both.
+TEST(Bind, PacksWeightsOnceForAllProgramsAndKeepsThemForTheOneThatStays) {
+  const int64_t batch = 9;
+  const std::string options = R"({"threads": 1, "numerics": "strict", "recompile_limit": )";
+  for (const int limit : {1, 8}) {
+    Handle handle(kModel, fmt::format("{}{}}}", options, limit).c_str());
+    ASSERT_EQ(handle.error(), "");
+    const int64_t packed = persistent_bytes(handle).at(0);
+    EXPECT_GT(packed, 1000);
+    ASSERT_EQ(lathe_bind(handle.get(), &batch, 1), LATHE_OK) << handle.error();
+    const std::vector<int64_t> bytes = persistent_bytes(handle);
+    EXPECT_EQ(bytes.size(), limit == 1 ? 1U : 2U);
+    EXPECT_LT(bytes.back(), packed / 10);
+    handle.prepare();
+    ASSERT_EQ(handle.run(), LATHE_OK) << handle.error();
+    Handle fixed(kModel, kDynamic);
+    ASSERT_EQ(lathe_bind(fixed.get(), &batch, 1), LATHE_OK) << fixed.error();
+    fixed.prepare();
+    ASSERT_EQ(fixed.run(), LATHE_OK);
+    EXPECT_TRUE(handle.results() == fixed.results());
+  }
 }
 
 TEST(Bind, CompilesWithoutTheOption) {
