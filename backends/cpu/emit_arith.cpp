@@ -87,7 +87,7 @@ Value* KernelEmitter::binary(Expr e, Value* a, Value* b) {
   if (node.op >= BinaryOp::eq) return compare(node.op, dtype, a, b);
   if (is_float(dtype)) return float_binary(node.op, dtype, node.a, node.b, a, b);
   if (dtype == DType::b8) return bool_binary(node.op, a, b);
-  return int_binary(node.op, dtype, node.a, a, b);
+  return int_binary(node, dtype, a, b);
 }
 
 Value* KernelEmitter::float_binary(BinaryOp op, DType dtype, Expr ea, Expr eb, Value* a, Value* b) {
@@ -143,7 +143,8 @@ Value* KernelEmitter::bool_binary(BinaryOp op, Value* a, Value* b) {
   }
 }
 
-Value* KernelEmitter::int_binary(BinaryOp op, DType dtype, Expr ea, Value* a, Value* b) {
+Value* KernelEmitter::int_binary(const loop::Binary& node, DType dtype, Value* a, Value* b) {
+  const BinaryOp op = node.op;
   bool is_index = dtype == DType::i64 && !a->getType()->isVectorTy();  // these do not overflow
   switch (op) {
     case BinaryOp::add:
@@ -155,7 +156,7 @@ Value* KernelEmitter::int_binary(BinaryOp op, DType dtype, Expr ea, Value* a, Va
     case BinaryOp::div:
     case BinaryOp::floor_div:
     case BinaryOp::mod:
-      return int_division(op, dtype, ea, a, b);
+      return int_division(node, dtype, a, b);
     case BinaryOp::min:
       return builder_.CreateBinaryIntrinsic(
           is_unsigned(dtype) ? llvm::Intrinsic::umin : llvm::Intrinsic::smin, a, b);
@@ -178,13 +179,17 @@ Value* KernelEmitter::int_binary(BinaryOp op, DType dtype, Expr ea, Value* a, Va
 
 // A zero divisor gives 0; the most negative number divided by -1 wraps. The hardware traps on both,
 // so divisors that are not constants are replaced by 1 there.
-Value* KernelEmitter::int_division(BinaryOp op, DType dtype, Expr ea, Value* a, Value* b) {
+Value* KernelEmitter::int_division(const loop::Binary& node, DType dtype, Value* a, Value* b) {
+  const BinaryOp op = node.op;
   const ConstantInt* divisor = constant_int(b);
   bool is_known = divisor && divisor->getSExtValue() != 0 && !divisor->isMinusOne();
   bool is_positive = is_known && divisor->getSExtValue() > 0;
   bool is_natural =
-      is_unsigned(dtype) || (is_positive && dtype == DType::i64 && ranges_.of(ea).min >= 0);
-  if (is_known && is_natural)
+      is_unsigned(dtype) || (dtype == DType::i64 && (is_positive || ranges_.of(node.b).min > 0) &&
+                             ranges_.of(node.a).min >= 0);
+  if (!is_known && is_natural && dtype == DType::i64)  // of a size: no value of it may trap
+    b = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, b, int_like(b, 1));
+  if (is_natural && (is_known || dtype == DType::i64))
     return op == BinaryOp::mod ? builder_.CreateURem(a, b) : builder_.CreateUDiv(a, b);
   if (is_positive && divisor->getValue().isPowerOf2() && op != BinaryOp::div) {
     if (op == BinaryOp::mod) return builder_.CreateAnd(a, int_like(a, divisor->getSExtValue() - 1));

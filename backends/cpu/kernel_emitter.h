@@ -81,8 +81,8 @@ class KernelEmitter : private placement::Statements<KernelEmitter> {
   llvm::Value* float_binary(BinaryOp op, DType dtype, Expr ea, Expr eb, llvm::Value* a,
                             llvm::Value* b);
   llvm::Value* bool_binary(BinaryOp op, llvm::Value* a, llvm::Value* b);
-  llvm::Value* int_binary(BinaryOp op, DType dtype, Expr ea, llvm::Value* a, llvm::Value* b);
-  llvm::Value* int_division(BinaryOp op, DType dtype, Expr ea, llvm::Value* a, llvm::Value* b);
+  llvm::Value* int_binary(const loop::Binary& node, DType dtype, llvm::Value* a, llvm::Value* b);
+  llvm::Value* int_division(const loop::Binary& node, DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* shift(BinaryOp op, DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* compare(BinaryOp op, DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* min_max(bool is_min, bool a_is_number, bool b_is_number, llvm::Value* a,
