@@ -145,9 +145,9 @@ class Attention {
     const Expr rows =
         let(block, "queries", loop::min(pool_.size(tiles_per_chunk * Dim(max_rows_)), left),
             spec_.queries + Dim(1));
-    const int64_t most = spec_.queries.bounds(kernel_.symbols).max.value_or(INT64_MAX);
+    const DimRange at_most{{}, spec_.queries.bounds(kernel_.symbols).max};  // of a chunk
     const int64_t highest = may_be_by_tiles_ ? max_rows_ : kFewQueries;
-    const std::vector<Rung> rungs = climb(few_heights(highest, kPanelVectors, most), rows);
+    const std::vector<Rung> rungs = climb(few_heights(highest, kPanelVectors, at_most), rows);
     const Expr tiles = rungs.back().first_tile + rungs.back().count;
     const Var tile = loop_var("tile", loop::interval(tiles, kernel_).max);
     Expr height = pool_.integer(rungs.front().height);

@@ -22,6 +22,7 @@ using loop::Let;
 using loop::LoopKind;
 using loop::Var;
 
+constexpr int64_t kStepsOfLowerRungs = 2;
 constexpr int64_t kMinProductTasks = 16;    // enough for a few threads to share evenly
 constexpr int64_t kTaskFlops = 2'000'000;   // about 10 us of one core
 constexpr int64_t kRolledEpilogueOps = 10;  // beyond a bias, a residual and a clamp
@@ -132,9 +133,9 @@ class Contraction {
   // A size of rows is cut into blocks where panels are too few to be tasks.
   void climb_rows() {
     if (!rows_.has_ladder()) return;
-    const int64_t most = rows_.inner.bounds(kernel_.symbols).max.value_or(INT64_MAX);
     const auto ladder = is_cut_twice() ? few_heights : every_height;
-    rungs_ = climb(ladder(rows_.height, layout_.tile.vectors, most), pool_.size(rows_.inner));
+    rungs_ = climb(ladder(rows_.height, layout_.tile.vectors, rows_.inner.bounds(kernel_.symbols)),
+                   pool_.size(rows_.inner));
     rows_.height = rungs_.front().height;
     const Dim panels = layout_.batches * layout_.panels;
     const std::optional<Dim> full = loop::as_size(rungs_.front().count);
@@ -163,7 +164,7 @@ class Contraction {
       chunks =
           Dim::max(1, Dim::min(Dim::min(enough, units), Dim::floor_div(units * flops, kTaskFlops)));
     units_per_chunk_ = ceil_div(units, chunks);
-    chunks = ceil_div(units, units_per_chunk_);
+    chunks = Dim::max(1, ceil_div(units, units_per_chunk_));
     if (chunks.is_too_large()) {
       units_per_chunk_ = units;
       chunks = 1;
@@ -290,6 +291,9 @@ class Contraction {
     tile.vectors = vectors_;
     tile.lanes = lanes_;
     tile.dtype = spec_.dtype;
+    // Lower rungs are many, of few tiles each: their code is short.
+    const bool is_lower = rows_.has_ladder() && height < rows_.height;
+    if (is_lower) tile.most_unrolled = kStepsOfLowerRungs;
     for (const Dim& steps : steps_) tile.k_vars.push_back(kernel_.add_loop_var("k", steps));
     tile.k_extents = steps_;
     tile.is_paired = spec_.is_paired;
@@ -315,7 +319,8 @@ class Contraction {
     Expr sum_read = pool_.var(sum_var, spec_.dtype);
     const ResultElement result =
         spec_.epilogue(batch_, row_index(first_row, pool_.var(row)), pool_.var(column), sum_read);
-    tile.roll_epilogue = count_operations({&result.value, 1}) > kRolledEpilogueOps;
+    tile.roll_epilogue =
+        (is_lower && height > 1) || count_operations({&result.value, 1}) > kRolledEpilogueOps;
     tile.epilogue = [&](Block& inside, Expr i, Expr j, Expr sum) {
       Expr at = first_column_ + j * pool_.integer(lanes_);
       const loop::VectorAxis axis = column_axis(column);

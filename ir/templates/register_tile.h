@@ -1,6 +1,7 @@
 // A block of accumulators in registers: acc[i, j] = sum over k of a(i, k) * b(k, j), then an
 // epilogue. The inner loop of every contraction template.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
@@ -21,6 +22,8 @@ struct RegisterTileSpec {
   // Where the first of them ends, when that is earlier: at a multiple of 4. Null: at its extent.
   // With an extent of symbols it may be anywhere.
   loop::Expr k_end = {};
+  // Steps of the innermost reduction loop that are written out, at most: fewer make less code.
+  int64_t most_unrolled = INT64_MAX;
   // Elements are pairs of bf16 in i32, and reduction indices count pairs.
   bool is_paired = false;
   // The last step of the innermost reduction stands apart: its index is a constant.

@@ -18,11 +18,15 @@ Dim product(std::span<const Dim> dims) {
   return result;
 }
 
-// The tiles of so many rows that together take the least time.
-std::vector<int64_t> cheapest_cut(int64_t rows, std::span<const int64_t> heights, int64_t least) {
-  struct Cut {
-    int64_t cost = 0, height = 0;
-  };
+constexpr int64_t kRowCost = 16;            // in what a tile costs by itself
+constexpr double kWorthAHeight = 1.0 / 64;  // of the time that the least number of rows takes
+
+// The tiles that together take the least time, of every number of rows up to `rows`: the last of
+// them, and what all cost.
+struct Cut {
+  int64_t cost = 0, height = 0;
+};
+std::vector<Cut> cheapest_cuts(int64_t rows, std::span<const int64_t> heights, int64_t least) {
   std::vector<Cut> best(static_cast<size_t>(rows) + 1);
   for (int64_t r = 1; r <= rows; ++r) {
     Cut& cut = best[static_cast<size_t>(r)];
@@ -30,17 +34,44 @@ std::vector<int64_t> cheapest_cut(int64_t rows, std::span<const int64_t> heights
       if (height > r) continue;
       // Of equals fewer tiles, which cost a little each.
       const int64_t cost =
-          best[static_cast<size_t>(r - height)].cost + 16 * std::max(height, least) + 1;
+          best[static_cast<size_t>(r - height)].cost + kRowCost * std::max(height, least) + 1;
       if (cut.height == 0 || cost < cut.cost) cut = {cost, height};
     }
   }
+  return best;
+}
+
+// The heights of those of so many rows.
+std::vector<int64_t> cheapest_cut(int64_t rows, std::span<const int64_t> heights, int64_t least) {
+  const std::vector<Cut> best = cheapest_cuts(rows, heights, least);
   std::vector<int64_t> tiles;
   for (; rows > 0; rows -= tiles.back()) tiles.push_back(best[static_cast<size_t>(rows)].height);
   return tiles;
 }
 
-RowLadder ladder_of(int64_t highest, int64_t vectors, int64_t most, std::vector<int64_t> lower) {
-  highest = std::max<int64_t>(1, std::min(highest, most));
+// Leaves out heights whose work others do for next to nothing, the most code first.
+void thin(RowLadder& ladder, int64_t least_rows) {
+  const int64_t highest = ladder.heights.front();
+  const std::vector<int64_t> all(ladder.heights.begin() + 1, ladder.heights.end());
+  const std::vector<Cut> best = cheapest_cuts(highest, all, ladder.least);
+  const double room = kWorthAHeight * static_cast<double>(least_rows * kRowCost);
+  for (int64_t height : all) {
+    if (height == 1) continue;
+    RowLadder fewer = ladder;
+    std::erase(fewer.heights, height);
+    const std::vector<Cut> cuts =
+        cheapest_cuts(highest, std::span(fewer.heights).subspan(1), ladder.least);
+    bool is_worth_little = true;
+    for (size_t rows = 1; rows < static_cast<size_t>(highest); ++rows)
+      is_worth_little =
+          is_worth_little && static_cast<double>(cuts[rows].cost - best[rows].cost) <= room;
+    if (is_worth_little) ladder = std::move(fewer);
+  }
+}
+
+RowLadder ladder_of(int64_t highest, int64_t vectors, const DimRange& rows,
+                    std::vector<int64_t> lower) {
+  highest = std::max<int64_t>(1, std::min(highest, rows.max.value_or(INT64_MAX)));
   RowLadder ladder{{highest}};
   std::sort(lower.rbegin(), lower.rend());
   for (int64_t height : lower)
@@ -48,6 +79,7 @@ RowLadder ladder_of(int64_t highest, int64_t vectors, int64_t most, std::vector<
   while (2 * ladder.least < highest &&
          step_cycles(ladder.least + 1, vectors) == step_cycles(1, vectors))
     ++ladder.least;
+  thin(ladder, rows.min.value_or(0));
   return ladder;
 }
 
@@ -81,14 +113,16 @@ RowTiling tile_rows(std::span<const Dim> m, int64_t max_rows) {
   return t;
 }
 
-RowLadder every_height(int64_t highest, int64_t vectors, int64_t most) {
-  std::vector<int64_t> lower(static_cast<size_t>(std::min(highest, most)) / 2 + 1);
+RowLadder every_height(int64_t highest, int64_t vectors, const DimRange& rows) {
+  const int64_t most = std::min(highest, rows.max.value_or(INT64_MAX));
+  std::vector<int64_t> lower(static_cast<size_t>(most) / 2 + 1);
   std::iota(lower.begin(), lower.end(), int64_t{1});
-  return ladder_of(highest, vectors, most, std::move(lower));
+  return ladder_of(highest, vectors, rows, std::move(lower));
 }
 
-RowLadder few_heights(int64_t highest, int64_t vectors, int64_t most) {
-  return ladder_of(highest, vectors, most, {std::min(highest, most) / 2, 4, 3, 2, 1});
+RowLadder few_heights(int64_t highest, int64_t vectors, const DimRange& rows) {
+  const int64_t most = std::min(highest, rows.max.value_or(INT64_MAX));
+  return ladder_of(highest, vectors, rows, {most / 2, 4, 3, 2, 1});
 }
 
 std::vector<Rung> climb(const RowLadder& ladder, Expr rows) {
