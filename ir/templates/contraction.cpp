@@ -332,7 +332,9 @@ class Contraction {
       inside.push_back({loop::Store{result.buffer, place(result.index), place(value),
                                     axis.mask ? place(axis.mask) : Expr{}, false}});
     };
-    if (!spec_.b) {
+    // A panel that one tile of rows reads is part of one long stream, which processors see coming.
+    const bool is_stream = units_per_chunk_ * tiles_of_unit() == Dim(1);
+    if (!spec_.b && !is_stream) {
       tile.prefetch = [&](Block& inside, std::span<const Expr> k) {
         emit_prefetch(inside, ordinal, k);
       };
