@@ -46,9 +46,9 @@ struct RowLadder {
   std::vector<int64_t> heights;
   int64_t least = 1;
 };
-// With the heights up to half of the highest, so that next to no time is lost on any number of rows,
-// or with few of them, for code that is long; without those that the least number of rows makes
-// worth nothing. `rows`: of which there may be any number in the range, in tiles of at most
+// With the heights up to half of the highest, so that next to no time is lost on any number of
+// rows, or with few of them, for code that is long; without those that the least number of rows
+// makes worth nothing. `rows`: of which there may be any number in the range, in tiles of at most
 // `highest`, of so many vectors each.
 RowLadder every_height(int64_t highest, int64_t vectors, const DimRange& rows);
 RowLadder few_heights(int64_t highest, int64_t vectors, const DimRange& rows);

@@ -196,10 +196,12 @@ class ContractionLowering {
     for (const Dim& dim : m) merged.spec.m[0] = merged.spec.m[0] * dim;
     if (merged.spec.m[0].is_too_large()) return;
     const auto split = [m](Expr row) {
-      std::vector<Expr> index(m.size());
-      for (size_t i = m.size(); i-- > 0;) {
+      size_t outermost = 0;  // of dims that have more than one element
+      while (outermost + 1 < m.size() && m[outermost] == Dim(1)) ++outermost;
+      std::vector<Expr> index(m.size(), row->pool->integer(0));
+      for (size_t i = m.size(); i-- > outermost;) {
         const Expr extent = row->pool->size(m[i]);
-        index[i] = m[i] == Dim(1) ? row->pool->integer(0) : i == 0 ? row : loop::mod(row, extent);
+        if (m[i] != Dim(1)) index[i] = i == outermost ? row : loop::mod(row, extent);
         row = loop::floor_div(row, extent);
       }
       return index;
