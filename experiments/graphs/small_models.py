@@ -1,4 +1,4 @@
-"""The three small models of the quickstart, and the script that exports their graphs.
+"""Small models of the experiments, and the script that exports their graphs.
 
 Run it with PyTorch installed, from the root of the tree:
 
@@ -77,11 +77,30 @@ class SmallCNN(nn.Module):
         return self.head(x.mean(dim=(2, 3)))
 
 
-# Few weights and many rows: what passes between the kernels is larger than a cache.
+class SmallEncoder(nn.Module):
+    """Layers of a transformer for any number of tokens."""
+
+    def __init__(self, width=256, heads=4, layers=2):
+        super().__init__()
+        self.layers = nn.ModuleList(AttentionBlock(width, heads) for _ in range(layers))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+# Each with its arguments, and those of their dims that are symbols. The first three have few
+# weights and many rows: what passes between their kernels is larger than a cache.
 MODELS = {
-    "small_ffnn": (FFNN, (torch.zeros(65536, 32),)),
-    "attention_block": (AttentionBlock, (torch.zeros(128, 64, 64),)),
-    "small_cnn": (SmallCNN, (torch.zeros(1, 3, 512, 512),)),
+    "small_ffnn": (FFNN, (torch.zeros(65536, 32),), None),
+    "attention_block": (AttentionBlock, (torch.zeros(128, 64, 64),), None),
+    "small_cnn": (SmallCNN, (torch.zeros(1, 3, 512, 512),), None),
+    "small_encoder": (
+        SmallEncoder,
+        (torch.zeros(1, 64, 256),),
+        ({1: torch.export.Dim("tokens", min=1, max=512)},),
+    ),
 }
 
 
@@ -100,8 +119,8 @@ def relative_stacks(value, here):
 def main():
     here = pathlib.Path(__file__).resolve()
     torch.manual_seed(0)
-    for name, (model, args) in MODELS.items():
-        program = torch.export.export(model().eval(), args)
+    for name, (model, args, dynamic_shapes) in MODELS.items():
+        program = torch.export.export(model().eval(), args, dynamic_shapes=dynamic_shapes)
         with tempfile.TemporaryDirectory() as folder:
             archive = pathlib.Path(folder) / "m.pt2"
             torch.export.save(program, archive)

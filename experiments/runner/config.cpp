@@ -48,8 +48,10 @@ Status read_model(const ObjectReader& r, Value value, Config& config) {
       } else if (member.key == "path") {
         LATHE_DO(r.string(member, model.source));
         model.loc = r.at(member.value);
+      } else if (member.key == "dims") {
+        LATHE_DO(read_dims(r, member, model.dims));
       } else {
-        return r.unknown_key(member, {"name", "path"});
+        return r.unknown_key(member, {"dims", "name", "path"});
       }
     }
   } else {
@@ -286,8 +288,10 @@ std::string print_config(const ExperimentConfig& config) {
   nlohmann::ordered_json json;
   json["name"] = config.name;
   if (!config.title.empty()) json["title"] = config.title;
-  for (const ModelRef& model : config.models)
+  for (const ModelRef& model : config.models) {
     json["models"].push_back({{"name", model.name}, {"path", model.source}});
+    if (!model.dims.empty()) json["models"].back()["dims"] = model.dims;
+  }
   json["weights"] = print_source(config.request.weights);
   json["inputs"] = print_source(config.inputs);
   json["mode"] = config.request.mode;

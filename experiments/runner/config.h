@@ -1,6 +1,7 @@
 // The description of an experiment: what to run, how, and how to check it. The same keys come from
 // a JSON file (experiments/schema/experiment.schema.json) and from flags of `lathe run`.
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@ namespace lathe {
 struct ModelRef {
   std::string name;    // in tables; the file's stem unless given
   std::string source;  // a path, or the name of a graph of experiments/graphs or of the zoo
+  std::map<std::string, int64_t> dims = {};  // of its symbols, before those of the request
   Loc loc = {};
 };
 

@@ -124,12 +124,13 @@ class Runner {
       LATHE_DO(progress(0, "loading " + ref.name));
       Result<std::string> path = find_model(ref.source, options_.folder);
       if (!path.ok()) return placed(std::move(path).error(), ref.loc);
-      const ModelOptions load = model_options(config().request);
+      ModelOptions load = model_options(config().request);
+      for (const auto& [symbol, size] : ref.dims) load.dims[symbol] = size;
       Result<Model> model = load_model(*path, load, failure_.locs);
       if (!model.ok()) {
         bool is_about_dims = !load.dims.empty() && model.error().code != code::kMissingWeight;
-        return is_about_dims ? placed(std::move(model).error(), config().request.place("dims"))
-                             : std::move(model).error();
+        const Loc place = ref.dims.empty() ? config().request.place("dims") : ref.loc;
+        return is_about_dims ? placed(std::move(model).error(), place) : std::move(model).error();
       }
       models_.push_back(std::make_unique<Model>(*std::move(model)));
       LATHE_DO(check_dtype(*models_.back(), ref));

@@ -31,14 +31,8 @@ Status read_force(const ObjectReader& reader, const Member& member, CompileReque
   return Ok{};
 }
 
-Status read_dims(const ObjectReader& reader, const Member& member, CompileRequest& out) {
-  if (member.value.kind() != Kind::object)
-    return reader.wrong_kind(member, "an object of sizes by symbol");
-  out.dims.clear();
-  for (Member dim : member.value.members()) {
-    LATHE_TRY(out.dims[std::string(dim.key)], reader.integer(dim.key, dim.value, 0, kMaxSize));
-  }
-  return Ok{};
+Status read_request_dims(const ObjectReader& reader, const Member& member, CompileRequest& out) {
+  return read_dims(reader, member, out.dims);
 }
 
 Status read_dynamic(const ObjectReader& reader, const Member& member, CompileRequest& out) {
@@ -105,7 +99,7 @@ Status read_target(const ObjectReader& reader, const Member& member, CompileRequ
 
 const std::vector<CompileOption>& compile_options() {
   static const std::vector<CompileOption> options = {
-      {"dims", "sizes of symbolic dims, such as s0=8", FlagForm::pairs, read_dims},
+      {"dims", "sizes of symbolic dims, such as s0=8", FlagForm::pairs, read_request_dims},
       {"dynamic", "true: one program for every size; false: sizes are numbers; null: numbers first",
        FlagForm::scalar, read_dynamic},
       {"force", "'kernel NODE = KIND', 'tile NODE = 9x3', 'keep NODE': decided so, or refused",
@@ -192,6 +186,17 @@ Status read_source(const ObjectReader& reader, const Member& member, DataSource&
                                                   member.key, digits));
   out.is_random = true;
   for (char c : digits) out.seed = out.seed * 10 + static_cast<uint64_t>(c - '0');
+  return Ok{};
+}
+
+Status read_dims(const ObjectReader& reader, const Member& member,
+                 std::map<std::string, int64_t>& out) {
+  if (member.value.kind() != Kind::object)
+    return reader.wrong_kind(member, "an object of sizes by symbol");
+  out.clear();
+  for (Member dim : member.value.members()) {
+    LATHE_TRY(out[std::string(dim.key)], reader.integer(dim.key, dim.value, 0, kMaxSize));
+  }
   return Ok{};
 }
 

@@ -85,6 +85,8 @@ Status read_option(const ObjectReader& reader, const json::Member& member, Compi
 
 // Readers that the lists of a study share with the options.
 Status read_source(const ObjectReader& reader, const json::Member& member, DataSource& out);
+Status read_dims(const ObjectReader& reader, const json::Member& member,
+                 std::map<std::string, int64_t>& out);
 Result<int> read_threads(const ObjectReader& reader, std::string_view key, json::Value value);
 // "cpu", "cuda", "wasm": the targets that programs are made for.
 std::vector<std::string> target_words();

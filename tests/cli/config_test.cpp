@@ -45,8 +45,12 @@ TEST(Config, ReadsEveryKeyOfAnExperiment) {
 
 TEST(Config, PrintsAsOneThatReadsBack) {
   LocTable locs;
-  auto config = read(R"({"models": ["ffnn", "x/y.json.gz"], "threads": 2, "dynamic": null})", locs);
+  auto config = read(R"({"models": ["ffnn", {"path": "x/y.json.gz", "dims": {"s0": 3}}],
+    "threads": 2, "dynamic": null})",
+                     locs);
   ASSERT_TRUE(config.ok());
+  EXPECT_TRUE(config->models[0].dims.empty());
+  EXPECT_EQ(config->models[1].dims.at("s0"), 3);
   std::string printed = print_config(*config);
   auto again = read(printed, locs);
   ASSERT_TRUE(again.ok()) << again.error().message;
@@ -100,12 +104,15 @@ TEST(Config, RefusesTextThatIsNoJson) {
 }
 
 TEST(Config, EveryCheckedInConfigReads) {
-  LocTable locs;
-  Result<std::string> text = read_file("experiments/configs/quickstart.json");
-  ASSERT_TRUE(text.ok());
-  auto config = read_config(*text, "quickstart.json", locs);
-  ASSERT_TRUE(config.ok()) << config.error().message;
-  EXPECT_EQ(config->models.size(), 3u);
+  const std::map<std::string, size_t> models = {{"cuda", 8}, {"padding", 14}, {"quickstart", 3}};
+  for (const auto& [name, count] : models) {
+    LocTable locs;
+    Result<std::string> text = read_file("experiments/configs/" + name + ".json");
+    ASSERT_TRUE(text.ok());
+    auto config = read_config(*text, name + ".json", locs);
+    ASSERT_TRUE(config.ok()) << config.error().message;
+    EXPECT_EQ(config->models.size(), count) << name;
+  }
 }
 
 // The published schema and the reader know the same keys.
