@@ -18,8 +18,9 @@ Dim product(std::span<const Dim> dims) {
   return result;
 }
 
-constexpr int64_t kRowCost = 16;            // in what a tile costs by itself
-constexpr double kWorthAHeight = 1.0 / 64;  // of the time that the least number of rows takes
+constexpr int64_t kFewRows = 8;                 // of a tile, each number of which has code
+constexpr int64_t kRowCost = 1, kTileCost = 2;  // of a row; of a tile, for its pass over B
+constexpr double kWorthAHeight = 1.0 / 64;      // of the time that the least number of rows takes
 
 // The tiles that together take the least time, of every number of rows up to `rows`: the last of
 // them, and what all cost.
@@ -33,8 +34,8 @@ std::vector<Cut> cheapest_cuts(int64_t rows, std::span<const int64_t> heights, i
     for (int64_t height : heights) {
       if (height > r) continue;
       // Of equals fewer tiles, which cost a little each.
-      const int64_t cost =
-          best[static_cast<size_t>(r - height)].cost + kRowCost * std::max(height, least) + 1;
+      const int64_t cost = best[static_cast<size_t>(r - height)].cost +
+                           kRowCost * std::max(height, least) + kTileCost;
       if (cut.height == 0 || cost < cut.cost) cut = {cost, height};
     }
   }
@@ -115,7 +116,8 @@ RowTiling tile_rows(std::span<const Dim> m, int64_t max_rows) {
 
 RowLadder every_height(int64_t highest, int64_t vectors, const DimRange& rows) {
   const int64_t most = std::min(highest, rows.max.value_or(INT64_MAX));
-  std::vector<int64_t> lower(static_cast<size_t>(most) / 2 + 1);
+  const int64_t highest_lower = most <= kFewRows ? most : most / 2 + 1;
+  std::vector<int64_t> lower(static_cast<size_t>(highest_lower));
   std::iota(lower.begin(), lower.end(), int64_t{1});
   return ladder_of(highest, vectors, rows, std::move(lower));
 }
@@ -130,17 +132,27 @@ std::vector<Rung> climb(const RowLadder& ladder, Expr rows) {
   const int64_t highest = ladder.heights.front(), least = ladder.least;
   const auto number = [&](int64_t value) { return pool.integer(value); };
   const auto over = [&](Expr x, int64_t divisor) { return loop::floor_div(x, number(divisor)); };
-  // One less than fit where the rest would be too little, and there is one.
+  const std::span<const int64_t> lower = std::span(ladder.heights).subspan(1);
+  const std::vector<Cut> cuts = cheapest_cuts(2 * highest - 1, lower, least);
+  // One less than fit, where there is one, for a rest that takes less time together with its rows.
+  const auto is_joined = [&](int64_t rest) {
+    return rest > 0 && rest < highest &&
+           cuts[static_cast<size_t>(rest + highest)].cost <
+               cuts[static_cast<size_t>(rest)].cost + kRowCost * highest + kTileCost;
+  };
   Expr full = over(rows, highest);
-  if (least > 1)
-    full = loop::max(over(rows + number(highest - least), highest) + full -
-                         over(rows + number(highest - 1), highest),
-                     number(0));
-  const int64_t most_left = highest - 1 + (least > 1 ? least : 0);
+  int64_t most_left = highest - 1;
+  for (int64_t rest = 1; rest <= highest; ++rest) {
+    if (is_joined(rest) == is_joined(rest - 1)) continue;
+    const Expr reached = over(rows + number(highest - rest), highest);
+    full = is_joined(rest) ? full - reached : full + reached;
+  }
+  for (int64_t rest = 1; rest < highest; ++rest)
+    if (is_joined(rest)) most_left = highest + rest;
+  if (most_left >= highest) full = loop::max(full, number(0));
   const Expr left = rows - full * number(highest);
 
   std::vector<Rung> rungs = {{highest, full, number(0), number(0)}};
-  const std::span<const int64_t> lower = std::span(ladder.heights).subspan(1);
   for (int64_t height : lower) {
     // How many of the height there are is a sum of steps: one more from so many rows on.
     Expr count = number(0);

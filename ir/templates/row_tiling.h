@@ -46,14 +46,14 @@ struct RowLadder {
   std::vector<int64_t> heights;
   int64_t least = 1;
 };
-// With the heights up to half of the highest, so that next to no time is lost on any number of
-// rows, or with few of them, for code that is long; without those that the least number of rows
-// makes worth nothing. `rows`: of which there may be any number in the range, in tiles of at most
-// `highest`, of so many vectors each.
+// With every height where the highest is low, or up to half of the highest, so that little time is
+// lost on any number of rows; or with few of them, for code that is long. Without those that the
+// least number of rows makes worth nothing. `rows`: of which there may be any number in the range,
+// in tiles of at most `highest`, of so many vectors each.
 RowLadder every_height(int64_t highest, int64_t vectors, const DimRange& rows);
 RowLadder few_heights(int64_t highest, int64_t vectors, const DimRange& rows);
-// Tiles that together have as many rows as there are: as many of the highest as leave nothing or no
-// tile of few rows, then those that take the least time.
+// Tiles that together have as many rows as there are: the highest, but for one that takes less time
+// cut together with the rest, then those that take the least time.
 std::vector<Rung> climb(const RowLadder& ladder, loop::Expr rows);
 
 }  // namespace lathe
