@@ -38,9 +38,10 @@ void drop_half_made(const Program& program, std::set<BufferId>& there) {
 
 }  // namespace
 
-// No weight of a module has an empty name.
-std::string SharedWeights::name_of(int64_t provenance) {
-  return fmt::format("\npacked {}", provenance);
+std::string SharedWeights::name_of(int64_t provenance, const WeightStore& store) {
+  std::string name = fmt::format("packed {}", provenance);
+  while (store.has(name)) name += "'";
+  return name;
 }
 
 Program SharedWeights::take(const Program& program, WeightStore& store) {
@@ -51,7 +52,8 @@ Program SharedWeights::take(const Program& program, WeightStore& store) {
   std::set<BufferId> there;
   for (size_t i = 0; i < provenances.size(); ++i) {
     const auto id = static_cast<BufferId>(i);
-    if (provenances[i] >= 0 && kept_.count(name_of(provenances[i])) != 0 && !is_output(program, id))
+    if (provenances[i] >= 0 && kept_.count(name_of(provenances[i], store)) != 0 &&
+        !is_output(program, id))
       there.insert(id);
   }
   drop_half_made(program, there);
@@ -70,7 +72,7 @@ Program SharedWeights::take(const Program& program, WeightStore& store) {
   for (BufferId id : there) {
     ProgramBuffer& buffer = rest.buffers[static_cast<size_t>(id)];
     buffer.kind = BufferKind::weight;
-    buffer.weight = name_of(provenances[static_cast<size_t>(id)]);
+    buffer.weight = name_of(provenances[static_cast<size_t>(id)], store);
     hold(buffer.weight);
   }
   for (const ProgramBuffer& buffer : program.buffers)
@@ -88,7 +90,7 @@ void SharedWeights::offer(const Program& program, const Executable& executable,
     if (provenances[i] < 0) continue;
     const auto size = static_cast<size_t>(program.buffers[i].num_bytes.value());
     if (auto bytes = executable.persistent(static_cast<BufferId>(i)))
-      kept_[name_of(provenances[i])] = {bytes.get(), size, bytes};
+      kept_[name_of(provenances[i], store)] = {bytes.get(), size, bytes};
   }
   for (const auto& [name, bytes] : store.held())
     kept_[name] = {bytes.data, bytes.size, bytes.owner};

@@ -23,8 +23,8 @@ class SharedWeights {
   void offer(const Program& program, const Executable& executable, const WeightStore& store);
 
  private:
-  // In the store, beside names of the module's.
-  static std::string name_of(int64_t provenance);
+  // In the store, where it is no name of the module's.
+  static std::string name_of(int64_t provenance, const WeightStore& store);
 
   struct Kept {
     const std::byte* data;
