@@ -249,6 +249,10 @@ class ReuseCounter {
   using Inside = std::map<Access, std::vector<size_t>>;
 
   Inside settle(size_t id) {
+    if (nodes_[id].trips == 0) {  // at these sizes there is no such tile: nothing of it is touched
+      nodes_[id].bytes.assign(capacities_.size(), 0);
+      return {};
+    }
     Inside inside;
     for (const Access& access : nodes_[id].accesses) inside[access] = {};
     std::vector<double> below(capacities_.size(), 0);  // of one iteration

@@ -118,6 +118,21 @@ TEST(Traffic, OfSweepsThatDoNotFitComesEachTime) {
   EXPECT_NEAR(traffic(kSweeps, 16 << 10).beyond[0], 10 * 2 * 4 * 4096, 2560);
 }
 
+TEST(Traffic, OfALoopThatDoesNotRunIsNone) {
+  const auto of = [](const std::string& trips) {
+    return traffic(
+        "kernel @tiles(%x: f32[4096], %y: f32[4096] out) {\n  parallel %t in 0..1 {\n"
+        "    for %tile in 0.." +
+            trips +
+            " {\n      for %i in 0..4096 {\n        store %y[%i] = load %x[%i]\n      "
+            "}\n    }\n  }\n}",
+        64 << 10);
+  };
+  EXPECT_EQ(of("0").beyond[0], 0);
+  EXPECT_EQ(of("0").once, std::vector<double>({0, 0}));
+  EXPECT_GT(of("1").beyond[0], 0);
+}
+
 TEST(Traffic, OfALoopOverTwoIndicesIsThatOfTwoLoops) {
   const std::string flat = R"(kernel @product(%x: f32[65536], %w: f32[65536], %y: f32[65536] out) {
   parallel %t in 0..65536 {
