@@ -77,7 +77,7 @@ RowLadder ladder_of(int64_t highest, int64_t vectors, const DimRange& rows,
   std::sort(lower.rbegin(), lower.rend());
   for (int64_t height : lower)
     if (height < ladder.heights.back()) ladder.heights.push_back(height);
-  while (2 * ladder.least < highest &&
+  while (ladder.least < highest &&
          step_cycles(ladder.least + 1, vectors) == step_cycles(1, vectors))
     ++ladder.least;
   thin(ladder, rows.min.value_or(0));
