@@ -32,6 +32,7 @@ class Parser {
     LATHE_DO(lexer_.expect("{"));
     while (lexer_.accept("dim")) LATHE_DO(symbol());
     while (lexer_.peek().is("guard")) LATHE_DO(guard());
+    while (lexer_.accept("size")) LATHE_DO(part());
     while (lexer_.peek().kind == TokenKind::value) LATHE_DO(buffer());
     while (lexer_.accept("mutates")) LATHE_DO(mutation());
     if (lexer_.accept("init")) LATHE_DO(block(program_.init, program_.init_arena_bytes));
@@ -117,9 +118,17 @@ class Parser {
   // A number that is not negative, or an expression of the program's symbols.
   Result<Dim> size() {
     const Token at = lexer_.peek();
-    LATHE_TRY(Dim value, parse_dim(lexer_));
+    LATHE_TRY(const Dim value, formula());
     if (value.is_const() && value.value() < 0)
       return lexer_.error(at, "expected a number that is not negative", code::kBadValue);
+    return value;
+  }
+
+  // Of the program's symbols, and of parts, which it then has written out.
+  Result<Dim> formula() {
+    const Token at = lexer_.peek();
+    LATHE_TRY(Dim value, parse_dim(lexer_));
+    if (!parts_.empty()) value = value.substitute(parts_);
     std::vector<std::string> names;
     value.collect_symbols(names);
     for (const std::string& name : names)
@@ -138,6 +147,17 @@ class Parser {
     if (lexer_.accept("hint")) {
       LATHE_TRY(program_.hints[std::string(name.text)], count());
     }
+    return Ok{};
+  }
+
+  Status part() {
+    LATHE_TRY(const Token name, lexer_.expect(TokenKind::name, "a name such as m0"));
+    std::string spelled(name.text);
+    if (program_.symbols.count(spelled) != 0 || parts_.count(spelled) != 0)
+      return lexer_.error(name, "a second size of that name", code::kRedefinedValue);
+    LATHE_DO(lexer_.expect("="));
+    LATHE_TRY(Dim value, formula());
+    parts_.emplace(std::move(spelled), std::move(value));
     return Ok{};
   }
 
@@ -270,6 +290,7 @@ class Parser {
   Lexer lexer_;
   Program program_;
   ProgramPlaces places_;
+  std::map<std::string, Dim> parts_;  // of sizes, by name
   std::vector<KernelName> names_;
   std::map<std::string, int> kernels_;
 };

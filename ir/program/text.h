@@ -2,10 +2,11 @@
 // program that prints the same and computes the same. The lexer's tokens; kernels as in
 // ir/loop/spelling.h, types as in ir/graph/print.cpp.
 //
-//   program  = "program" FUNCTION "(" ids ")" "->" "(" ids ")" "{" { size } { guard } { buffer }
-//              { mutation } [ "init" block ] "steps" block "}" { kernel }
+//   program  = "program" FUNCTION "(" ids ")" "->" "(" ids ")" "{" { size } { guard } { part }
+//              { buffer } { mutation } [ "init" block ] "steps" block "}" { kernel }
 //   size     = "dim" NAME "in" "[" bound "," bound "]" [ "hint" INT ]   // as in ir/graph/print.cpp
 //   guard    = "guard" comparison [ "because" STRING ] [ "by" NAME ]
+//   part     = "size" NAME "=" SIZE         // what SIZEs that follow mean by the name
 //   buffer   = id "=" kind STRING ":" type "," SIZE "bytes" [ "at" INT ] [ "of" STRING ]
 //              [ "holds" STRING ]          // ids count from %0; bytes of constants in base64
 //   kind     = "input" | "output" | "weight" | "constant" | "persistent" | "temporary"

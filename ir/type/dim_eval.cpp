@@ -143,6 +143,13 @@ Result<int64_t> Dim::evaluate(const std::map<std::string, int64_t>& symbols) con
   return total;
 }
 
+Dim DimCanonical::apply(Kind kind, const Dim& a, const Dim& b) {
+  return kind == Kind::floor_div ? Dim::floor_div(a, b)
+         : kind == Kind::mod     ? Dim::mod(a, b)
+         : kind == Kind::max     ? Dim::max(a, b)
+                                 : Dim::min(a, b);
+}
+
 Dim Dim::substitute(const std::map<std::string, Dim>& symbols) const {
   if (!expr_ || expr_->is_too_large) return *this;
   auto substitute_atom = [&](const DimAtomPtr& atom) -> Dim {
@@ -152,11 +159,7 @@ Dim Dim::substitute(const std::map<std::string, Dim>& symbols) const {
     }
     Dim result = atom->args[0].substitute(symbols);
     for (size_t i = 1; i < atom->args.size(); ++i) {
-      const Dim other = atom->args[i].substitute(symbols);
-      result = atom->kind == Kind::floor_div ? floor_div(result, other)
-               : atom->kind == Kind::mod     ? mod(result, other)
-               : atom->kind == Kind::max     ? max(result, other)
-                                             : min(result, other);
+      result = DimCanonical::apply(atom->kind, result, atom->args[i].substitute(symbols));
     }
     return result;
   };

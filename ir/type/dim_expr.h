@@ -42,6 +42,8 @@ struct DimCanonical {
   static Dim too_large();
   static bool is_too_large(const Dim& dim) { return dim.expr_ && dim.expr_->is_too_large; }
   static Dim from_atom(DimAtom atom);
+  // What an atom of this kind, which is no symbol, is of two args.
+  static Dim apply(DimAtom::Kind kind, const Dim& a, const Dim& b);
   static const Dim::Expr* expr(const Dim& dim) { return dim.expr_.get(); }
   // The single factor when the whole is one atom, else null.
   static const DimAtom* as_atom(const Dim& dim);
