@@ -22,7 +22,6 @@ using loop::Let;
 using loop::LoopKind;
 using loop::Var;
 
-constexpr int64_t kStepsOfLowerRungs = 2;
 constexpr int64_t kMinProductTasks = 16;    // enough for a few threads to share evenly
 constexpr int64_t kTaskFlops = 2'000'000;   // about 10 us of one core
 constexpr int64_t kRolledEpilogueOps = 10;  // beyond a bias, a residual and a clamp
@@ -291,9 +290,8 @@ class Contraction {
     tile.vectors = vectors_;
     tile.lanes = lanes_;
     tile.dtype = spec_.dtype;
-    // Lower rungs are many, of few tiles each: their code is short.
+    // Lower rungs are many, of few tiles each: the code behind their reductions is short.
     const bool is_lower = rows_.has_ladder() && height < rows_.height;
-    if (is_lower) tile.most_unrolled = kStepsOfLowerRungs;
     for (const Dim& steps : steps_) tile.k_vars.push_back(kernel_.add_loop_var("k", steps));
     tile.k_extents = steps_;
     tile.is_paired = spec_.is_paired;

@@ -207,23 +207,10 @@ class Tile {
     } else {
       k.push_back(pool_.var(var));
       if (spec_.prefetch) spec_.prefetch(inside, k);
-      int64_t written = std::min(step, spec_.most_unrolled);
-      while (step % written != 0) --written;
-      const auto steps = [&](Block& body, Expr first) {
-        unroll(body, "u", written, [&](Block& inner, Expr u) {
-          k.back() = first + u;
-          emit_step(inner, k);
-        });
-      };
-      if (written == step)
-        steps(inside, pool_.var(var));
-      else
-        unroll(
-            inside, "turn", step / written,
-            [&](Block& body, Expr turn) {
-              steps(body, pool_.var(var) + turn * pool_.integer(written));
-            },
-            LoopKind::serial);
+      unroll(inside, "u", step, [&](Block& body, Expr u) {
+        k.back() = pool_.var(var) + u;
+        emit_step(body, k);
+      });
     }
     block.push_back({For{var, lo, hi, step, LoopKind::serial, std::move(inside)}});
   }

@@ -22,8 +22,6 @@ struct RegisterTileSpec {
   // Where the first of them ends, when that is earlier: at a multiple of 4. Null: at its extent.
   // With an extent of symbols it may be anywhere.
   loop::Expr k_end = {};
-  // Steps of the innermost reduction loop that are written out, at most: fewer make less code.
-  int64_t most_unrolled = INT64_MAX;
   // Elements are pairs of bf16 in i32, and reduction indices count pairs.
   bool is_paired = false;
   // The last step of the innermost reduction stands apart: its index is a constant.
