@@ -32,7 +32,9 @@ constexpr int64_t kFewTiles = 4;            // of rows, which would not pay for 
 constexpr int64_t kFewInCache = 16;         // steps of k that evict each other too soon
 constexpr int64_t kManyRows = 2520;         // what a size of rows is taken for: whole tiles of all
 constexpr int64_t kBlockTiles = 8;          // of the highest, in a block of rows
-constexpr int64_t kFewestShares = 2;        // of a panel, where tiles of rows are a size
+// Of a panel. Where one tile of rows reads it all, panels are one long stream: processors see it
+// coming, and half of it asked for ahead takes 10 to 25 % less time than none or all of it.
+constexpr int64_t kFewestShares = 2;
 
 Dim product(std::span<const Dim> dims) {
   Dim result = 1;
@@ -330,9 +332,8 @@ class Contraction {
       inside.push_back({loop::Store{result.buffer, place(result.index), place(value),
                                     axis.mask ? place(axis.mask) : Expr{}, false}});
     };
-    // A panel that one tile of rows reads is part of one long stream, which processors see coming.
-    const bool is_stream = units_per_chunk_ * tiles_of_unit() == Dim(1);
-    if (!spec_.b && !is_stream) {
+    // Of one row so little is to do for each line that a processor sees many lines ahead.
+    if (!spec_.b && height > 1) {
       tile.prefetch = [&](Block& inside, std::span<const Expr> k) {
         emit_prefetch(inside, ordinal, k);
       };
@@ -383,13 +384,14 @@ class Contraction {
     return depth;
   }
 
-  // The next panel, a share of it for each tile of rows that this panel still serves: where their
-  // number is a size, so is the share, and lines are asked for as if there were few.
+  // The next panel, a share of it for each tile of rows that this panel serves: where their number
+  // is a size, so is the share, and lines are asked for as if there were few.
   void emit_prefetch(Block& block, Expr ordinal, std::span<const Expr> k) {
     const int64_t line = 64 / dtype_bytes(spec_.dtype), width = layout_.panel_width;
     const Dim tiles_per_unit = tiles_of_unit();
     const Dim tiles = units_per_chunk_ * tiles_per_unit;
-    const int64_t fewest = tiles.is_const() ? tiles.value() : kFewestShares;
+    const int64_t fewest =
+        tiles.is_const() ? std::max(kFewestShares, tiles.value()) : kFewestShares;
     // Elements per reduction step.
     const Dim share = Dim::max(1, Dim::floor_div(width, Dim::max(fewest, tiles)));
     const int64_t unroll = steps_.back().is_const() ? reduction_unroll(steps_.back().value()) : 4;
