@@ -1,43 +1,15 @@
 // The engine's C ABI, natively: the same sources as the module of a page.
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "frontend/file/file_source.h"
 #include "frontend/file/inflate.h"
+#include "tests/web/engine_client.h"
 #include "web/engine/engine.h"
 
 namespace lathe {
 namespace {
-
-using Json = nlohmann::json;
-
-struct Reply {
-  Json json;
-  std::string bytes;
-};
-
-Reply request(const std::string& text, std::string_view bytes = {}) {
-  const lathe_engine_answer* answer = lathe_engine_request(
-      text.data(), text.size(), reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
-  Reply reply;
-  reply.json = Json::parse(std::string_view(answer->text, answer->text_size), nullptr, false);
-  EXPECT_FALSE(reply.json.is_discarded()) << text;
-  reply.bytes.assign(reinterpret_cast<const char*>(answer->bytes), answer->num_bytes);
-  return reply;
-}
-
-Json ask(const Json& object, std::string_view bytes = {}) {
-  Json json = request(object.dump(), bytes).json;
-  EXPECT_FALSE(json.contains("error")) << object.dump() << "\n" << json.dump(2);
-  return json;
-}
-
-std::string error_of(const Json& object, std::string_view bytes = {}) {
-  Json json = request(object.dump(), bytes).json;
-  return json.contains("error") ? json["error"]["text"].get<std::string>() : "";
-}
 
 std::string zoo(const std::string& name) {
   auto file = read_bytes("tests/zoo/" + name + ".json.gz");

@@ -165,6 +165,7 @@ Result<Answer> handle_compile(Workspace& workspace, const Request& request) {
   for (const Override& decision : asked.force) json["force"].push_back(decision.text);
   json["form"] = form_name(run->form);
   json["milliseconds"] = run->milliseconds;
+  json["has_symbols"] = run->program() != nullptr && !run->program()->symbols.empty();
   PlaceTable places(run->locs);
   json["steps"] = Json::array();
   for (const Step& step : run->steps) json["steps"].push_back(step_json(step, places));

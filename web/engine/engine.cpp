@@ -31,6 +31,7 @@ constexpr Handler kHandlers[] = {
     {"make_weight", handle_make_weight},
     {"open", handle_open},
     {"program", handle_program},
+    {"sizes", handle_sizes},
     {"text", handle_text},
     {"weight_places", handle_weight_places},
     {"weights", handle_weights},

@@ -87,6 +87,7 @@ Result<Answer> handle_text(Workspace& workspace, const Request& request);
 Result<Answer> handle_diff(Workspace& workspace, const Request& request);
 Result<Answer> handle_graph(Workspace& workspace, const Request& request);
 Result<Answer> handle_program(Workspace& workspace, const Request& request);
+Result<Answer> handle_sizes(Workspace& workspace, const Request& request);
 Result<Answer> handle_kernel(Workspace& workspace, const Request& request);
 Result<Answer> handle_emit(Workspace& workspace, const Request& request);
 Result<Answer> handle_check(Workspace& workspace, const Request& request);

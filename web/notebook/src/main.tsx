@@ -8,6 +8,7 @@ import { App } from "./view/app.tsx";
 import "./view/page.css";
 import "./view/cell.css";
 import "./view/passes.css";
+import "./view/sizes.css";
 
 const root = document.getElementById("app");
 root?.replaceChildren();

@@ -9,6 +9,7 @@ import { svgOf } from "../.build/graph/svg.js";
 import { isFar, spreadOf } from "../.build/run/bench_result.js";
 import { details, mostTelling, sizeWords, summary } from "../.build/view/changes.js";
 import { beginning } from "../.build/view/beginning.js";
+import { logScale, ticksOf } from "../.build/view/log_scale.js";
 import { makeRenderer } from "../.build/view/markdown.js";
 import * as quantities from "../.build/view/quantities.js";
 
@@ -37,6 +38,18 @@ test("numbers have units", () => {
   assert.equal(quantities.bytes(12_582_912), "12.6 MB");
   assert.equal(quantities.count(1234567), "1,234,567");
   assert.equal(quantities.plural(1, "node"), "1 node");
+});
+
+test("a size that doubles moves as far anywhere on a logarithmic axis", () => {
+  const place = logScale([1, 512], [0, 90]);
+  assert.equal(place(1), 0);
+  assert.ok(Math.abs(place(512) - 90) < 1e-9);
+  assert.ok(Math.abs(place(64) - place(32) - 10) < 1e-9);
+  assert.equal(logScale([8, 8], [0, 90])(8), 45, "of one size");
+  assert.deepEqual(ticksOf(1, 512), [1, 4, 16, 64, 256]);
+  assert.deepEqual(ticksOf(3, 5), [4]);
+  assert.deepEqual(ticksOf(5, 7), []);
+  assert.ok(ticksOf(1, 2 ** 62).length <= 5);
 });
 
 test("a browser is named as people name it", () => {

@@ -115,6 +115,7 @@ export interface CompileInfo {
   force: string[]; // what was decided instead of the passes
   form: string;
   milliseconds: number;
+  has_symbols: boolean; // the run ends in a program over them
   steps: StepInfo[]; // [0] is the import
   table: Place[];
   failed?: Stopped;
@@ -232,6 +233,36 @@ export interface ProgramInfo {
   table: Place[];
 }
 
+// What a program over symbols costs: formulas, and their values at some sizes.
+export interface Formula {
+  text: string;
+  here?: number; // none: it is too large
+}
+export interface SymbolInfo {
+  name: string;
+  min: number;
+  max: number; // where a curve ends, when the range does not
+  is_bounded: boolean;
+  hint: number; // the size that was compiled for
+  here: number;
+}
+export interface SizePoint {
+  size: number;
+  predicted?: number; // seconds; none of GPUs
+  arena_bytes: number;
+}
+export interface SizesInfo {
+  symbols: SymbolInfo[];
+  guards: string[];
+  flops: Formula;
+  bytes: Formula;
+  peak: Formula; // bytes of temporaries
+  predicted?: number; // seconds; none where the sizes are refused, as arena_bytes
+  arena_bytes?: number;
+  refused?: string; // by which range or guard
+  curve?: SizePoint[];
+}
+
 // Where a program's module has its tensors in memory, in bytes, and what it calls in which order.
 export interface PlacedTensor {
   name: string;
@@ -311,6 +342,10 @@ export interface Requests {
     answer: GraphInfo;
   };
   program: { ask: { run: number }; answer: ProgramInfo };
+  sizes: {
+    ask: { run: number; dims?: Record<string, number>; along?: string; points?: number };
+    answer: SizesInfo;
+  };
   kernel: {
     ask: { run: number; kernel: number };
     answer: Placed & { name: string; text: string; table: Place[] };

@@ -18,6 +18,7 @@ import { Failure } from "./failure.tsx";
 import { PassOptions } from "./pass_options.tsx";
 import { Places } from "./places.tsx";
 import { milliseconds, plural } from "./quantities.ts";
+import { SizesView } from "./sizes_view.tsx";
 import { TextView } from "./text_view.tsx";
 
 // The chips of the text, each with the step that it became: steps that are on run in this order.
@@ -148,6 +149,9 @@ export function PassesView({ cell, run }: { cell: Cell; run: Run }) {
       )}
       {step && step.hash === undefined && (
         <div class="pane program">
+          {selected === steps.length - 1 && run.info.has_symbols && (
+            <SizesView key={run} run={run} />
+          )}
           <h3>Program after {step.pass}</h3>
           <TextView run={run} step={selected} />
         </div>

@@ -1,0 +1,107 @@
+// Programs that serve every size, in Chromium: sliders, what sizes cost, what is refused.
+import assert from "node:assert/strict";
+import { chip, dropFile, pageTests, passes, settled, typeSource } from "./browser.mjs";
+
+const page_test = pageTests();
+const sizes = `${passes} .sizes`;
+
+// The built-in encoder, compiled with its number of tokens as a symbol.
+async function openEncoder(page, pipeline = "default,-specialize_shapes") {
+  await typeSource(page, ".cell.model", 'block = import("small_encoder")');
+  await typeSource(page, passes, `fast = passes(block, "${pipeline}")`);
+  await chip(page, "plan_memory").click();
+}
+
+async function slideTo(page, size, symbol = 0) {
+  const slider = page.locator(`${sizes} input[type="range"]`).nth(symbol);
+  await slider.evaluate((element, value) => {
+    element.value = value;
+    element.dispatchEvent(new Event("input", { bubbles: true }));
+  }, String(size));
+}
+
+const fact = (page, name) =>
+  page.locator(`${sizes} .facts dt:text-is("${name}") + dd`).innerText();
+const untilFact = (page, name, before) =>
+  page.waitForFunction(
+    ([word, old]) => {
+      const terms = [...document.querySelectorAll(".cell.passes .sizes .facts dt")];
+      const text = terms.find((term) => term.innerText === word)?.nextElementSibling?.innerText;
+      return text !== undefined && text !== old;
+    },
+    [name, before],
+  );
+
+page_test("a program over a size says what every size costs", async (page) => {
+  await openEncoder(page);
+  await page.locator(`${sizes} .curve svg`).waitFor();
+  assert.match(await page.locator(`${sizes} .served`).innerText(), /One program serves every size/);
+  const before = await fact(page, "FLOP");
+  assert.match(before, /= .*s27/);
+  assert.match(await fact(page, "a call takes"), /(µs|ms) predicted/);
+  assert.match(await page.locator(`${sizes} .curve svg`).getAttribute("aria-label"), /at 512/);
+  const place = () => page.locator(`${sizes} .curve .here`).getAttribute("cx").then(Number);
+  const left = await place();
+  await slideTo(page, 512);
+  await untilFact(page, "FLOP", before);
+  await page.waitForFunction(
+    (old) => Number(document.querySelector(".sizes .curve .here")?.getAttribute("cx")) > old,
+    left,
+  );
+  assert.equal(await page.locator(`${sizes} input[type="number"]`).inputValue(), "512");
+  const formula = (text) => text.replace(/^\S+ \S* ?=/, "");
+  assert.equal(formula(await fact(page, "FLOP")), formula(before));
+});
+
+page_test("a size outside the range is refused in words, and the way back is open", async (page) => {
+  await openEncoder(page);
+  const number = page.locator(`${sizes} input[type="number"]`);
+  await number.fill("513");
+  await page.locator(`${sizes} .served:has-text("No program serves")`).waitFor();
+  assert.match(await page.locator(`${sizes} .served`).innerText(), /1 to 512.*got 513/);
+  assert.equal(await page.locator(`${sizes} dt:text-is("a call takes")`).count(), 0);
+  for (const nonsense of ["", "-3", "1.5", "1e30"]) await number.fill(nonsense);
+  await number.fill("1");
+  await page.locator(`${sizes} .served:has-text("One program")`).waitFor();
+  await untilFact(page, "a call takes", "");
+});
+
+page_test("many moves ask for the last size, and any pass can be switched", async (page) => {
+  await openEncoder(page);
+  for (let size = 1; size <= 512; size += 7) await slideTo(page, size);
+  await slideTo(page, 100);
+  await page.waitForFunction(
+    () => document.querySelector('.sizes input[type="number"]')?.value === "100",
+  );
+  await chip(page, "fuse_pointwise").locator(".switch").click();
+  await settled(page);
+  await chip(page, "plan_memory").click();
+  await page.locator(`${sizes} .curve svg`).waitFor();
+  await chip(page, "specialize_shapes").locator(".switch").click();
+  await settled(page);
+  await chip(page, "plan_memory").click();
+  await page.locator(`${passes} .long pre`).first().waitFor();
+  assert.equal(await page.locator(sizes).count(), 0, "numbers have no sliders");
+});
+
+page_test("sizes without an end and guards are told", async (page) => {
+  const text = `dim s0 hint 8
+guard s0 % 8 == 0 because "a branch"
+func @main(%x: f32[s0, 8]) -> f32[s0, 8] {
+  %y = gelu(%x)
+  return %y
+}
+`;
+  await dropFile(page, "open.lathe", Buffer.from(text));
+  await settled(page);
+  const cell = page.locator(passes).nth(1);
+  await typeSource(page, cell, 'fast = passes(open, "default,-specialize_shapes")');
+  await cell.locator('.chip[aria-label^="plan_memory,"]').click();
+  const panel = cell.locator(".sizes");
+  await panel.locator(".curve svg").waitFor();
+  assert.match(await panel.locator(".slider").innerText(), /0 or more/);
+  assert.match(await panel.locator(".served").innerText(), /1 guard holds: s0 % 8 == 0/);
+  await panel.locator('input[type="number"]').fill("9");
+  await panel.locator('.served:has-text("No program serves")').waitFor();
+  assert.match(await panel.locator(".served").innerText(), /s0 % 8 == 0/);
+});
