@@ -2,6 +2,7 @@
 #include "backends/wasm/emit_program.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -160,38 +161,90 @@ std::string quoted(const std::string& text) {
   return result + "\"";
 }
 
-std::string place_json(const Program& program, BufferId id, int64_t address) {
-  const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(id)];
-  const std::string& name = buffer.kind == BufferKind::weight ? buffer.weight : buffer.name;
-  return fmt::format(R"({{"name": {}, "address": {}, "bytes": {}}})", quoted(name), address,
-                     buffer.num_bytes.value());
-}
+// A layout as a host reads it: one without symbols, or one at sizes of them.
+class LayoutWriter {
+ public:
+  LayoutWriter(const Program& program, const CompiledProgram& compiled, const Binding* binding,
+               const BoundLayout* bound)
+      : program_(program), compiled_(compiled), binding_(binding), bound_(bound) {}
 
-std::string places_json(const Program& program, const std::vector<Placement>& places) {
-  std::string text;
-  for (const Placement& place : places)
-    text += (text.empty() ? "" : ", ") + place_json(program, place.buffer, place.address);
-  return "[" + text + "]";
-}
+  std::string run() const {
+    const Layout& layout = compiled_.layout;
+    std::string init, steps;
+    for (size_t i = 0; i < program_.init.size(); ++i)
+      init += fmt::format("{}\n    {{\"function\": \"init{}\", \"label\": {}, \"weights\": {}}}",
+                          i == 0 ? "" : ",", i, quoted(program_.init[i].label),
+                          places(layout.staged[i]));
+    for (size_t i = 0; i < program_.steps.size(); ++i)
+      steps += fmt::format("{}\n    {}", i == 0 ? "" : ",", step(i));
+    return fmt::format(
+        "{{\n  \"pages\": {},\n  \"scratch\": {},\n{}  \"weights\": {},\n  \"init\": [{}],\n"
+        "  \"inputs\": {},\n  \"outputs\": {},\n  \"steps\": [{}]\n}}\n",
+        num_pages(), bound_ ? bound_->scratch : layout.scratch, table(), places(layout.weights),
+        init, ports(program_.inputs), ports(program_.outputs), steps);
+  }
 
-std::string launch_json(const Program& program, const Layout& layout, const Launch& launch,
-                        const std::string& function) {
-  std::string text =
-      fmt::format(R"({{"function": {}, "label": {})", quoted(function), quoted(launch.label));
-  auto* kernel = std::get_if<KernelLaunch>(&launch.kind);
-  if (!kernel) return text + "}";
-  const loop::Kernel& source = program.kernels[static_cast<size_t>(kernel->kernel)];
-  Result<KernelFrame> frame = kernel_frame(source);
-  if (!frame.ok()) return text + "}";
-  text += fmt::format(R"(, "kernel": "k{}", "arguments": [)", kernel->kernel);
-  const std::vector<int64_t> offsets = byte_offsets(program, *kernel);
-  for (size_t i = 0; i < offsets.size(); ++i)
-    text += fmt::format("{}{}", i == 0 ? "" : ", ",
-                        layout.address[static_cast<size_t>(kernel->buffers[i])] + offsets[i]);
-  return text + fmt::format(R"(], "lo": {}, "hi": {}, "step": {}, "grain": {}, "scratch": {}}})",
-                            frame->lo.number, frame->hi.number, frame->step, source.grain,
-                            frame->scratch_bytes);
-}
+ private:
+  int64_t address(BufferId id) const {
+    const auto& addresses = bound_ ? bound_->address : compiled_.layout.address;
+    return addresses[static_cast<size_t>(id)];
+  }
+
+  // As many as init needs, too.
+  int64_t num_pages() const {
+    const int64_t least = compiled_.module.num_pages;
+    return bound_ ? std::max(least, bound_->num_bytes / kPageBytes) : least;
+  }
+
+  std::string table() const {
+    if (!bound_) return "";
+    return fmt::format("  \"table\": {{\"address\": {}, \"words\": [{}]}},\n",
+                       compiled_.layout.table, fmt::join(bound_->table, ", "));
+  }
+
+  std::string place(const Placement& place) const {
+    const auto id = static_cast<size_t>(place.buffer);
+    const ProgramBuffer& buffer = program_.buffers[id];
+    const std::string& name = buffer.kind == BufferKind::weight ? buffer.weight : buffer.name;
+    return fmt::format(R"({{"name": {}, "address": {}, "bytes": {}}})", quoted(name), place.address,
+                       binding_ ? binding_->num_bytes[id] : buffer.num_bytes.value());
+  }
+  std::string places(const std::vector<Placement>& list) const {
+    std::string text;
+    for (const Placement& one : list) text += (text.empty() ? "" : ", ") + place(one);
+    return "[" + text + "]";
+  }
+  std::string ports(const std::vector<BufferId>& ids) const {
+    std::vector<Placement> list;
+    for (BufferId id : ids) list.push_back({id, address(id)});
+    return places(list);
+  }
+
+  std::string step(size_t i) const {
+    const Launch& launch = program_.steps[i];
+    std::string text =
+        fmt::format(R"({{"function": "step{}", "label": {})", i, quoted(launch.label));
+    auto* kernel = std::get_if<KernelLaunch>(&launch.kind);
+    if (!kernel) return text + "}";
+    const auto index = static_cast<size_t>(kernel->kernel);
+    const KernelFrame& frame = compiled_.frames[index];
+    const std::vector<int64_t> sizes = binding_ ? binding_->sizes[i] : std::vector<int64_t>();
+    std::vector<int64_t> arguments = byte_offsets(program_, *kernel);
+    for (size_t k = 0; k < arguments.size(); ++k) arguments[k] += address(kernel->buffers[k]);
+    arguments.insert(arguments.end(), sizes.begin(), sizes.end());
+    return text +
+           fmt::format(R"(, "kernel": "k{}", "arguments": [{}], "lo": {}, "hi": {}, "step": {}, )"
+                       R"("grain": {}, "scratch": {}}})",
+                       kernel->kernel, fmt::join(arguments, ", "), frame.lo.at(sizes),
+                       frame.hi.at(sizes), frame.step, program_.kernels[index].grain,
+                       frame.scratch_bytes_at(sizes));
+  }
+
+  const Program& program_;
+  const CompiledProgram& compiled_;
+  const Binding* binding_;  // null without symbols, as bound_
+  const BoundLayout* bound_;
+};
 
 }  // namespace
 
@@ -208,26 +261,14 @@ Result<CompiledProgram> emit_program(const Program& program, Isa isa) {
   return ProgramEmitter(program, isa).run();
 }
 
-std::string layout_json(const Program& program, const CompiledProgram& compiled) {
-  const Layout& layout = compiled.layout;
-  auto ports = [&](const std::vector<BufferId>& ids) {
-    std::vector<Placement> places;
-    for (BufferId id : ids) places.push_back({id, layout.address[static_cast<size_t>(id)]});
-    return places_json(program, places);
-  };
-  std::string init, steps;
-  for (size_t i = 0; i < program.init.size(); ++i)
-    init += fmt::format("{}\n    {{\"function\": \"init{}\", \"label\": {}, \"weights\": {}}}",
-                        i == 0 ? "" : ",", i, quoted(program.init[i].label),
-                        places_json(program, layout.staged[i]));
-  for (size_t i = 0; i < program.steps.size(); ++i)
-    steps += fmt::format("{}\n    {}", i == 0 ? "" : ",",
-                         launch_json(program, layout, program.steps[i], fmt::format("step{}", i)));
-  return fmt::format(
-      "{{\n  \"pages\": {},\n  \"scratch\": {},\n  \"weights\": {},\n  \"init\": [{}],\n"
-      "  \"inputs\": {},\n  \"outputs\": {},\n  \"steps\": [{}]\n}}\n",
-      compiled.module.num_pages, layout.scratch, places_json(program, layout.weights), init,
-      ports(program.inputs), ports(program.outputs), steps);
+Result<std::string> layout_json(const Program& program, const CompiledProgram& compiled,
+                                const std::map<std::string, int64_t>& sizes) {
+  if (program.symbols.empty()) return LayoutWriter(program, compiled, nullptr, nullptr).run();
+  LATHE_TRY(const std::vector<int64_t> values, ordered_sizes(program, sizes));
+  LATHE_TRY(const Binding binding, Binder(program).bind(values));
+  const int64_t scratch_bytes = compiled.scratch_bytes_at(program, binding);
+  LATHE_TRY(const BoundLayout bound, bind_layout(program, compiled.layout, binding, scratch_bytes));
+  return LayoutWriter(program, compiled, &binding, &bound).run();
 }
 
 }  // namespace lathe::wasm

@@ -8,6 +8,8 @@
 // The host puts layout.weights and, before each init launch, what is staged for it into memory;
 // then inputs, `run`, outputs. Hosts with workers call kernels over parts of their range instead.
 #pragma once
+#include <cstdint>
+#include <map>
 #include <string>
 
 #include "backends/wasm/emit.h"
@@ -32,7 +34,10 @@ struct CompiledProgram {
 Result<CompiledProgram> emit_program(const Program& program, Isa isa);
 
 // What a host needs to drive the module, as JSON: the memory's size, where weights, inputs and
-// outputs go, and each launch with its function, or its kernel's with arguments and range.
-std::string layout_json(const Program& program, const CompiledProgram& compiled);
+// outputs go, and each launch with its function, or its kernel's with arguments and range. Of a
+// program with symbols all is at these sizes of them, and the host writes the "table" before it
+// calls "run"; the module is the same for all sizes.
+Result<std::string> layout_json(const Program& program, const CompiledProgram& compiled,
+                                const std::map<std::string, int64_t>& sizes);
 
 }  // namespace lathe::wasm

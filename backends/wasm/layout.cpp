@@ -178,7 +178,7 @@ Result<BoundLayout> bind_layout(const Program& program, const Layout& layout,
     if (at <= kMostBytes) at += room(std::min(num_bytes, kMostBytes));
     return address;
   };
-  const int64_t scratch = take(scratch_bytes);
+  bound.scratch = take(scratch_bytes);
   for (size_t id = 0; id < program.buffers.size(); ++id)
     if (const BufferKind kind = program.buffers[id].kind;
         kind == BufferKind::input || kind == BufferKind::output)
@@ -190,7 +190,7 @@ Result<BoundLayout> bind_layout(const Program& program, const Layout& layout,
   if (bound.num_bytes > kMostBytes) return too_large("more memory than WebAssembly's 4096 MiB");
   for (int64_t address : bound.address)
     bound.table.push_back(static_cast<int32_t>(static_cast<uint32_t>(address)));
-  bound.table.push_back(static_cast<int32_t>(static_cast<uint32_t>(scratch)));
+  bound.table.push_back(static_cast<int32_t>(static_cast<uint32_t>(bound.scratch)));
   for (size_t i = 0; i < program.steps.size(); ++i) {
     if (const auto* copy = std::get_if<CopyLaunch>(&program.steps[i].kind)) {
       const int64_t bytes = binding.num_bytes[static_cast<size_t>(copy->source)];

@@ -49,6 +49,7 @@ Result<Layout> plan_layout(const Program& program, int64_t scratch_bytes);
 struct BoundLayout {
   std::vector<int64_t> address;  // by buffer, as in Layout
   std::vector<int32_t> table;
+  int64_t scratch = 0;
   int64_t num_bytes = 0;  // of the memory
 };
 // kTooLarge: more than 4 GiB, or a size of more than 32 bits.

@@ -206,10 +206,12 @@ TEST(Layout, TheHostReadsItAsJson) {
   Program program = make_program(64);
   auto compiled = emit_program(program, Isa::simd128);
   ASSERT_TRUE(compiled.ok()) << compiled.error().message;
-  std::string json = layout_json(program, *compiled);
-  EXPECT_NE(json.find(R"("function": "init1", "label": "second", "weights": [{"name": "v")"),
+  auto json = layout_json(program, *compiled, {});
+  ASSERT_TRUE(json.ok()) << json.error().message;
+  EXPECT_NE(json->find(R"("function": "init1", "label": "second", "weights": [{"name": "v")"),
             std::string::npos)
-      << json;
+      << *json;
+  EXPECT_EQ(json->find("table"), std::string::npos);
 }
 
 // ---- Node ---------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
-// What the engine says of programs that keep symbols: "sizes".
+// Programs that keep symbols: what the engine says of their sizes, and how it drives them there.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "frontend/file/file_source.h"
@@ -209,6 +210,120 @@ TEST(Sizes, EveryStepOfAPipelineCanBeAsked) {
     EXPECT_GT(sizes_of(run)["predicted"], 0) << step["pass"];
   }
   EXPECT_GT(asked, 1u);
+}
+
+// ---- one program at several sizes
+
+Json at_size(const Json& run, const char* what, int64_t size, const Json& more = Json::object()) {
+  Json object{{"do", what}, {"run", run["run"]}, {"dims", {{"s0", size}}}};
+  object.update(more);
+  return object;
+}
+
+TEST(AtSizes, AProgramHasTheNumbersOfTheSize) {
+  const Json run = run_of(layer("dim s0 in [1, 64] hint 5"));
+  const Json here = ask({{"do", "program"}, {"run", run["run"]}});
+  EXPECT_EQ(here, ask(at_size(run, "program", 5)));
+  const Json more = ask(at_size(run, "program", 64));
+  ASSERT_EQ(here["steps"].size(), more["steps"].size());
+  for (size_t i = 0; i < here["steps"].size(); ++i) {
+    const Json& few = here["steps"][i];
+    const Json& many = more["steps"][i];
+    EXPECT_EQ(many["flops"].get<int64_t>() * 5, few["flops"].get<int64_t>() * 64);
+    EXPECT_GT(many["predicted"], few["predicted"]);
+    // The kernel is the one for all sizes, which "kernel" shows.
+    EXPECT_EQ(many["kernel"], few["kernel"]);
+    const Json kernel = ask({{"do", "kernel"}, {"run", run["run"]}, {"kernel", many["kernel"]}});
+    EXPECT_EQ(kernel["name"], more["kernels"][many["kernel"].get<size_t>()]["name"]);
+  }
+  EXPECT_EQ(here["kernels"], more["kernels"]);
+  const auto input = more["inputs"][0].get<size_t>();
+  EXPECT_EQ(more["buffers"][input]["num_bytes"], 64 * 8 * 4);
+  EXPECT_EQ(more["buffers"][input]["type"], "f32[64, 8]");
+}
+
+// Launches share kernels over symbols, and have their own at numbers: told are those of the module.
+TEST(AtSizes, KernelsKeepTheirNumbers) {
+  const Json run = run_of(encoder(), "m.json");
+  const Json program = ask({{"do", "program"}, {"run", run["run"]}});
+  const Json emitted = ask({{"do", "emit"}, {"run", run["run"]}, {"what", "layout"}});
+  const Json& called = emitted["layout"]["steps"];
+  ASSERT_EQ(program["steps"].size(), called.size());
+  EXPECT_GT(called.size(), program["kernels"].size()) << "nothing is shared";
+  for (size_t i = 0; i < called.size(); ++i) {
+    const std::string kernel = "k" + std::to_string(program["steps"][i]["kernel"].get<int>());
+    EXPECT_EQ(called[i]["kernel"], kernel);
+    EXPECT_EQ(called[i]["label"], program["steps"][i]["label"]);
+  }
+}
+
+TEST(AtSizes, OneModuleHasALayoutForEachSize) {
+  const Json run = run_of(layer("dim s0 in [1, 100000000] hint 5"));
+  const auto emitted = [&](int64_t size, const char* what = "wasm") {
+    return request(at_size(run, "emit", size, {{"what", what}}).dump());
+  };
+  const Reply few = emitted(1), many = emitted(64);
+  EXPECT_GT(few.bytes.size(), 100u);
+  EXPECT_EQ(few.bytes, many.bytes);
+  EXPECT_EQ(request(Json({{"do", "emit"}, {"run", run["run"]}, {"what", "wasm"}}).dump()).json,
+            emitted(5).json);
+  const Reply layout = emitted(64, "layout");
+  EXPECT_EQ(layout.json, many.json);
+  EXPECT_TRUE(layout.bytes.empty());
+  const Json& at = many.json["layout"];
+  EXPECT_EQ(at["inputs"][0]["bytes"], 64 * 8 * 4);
+  EXPECT_EQ(at["outputs"][0]["bytes"], 64 * 4 * 4);
+  EXPECT_EQ(at["table"]["address"], few.json["layout"]["table"]["address"]);
+  EXPECT_NE(at["table"]["words"], few.json["layout"]["table"]["words"]);
+  EXPECT_EQ(at["table"]["words"].size(), few.json["layout"]["table"]["words"].size());
+  for (const Json& step : at["steps"]) {
+    EXPECT_LT(step["lo"], step["hi"]);
+    for (const Json& argument : step["arguments"]) EXPECT_GT(argument, 0);
+  }
+  EXPECT_EQ(emitted(100'000'000).json["error"]["code"], "too-large");
+  EXPECT_EQ(emitted(0).json["error"]["code"], "dim-range");
+  EXPECT_EQ(emitted(100'000'001, "layout").json["error"]["code"], "dim-range");
+}
+
+TEST(AtSizes, ResultsAreCheckedAtTheSize) {
+  const Json run = run_of(layer("dim s0 in [1, 64] hint 5"));
+  const Json seeds{{"weights", "random:0"}, {"inputs", "random:0"}};
+  EXPECT_EQ(ask({{"do", "check"}, {"run", run["run"]}, {"inputs", "random:0"}})["passed"], true);
+  for (int64_t size : {1, 5, 6, 64}) {
+    Json check = at_size(run, "check", size, seeds);
+    EXPECT_EQ(ask(check)["passed"], true) << size;
+    check["results"] = true;
+    EXPECT_EQ(ask(check, std::string(static_cast<size_t>(size) * 4 * 4, '\0'))["passed"], false);
+    EXPECT_NE(error_of(check, std::string(4, '\0')).find("are left"), std::string::npos);
+  }
+  EXPECT_NE(error_of(at_size(run, "check", 65, seeds)).find("1 to 64"), std::string::npos);
+  // The model has its own sizes again.
+  EXPECT_EQ(ask({{"do", "check"}, {"run", run["run"]}, {"inputs", "random:0"}})["passed"], true);
+}
+
+TEST(AtSizes, InputsAreMadeForTheSize) {
+  const std::string text = layer("dim s0 in [1, 64] hint 5");
+  const Json model = ask({{"do", "open"}, {"name", "graph.lathe"}}, text)["model"];
+  const auto made = [&](const Json& dims) {
+    const Json object{
+        {"do", "make_input"}, {"model", model}, {"input", 0}, {"seed", "random:0"}, {"dims", dims}};
+    return request(object.dump());
+  };
+  EXPECT_EQ(made({{"s0", 7}}).bytes.size(), 7u * 8 * 4);
+  EXPECT_EQ(made({{"s0", 7}}).json["shape"], Json({7, 8}));
+  EXPECT_EQ(made(Json::object()).bytes.size(), 5u * 8 * 4);
+  EXPECT_EQ(made({{"s9", 7}}).json["error"]["code"], "bad-value");
+  EXPECT_EQ(made({{"s0", kMost}}).json["error"]["code"], "bad-value");
+}
+
+TEST(AtSizes, ProgramsOfNumbersTakeNoSizes) {
+  const Json run = run_of(layer("dim s0 in [1, 64] hint 5"), "graph.lathe", "default");
+  for (const char* what : {"program", "emit", "check"})
+    EXPECT_NE(error_of(at_size(run, what, 5, {{"what", "wasm"}})).find("all are numbers"),
+              std::string::npos)
+        << what;
+  EXPECT_FALSE(
+      ask({{"do", "emit"}, {"run", run["run"]}, {"what", "layout"}})["layout"].contains("table"));
 }
 
 }  // namespace

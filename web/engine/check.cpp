@@ -11,6 +11,7 @@
 #include "frontend/driver/check.h"
 #include "ir/support/diag_codes.h"
 #include "web/engine/places.h"
+#include "web/engine/sizes.h"
 #include "web/engine/workspace.h"
 
 namespace lathe {
@@ -125,11 +126,14 @@ Result<Answer> handle_check(Workspace& workspace, const Request& request) {
   LATHE_TRY(PipelineRun * run, run_of(workspace, request));
   if (run->form != Form::planned)
     return request.bad("run", "only a run that ends in a planned program is checked");
-  const Program& program = *run->program();
+  LATHE_TRY(const std::shared_ptr<const Program> numbers, program_at(*run, request));
+  const Program& program = *numbers;
   auto found = workspace.models.find(run->model);
   if (found == workspace.models.end()) return request.bad("run", "the run's model is closed");
   Model& model = found->second->model;
   LATHE_DO(check_size(model, program));
+  LATHE_TRY(const Sizes sizes, sizes_of(request, hints_of(*run->program())));
+  const BorrowedSizes borrowed(model, sizes);
 
   Pieces pieces(request.bytes());
   BorrowedWeights weights(model);

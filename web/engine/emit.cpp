@@ -5,6 +5,7 @@
 #include "backends/wasm/emit_program.h"
 #include "ir/support/diag_codes.h"
 #include "web/engine/places.h"
+#include "web/engine/sizes.h"
 #include "web/engine/workspace.h"
 
 namespace lathe {
@@ -13,10 +14,10 @@ namespace {
 // Diags have locations in the run's table.
 struct Emitter {
   const char* what;
-  Result<Answer> (*emit)(const PipelineRun& run);
+  Result<Answer> (*emit)(const PipelineRun& run, const Sizes& sizes);
 };
 
-Result<Answer> emit_loops(const PipelineRun& run) {
+Result<Answer> emit_loops(const PipelineRun& run, const Sizes&) {
   Answer answer;
   answer.json["text"] = print(*run.program());
   return answer;
@@ -33,16 +34,29 @@ Result<wasm::CompiledProgram> compile_wasm(const PipelineRun& run) {
   return wasm::emit_program(*run.program(), is_relaxed ? wasm::Isa::relaxed : wasm::Isa::simd128);
 }
 
-// {"layout": where everything lies in memory, and how to call it}; bytes: the module.
-Result<Answer> emit_wasm(const PipelineRun& run) {
-  LATHE_TRY(wasm::CompiledProgram compiled, compile_wasm(run));
+// {"layout": where everything lies in memory at these sizes, and how to call it}
+Result<Answer> layout_of(const PipelineRun& run, const wasm::CompiledProgram& compiled,
+                         const Sizes& sizes) {
+  LATHE_TRY(const std::string layout, wasm::layout_json(*run.program(), compiled, sizes));
   Answer answer;
-  answer.json["layout"] = Json::parse(wasm::layout_json(*run.program(), compiled), nullptr, false);
+  answer.json["layout"] = Json::parse(layout, nullptr, false);
+  return answer;
+}
+
+Result<Answer> emit_layout(const PipelineRun& run, const Sizes& sizes) {
+  LATHE_TRY(wasm::CompiledProgram compiled, compile_wasm(run));
+  return layout_of(run, compiled, sizes);
+}
+
+// The layout; bytes: the module, which is the same for all sizes.
+Result<Answer> emit_wasm(const PipelineRun& run, const Sizes& sizes) {
+  LATHE_TRY(wasm::CompiledProgram compiled, compile_wasm(run));
+  LATHE_TRY(Answer answer, layout_of(run, compiled, sizes));
   answer.bytes = own_bytes(wasm::encode(compiled.module));
   return answer;
 }
 
-Result<Answer> emit_wat(const PipelineRun& run) {
+Result<Answer> emit_wat(const PipelineRun& run, const Sizes&) {
   LATHE_TRY(wasm::CompiledProgram compiled, compile_wasm(run));
   Answer answer;
   answer.json["text"] = wasm::to_wat(compiled.module);
@@ -50,6 +64,7 @@ Result<Answer> emit_wat(const PipelineRun& run) {
 }
 
 constexpr Emitter kEmitters[] = {
+    {"layout", emit_layout},
     {"loops", emit_loops},
     {"wasm", emit_wasm},
     {"wat", emit_wat},
@@ -63,10 +78,11 @@ Result<Answer> handle_emit(Workspace& workspace, const Request& request) {
     return request.bad("run", fmt::format("pipeline '{}' ends in the form '{}', expected a program",
                                           run->passes, form_name(run->form)));
   LATHE_TRY(std::string what, request.text("what"));
+  LATHE_TRY(const Sizes sizes, sizes_of(request, hints_of(*run->program())));
   std::vector<std::string> choices;
   for (const Emitter& emitter : kEmitters) {
     if (what == emitter.what) {
-      Result<Answer> answer = emitter.emit(*run);
+      Result<Answer> answer = emitter.emit(*run, sizes);
       return answer.ok() ? *std::move(answer) : refused(answer.error(), run->locs);
     }
     choices.push_back(emitter.what);

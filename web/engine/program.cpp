@@ -6,6 +6,7 @@
 #include "ir/program/buffer_kind.h"
 #include "ir/support/diag_codes.h"
 #include "web/engine/places.h"
+#include "web/engine/sizes.h"
 #include "web/engine/workspace.h"
 
 namespace lathe {
@@ -13,10 +14,7 @@ namespace {
 
 struct LaunchWriter {
   Json& json;
-  void operator()(const KernelLaunch& launch) const {
-    json["kind"] = "kernel";
-    json["kernel"] = launch.kernel;
-  }
+  void operator()(const KernelLaunch&) const { json["kind"] = "kernel"; }
   void operator()(const LibraryLaunch& launch) const {
     json["kind"] = "library";
     json["routine"] = routine_name(launch.call);
@@ -34,12 +32,21 @@ struct LaunchWriter {
   }
 };
 
-Json launches_json(const std::vector<LaunchRow>& rows, PlaceTable& places) {
+// Rows may be of a program at sizes, which has kernels of its own: told are those that `source`,
+// the launches of the program for all sizes, calls in the same order.
+Json launches_json(const std::vector<LaunchRow>& rows, const std::vector<Launch>& source,
+                   PlaceTable& places) {
+  std::vector<int> kernels;
+  for (const Launch& launch : source)
+    if (const auto* kernel = std::get_if<KernelLaunch>(&launch.kind))
+      kernels.push_back(kernel->kernel);
+  size_t next = 0;
   Json list = Json::array();
   for (const LaunchRow& row : rows) {
     const Launch& launch = *row.launch;
     Json json = to_json(row);
     std::visit(LaunchWriter{json}, launch.kind);
+    if (json["kind"] == "kernel") json["kernel"] = kernels[next++];
     json["buffers"] = launch.buffers();  // a copy's: source, destination
     places.write(launch.origins, json);
     list.push_back(std::move(json));
@@ -82,21 +89,22 @@ Result<const Program*> program_of(const PipelineRun& run, const Request& request
 Result<Answer> handle_program(Workspace& workspace, const Request& request) {
   LATHE_TRY(PipelineRun * run, run_of(workspace, request));
   LATHE_TRY(const Program* program, program_of(*run, request));
+  LATHE_TRY(const std::shared_ptr<const Program> numbers, program_at(*run, request));
   Answer answer;
   Json& json = answer.json;
   PlaceTable places(run->locs);
   json["name"] = program->name;
   json["num_kernels"] = program->num_kernels();
-  json["arena_bytes"] = program->arena_bytes;
-  json["in_place_bytes"] = program->in_place_bytes();
+  json["arena_bytes"] = numbers->arena_bytes;
+  json["in_place_bytes"] = numbers->in_place_bytes();
   json["init_arena_bytes"] = program->init_arena_bytes;
   json["inputs"] = program->inputs;
   json["outputs"] = program->outputs;
-  json["init"] = launches_json(init_rows(*program), places);
-  json["steps"] = launches_json(step_rows(*run, *program), places);
+  json["init"] = launches_json(init_rows(*numbers), program->init, places);
+  json["steps"] = launches_json(step_rows(*run, *numbers), program->steps, places);
   json["gigahertz"] = run->target->rates.gigahertz;
   json["buffers"] = Json::array();
-  for (const ProgramBuffer& buffer : program->buffers)
+  for (const ProgramBuffer& buffer : numbers->buffers)
     json["buffers"].push_back(buffer_json(buffer));
   json["kernels"] = Json::array();
   for (const loop::Kernel& kernel : program->kernels) {

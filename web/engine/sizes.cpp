@@ -154,6 +154,17 @@ Result<Sizes> sizes_of(const Request& request, const Sizes& known) {
   return sizes;
 }
 
+Result<std::shared_ptr<const Program>> program_at(const PipelineRun& run, const Request& request) {
+  const std::shared_ptr<const Program>& program = run.steps.back().program;
+  LATHE_TRY(const Sizes sizes, sizes_of(request, hints_of(*program)));
+  if (program->symbols.empty()) return program;
+  Result<Program> numbers = instantiate(*program, sizes);
+  if (numbers.ok()) return std::make_shared<const Program>(*std::move(numbers));
+  Diag refusal = request.bad("dims", numbers.error().message);
+  refusal.code = numbers.error().code;
+  return refusal;
+}
+
 Result<Answer> handle_sizes(Workspace& workspace, const Request& request) {
   LATHE_TRY(PipelineRun * run, run_of(workspace, request));
   if (run->program() == nullptr || run->program()->symbols.empty())

@@ -6,6 +6,7 @@
 
 #include "frontend/weights/random.h"
 #include "ir/support/diag_codes.h"
+#include "web/engine/sizes.h"
 #include "web/engine/tensor_json.h"
 #include "web/engine/workspace.h"
 
@@ -122,6 +123,8 @@ Result<Answer> handle_make_weight(Workspace& workspace, const Request& request) 
 
 Result<Answer> handle_make_input(Workspace& workspace, const Request& request) {
   LATHE_TRY(OpenModel * open, model_of(workspace, request));
+  LATHE_TRY(const Sizes sizes, sizes_of(request, open->model.dims));
+  const BorrowedSizes borrowed(open->model, sizes);
   LATHE_TRY(std::vector<TensorType> types, input_types(open->model));
   LATHE_TRY(int64_t index, request.integer("input"));
   if (index < 0 || index >= static_cast<int64_t>(types.size()))

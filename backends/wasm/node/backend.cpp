@@ -40,7 +40,7 @@ class WasmBackend final : public Backend {
     LATHE_TRY(wasm::CompiledProgram compiled, wasm::emit_program(program, isa_));
     if (what == "wasm") return encode(compiled.module);
     if (what == "wat") return to_wat(compiled.module);
-    if (what == "layout") return layout_json(program, compiled);
+    if (what == "layout") return layout_json(program, compiled, program.hints);
     std::string hint = nearest(what, emits());
     return Diag{
         .code = code::kBadValue,

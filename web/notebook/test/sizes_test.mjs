@@ -1,6 +1,14 @@
 // Programs that serve every size, in Chromium: sliders, what sizes cost, what is refused.
 import assert from "node:assert/strict";
-import { chip, dropFile, pageTests, passes, settled, typeSource } from "./browser.mjs";
+import {
+  addBench,
+  chip,
+  dropFile,
+  pageTests,
+  passes,
+  settled,
+  typeSource,
+} from "./browser.mjs";
 
 const page_test = pageTests();
 const sizes = `${passes} .sizes`;
@@ -53,7 +61,7 @@ page_test("a program over a size says what every size costs", async (page) => {
   assert.equal(formula(await fact(page, "FLOP")), formula(before));
 });
 
-page_test("a size outside the range is refused in words, and the way back is open", async (page) => {
+page_test("a size outside the range is refused, and the way back is open", async (page) => {
   await openEncoder(page);
   const number = page.locator(`${sizes} input[type="number"]`);
   await number.fill("513");
@@ -104,4 +112,17 @@ func @main(%x: f32[s0, 8]) -> f32[s0, 8] {
   await panel.locator('input[type="number"]').fill("9");
   await panel.locator('.served:has-text("No program serves")').waitFor();
   assert.match(await panel.locator(".served").innerText(), /s0 % 8 == 0/);
+});
+
+page_test("a bench runs a program over sizes, and its results are right", async (page) => {
+  await openEncoder(page);
+  await typeSource(page, ".cell.model", 'block = import("small_encoder", s27=33)');
+  const cell = await addBench(page, "bench(fast, repeats=3)");
+  assert.match(await cell.locator(".totals").innerText(), /(ms|µs).*✓ agrees/s);
+  const rows = await cell.locator(".kernels tbody tr").allInnerTexts();
+  assert.ok(rows.length > 3);
+  for (const row of rows) assert.doesNotMatch(row, /\b0 B\b|NaN|undefined/);
+  await cell.locator(".kernels button.link").first().click();
+  await cell.locator(".long pre").nth(1).waitFor();
+  assert.match(await cell.locator(".long pre").first().innerText(), /kernel/);
 });

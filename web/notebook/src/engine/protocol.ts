@@ -271,6 +271,9 @@ export interface PlacedTensor {
 }
 export interface ModuleLayout {
   pages: number;
+  // Of a program over symbols: what the layout's sizes are to the module, to be written before it
+  // is called.
+  table?: { address: number; words: number[] };
   weights: PlacedTensor[];
   init: { function: string; label: string; weights: PlacedTensor[] }[];
   inputs: PlacedTensor[];
@@ -306,15 +309,18 @@ export interface CheckInfo {
 
 type Seed = `random:${number}`;
 
+// Sizes of symbols; those that are not given are the ones that were compiled for.
+export type Dims = Record<string, number>;
+
 // Every request by its name.
 export interface Requests {
   about: { ask: object; answer: { version: number; targets: string[] } };
   catalogue: { ask: object; answer: Catalogue };
   open: {
     ask:
-      | { name: string; dims?: Record<string, number> }
-      | { name: string; size: number; dims?: Record<string, number> }
-      | { file: number; ranges: Range[]; dims?: Record<string, number> };
+      | { name: string; dims?: Dims }
+      | { name: string; size: number; dims?: Dims }
+      | { file: number; ranges: Range[]; dims?: Dims };
     answer: ModelInfo | NeedRanges;
   };
   close: { ask: { model?: number; run?: number; file?: number }; answer: object };
@@ -328,7 +334,7 @@ export interface Requests {
     answer: Tensor;
   };
   make_input: {
-    ask: { model: number; input: number; seed: Seed; first?: number; count?: number };
+    ask: { model: number; input: number; seed: Seed; dims?: Dims; first?: number; count?: number };
     answer: Tensor;
   };
   compile: {
@@ -341,18 +347,21 @@ export interface Requests {
     ask: { run: number; step: number; draw?: boolean; folded?: string[]; char_width?: number };
     answer: GraphInfo;
   };
-  program: { ask: { run: number }; answer: ProgramInfo };
+  program: { ask: { run: number; dims?: Dims }; answer: ProgramInfo };
   sizes: {
-    ask: { run: number; dims?: Record<string, number>; along?: string; points?: number };
+    ask: { run: number; dims?: Dims; along?: string; points?: number };
     answer: SizesInfo;
   };
   kernel: {
     ask: { run: number; kernel: number };
     answer: Placed & { name: string; text: string; table: Place[] };
   };
-  emit: { ask: { run: number; what: string }; answer: { text?: string; layout?: ModuleLayout } };
+  emit: {
+    ask: { run: number; what: string; dims?: Dims };
+    answer: { text?: string; layout?: ModuleLayout };
+  };
   check: {
-    ask: { run: number; weights?: Seed; inputs?: Seed; results?: boolean };
+    ask: { run: number; weights?: Seed; inputs?: Seed; results?: boolean; dims?: Dims };
     answer: CheckInfo;
   };
 }
@@ -364,7 +373,7 @@ export type AnswerOf<K extends RequestName> = Requests[K]["answer"];
 export type ToWorker =
   | { kind: "load"; url: string }
   | { id: number; kind: "request"; name: RequestName; ask: object; bytes?: Uint8Array }
-  | { id: number; kind: "open"; name: string; data: Blob; dims: Record<string, number> };
+  | { id: number; kind: "open"; name: string; data: Blob; dims: Dims };
 export type FromWorker =
   | { id: number; kind: "answer"; json: unknown; bytes: Uint8Array }
   | { id: number; kind: "refused"; error: EngineError }

@@ -2,7 +2,7 @@
 // until they are wanted, or made by the engine from a seed.
 import { engine } from "../engine/engine.ts";
 import type { OpenModel } from "../engine/handle.ts";
-import type { AnswerOf, Ask, WeightInfo, WeightPlace } from "../engine/protocol.ts";
+import type { AnswerOf, Ask, Dims, WeightInfo, WeightPlace } from "../engine/protocol.ts";
 import { joined, readRange } from "../engine/unpack.ts";
 
 const pieceElements = 1 << 22; // at once from the engine; a multiple of its block
@@ -91,24 +91,37 @@ export class Tensors {
     return gathered(all, place.first_byte, shape, place.strides, width);
   }
 
-  async input(index: number): Promise<Uint8Array> {
-    const input = this.model.info.inputs[index];
-    if (!input?.sizes) throw new Error(`input ${index} has no known size`);
-    return this.made("make_input", { input: index }, { shape: input.sizes });
+  // At sizes that are not the model's own, its shape is the engine's to say.
+  async input(index: number, dims?: Dims): Promise<Uint8Array> {
+    const what = { input: index, ...(dims && { dims }) };
+    const shape = dims
+      ? (await this.piece("make_input", what, 0, 0)).json.shape
+      : this.model.info.inputs[index]?.sizes;
+    if (!shape) throw new Error(`input ${index} has no known size`);
+    return this.made("make_input", what, { shape });
+  }
+
+  private async piece(
+    name: "make_weight" | "make_input",
+    what: { name: string } | { input: number; dims?: Dims },
+    first: number,
+    count: number,
+  ) {
+    const model = await this.model.handle.id();
+    const ask = { model, ...what, seed: this.seed, first, count } as Ask<typeof name>;
+    return engine.requestBytes(name, ask);
   }
 
   private async made(
     name: "make_weight" | "make_input",
-    what: { name: string } | { input: number },
+    what: { name: string } | { input: number; dims?: Dims },
     { shape }: { shape: (number | string)[] },
   ): Promise<Uint8Array> {
-    const model = await this.model.handle.id();
     const all = elementsOf(shape);
     const pieces: Uint8Array[] = [];
     for (let first = 0; first < all || first === 0; first += pieceElements) {
       const count = Math.min(pieceElements, all - first);
-      const ask = { model, ...what, seed: this.seed, first, count } as Ask<typeof name>;
-      pieces.push((await engine.requestBytes(name, ask)).bytes);
+      pieces.push((await this.piece(name, what, first, count)).bytes);
     }
     return pieces.length === 1 ? (pieces[0] as Uint8Array) : joined(pieces);
   }
