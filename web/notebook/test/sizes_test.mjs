@@ -7,6 +7,7 @@ import {
   pageTests,
   passes,
   settled,
+  status,
   typeSource,
 } from "./browser.mjs";
 
@@ -108,7 +109,7 @@ func @main(%x: f32[s0, 8]) -> f32[s0, 8] {
   const panel = cell.locator(".sizes");
   await panel.locator(".curve svg").waitFor();
   assert.match(await panel.locator(".slider").innerText(), /0 or more/);
-  assert.match(await panel.locator(".served").innerText(), /1 guard holds: s0 % 8 == 0/);
+  assert.match(await panel.locator(".served").innerText(), /every size in range where s0 % 8 == 0; no size/);
   await panel.locator('input[type="number"]').fill("9");
   await panel.locator('.served:has-text("No program serves")').waitFor();
   assert.match(await panel.locator(".served").innerText(), /s0 % 8 == 0/);
@@ -125,4 +126,57 @@ page_test("a bench runs a program over sizes, and its results are right", async 
   await cell.locator(".kernels button.link").first().click();
   await cell.locator(".long pre").nth(1).waitFor();
   assert.match(await cell.locator(".long pre").first().innerText(), /kernel/);
+});
+
+page_test("a program over sizes is measured at several of them", async (page) => {
+  await openEncoder(page);
+  await page.locator(`${sizes} input[type="number"]`).fill("19");
+  await page.waitForFunction(
+    () => document.querySelectorAll(".sizes .curve .here").length === 1,
+  );
+  const button = (word) => page.locator(`${sizes} .measure button:text-is("${word}")`);
+  await button("Measure").click();
+  await button("Measure again").waitFor({ timeout: 120_000 });
+  const words = await page.locator(`${sizes} .measure`).innerText();
+  assert.match(words, /(ms|µs) at 19, .*(ms|µs) compiled for 19 alone; ✓ agrees/s);
+  const points = await page.locator(`${sizes} .curve .measured title`).allTextContents();
+  assert.ok(points.length >= 6, points.join("; "));
+  assert.ok(points.some((text) => / at 1$/.test(text)), points.join("; "));
+  assert.ok(points.some((text) => / at 19$/.test(text)), points.join("; "));
+  assert.equal(await page.locator(`${sizes} .curve path.alone`).count(), 1);
+  // Points stay while the size moves along them, and go with another program.
+  await slideTo(page, 300);
+  await untilFact(page, "FLOP", "");
+  assert.equal(await page.locator(`${sizes} .curve circle.measured`).count(), points.length);
+  await chip(page, "fuse_pointwise").locator(".switch").click();
+  await settled(page);
+  await chip(page, "plan_memory").click();
+  await button("Measure").waitFor();
+  assert.equal(await page.locator(`${sizes} .curve circle.measured`).count(), 0);
+});
+
+page_test("measuring is stopped by its button and by cancelling", async (page) => {
+  await openEncoder(page);
+  const button = (word) => page.locator(`${sizes} .measure button:text-is("${word}")`);
+  await button("Measure").click();
+  await button("Stop").click();
+  await page.locator(`${sizes} .measure button:has-text("Measure")`).waitFor();
+  assert.equal(await page.locator(`${sizes} .measure .bad`).count(), 0);
+  await page.locator('header button:has-text("Run all")').waitFor();
+  await page.locator(`${sizes} .measure button:has-text("Measure")`).click();
+  await page.locator('header button:has-text("Cancel")').click();
+  await page.locator(`${sizes} .measure .bad`).waitFor();
+  assert.match(await page.locator(`${sizes} .measure .bad`).innerText(), /stopped/);
+  await page.locator(`${passes} button:has-text("Run")`).click();
+  await settled(page);
+  assert.match(await status(page, passes), /passes/);
+  await chip(page, "plan_memory").click();
+  await button("Measure").waitFor();
+});
+
+page_test("where a size is refused nothing is measured", async (page) => {
+  await openEncoder(page);
+  await page.locator(`${sizes} input[type="number"]`).fill("513");
+  await page.locator(`${sizes} .served:has-text("No program serves")`).waitFor();
+  assert.equal(await page.locator(`${sizes} .measure button`).isDisabled(), true);
 });

@@ -6,10 +6,11 @@ import { fitted, isInView, opening, seen, showing, zoomed } from "../.build/grap
 import { foldedAtFirst } from "../.build/graph/folding.js";
 import { clusterAt, neighbour, nodeAt, sceneOf } from "../.build/graph/scene.js";
 import { svgOf } from "../.build/graph/svg.js";
+import { sizesToMeasure } from "../.build/run/choose_sizes.js";
 import { isFar, spreadOf } from "../.build/run/bench_result.js";
 import { details, mostTelling, sizeWords, summary } from "../.build/view/changes.js";
 import { beginning } from "../.build/view/beginning.js";
-import { logScale, ticksOf } from "../.build/view/log_scale.js";
+import { decadesOf, logScale, ticksOf } from "../.build/view/log_scale.js";
 import { makeRenderer } from "../.build/view/markdown.js";
 import * as quantities from "../.build/view/quantities.js";
 
@@ -49,7 +50,21 @@ test("a size that doubles moves as far anywhere on a logarithmic axis", () => {
   assert.deepEqual(ticksOf(1, 512), [1, 4, 16, 64, 256]);
   assert.deepEqual(ticksOf(3, 5), [4]);
   assert.deepEqual(ticksOf(5, 7), []);
+  assert.deepEqual(decadesOf(0.3, 120), [0.3, 1, 10, 120]);
+  assert.deepEqual(decadesOf(3, 3), [3]);
+  assert.deepEqual(decadesOf(9, 11), [9, 11]);
   assert.ok(ticksOf(1, 2 ** 62).length <= 5);
+});
+
+test("few sizes are measured, the one that is looked at first, and none that takes long", () => {
+  const curve = Array.from({ length: 24 }, (_, i) => ({ size: i, predicted: i / 40 }));
+  const sizes = sizesToMeasure(curve, 10);
+  assert.equal(sizes[0], 10);
+  assert.ok(sizes.length >= 6 && sizes.length <= 8, sizes.join());
+  assert.equal(new Set(sizes).size, sizes.length);
+  assert.deepEqual([Math.min(...sizes), Math.max(...sizes)], [1, 19]);
+  assert.deepEqual(sizesToMeasure([], 3), [3]);
+  assert.deepEqual(sizesToMeasure([{ size: 4, arena_bytes: 0 }], 3), [3], "nothing predicted");
 });
 
 test("a browser is named as people name it", () => {

@@ -189,6 +189,23 @@ function schedule(list: readonly Cell[]): Promise<void> {
   return queue;
 }
 
+// Does something that is no cell's when its turn comes, so that nothing else takes the machine's
+// time meanwhile.
+export function inTurn(work: () => Promise<void>): Promise<void> {
+  const born = epoch;
+  const done = queue.then(async () => {
+    if (born !== epoch) throw new EngineStopped("cancelled", "waiting", "stopped by you");
+    isRunning.value = true;
+    try {
+      await work();
+    } finally {
+      isRunning.value = false;
+    }
+  });
+  queue = done.catch(() => undefined);
+  return done;
+}
+
 // The cell and, below it, what depends on it. A bench takes seconds, so it runs only when asked to.
 export function run(cell: Cell): Promise<void> {
   if (!isCode(cell)) return Promise.resolve();

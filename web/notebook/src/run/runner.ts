@@ -13,6 +13,7 @@ export class Runner {
     { resolve(result: unknown): void; reject(error: Error): void }
   >();
   private nextId = 1;
+  private ended: Error | null = null;
 
   constructor() {
     Runner.living.add(this);
@@ -37,6 +38,10 @@ export class Runner {
   load(module: Uint8Array, pages: number) {
     return this.send<null>({ do: "load", module, pages });
   }
+  // To at least as many pages.
+  grow(pages: number) {
+    return this.send<null>({ do: "grow", pages });
+  }
   write(address: number, bytes: Uint8Array) {
     return this.send<null>({ do: "write", address, bytes });
   }
@@ -58,6 +63,7 @@ export class Runner {
   }
 
   end(error: Error = new EngineStopped("cancelled", "running kernels", "stopped")): void {
+    this.ended ??= error;
     this.worker.terminate();
     for (const { reject } of this.pending.values()) reject(error);
     this.pending.clear();
@@ -65,6 +71,7 @@ export class Runner {
   }
 
   private send<T>(order: Order): Promise<T> {
+    if (this.ended) return Promise.reject(this.ended);
     const id = this.nextId++;
     return new Promise<T>((resolve, reject) => {
       this.pending.set(id, { resolve: (result) => resolve(result as T), reject });

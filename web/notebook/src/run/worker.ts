@@ -3,6 +3,7 @@
 
 export type ToRunner =
   | { id: number; do: "load"; module: Uint8Array; pages: number }
+  | { id: number; do: "grow"; pages: number }
   | { id: number; do: "write"; address: number; bytes: Uint8Array }
   | { id: number; do: "call"; name: string }
   | { id: number; do: "warm" }
@@ -18,6 +19,8 @@ export type FromRunner =
   | { id: number; ok: true; result: Warm | Uint8Array | number[][] | number | null }
   | { id: number; ok: false; message: string };
 
+const page = 65536; // bytes
+
 let memory: WebAssembly.Memory | null = null;
 let exports: Record<string, () => void> = {};
 
@@ -28,6 +31,13 @@ function load(module: Uint8Array, pages: number): null {
   const compiled = new WebAssembly.Module(module as BufferSource);
   const instance = new WebAssembly.Instance(compiled, { env: { memory } });
   exports = instance.exports as unknown as Record<string, () => void>;
+  return null;
+}
+
+function grow(pages: number): null {
+  if (!memory) throw new Error("no module is loaded");
+  const missing = pages - memory.buffer.byteLength / page;
+  if (missing > 0) memory.grow(missing);
   return null;
 }
 
@@ -92,6 +102,8 @@ async function act(message: ToRunner): Promise<Warm | Uint8Array | number[][] | 
   switch (message.do) {
     case "load":
       return load(message.module, message.pages);
+    case "grow":
+      return grow(message.pages);
     case "write":
       view(message.address, message.bytes.length).set(message.bytes);
       return null;

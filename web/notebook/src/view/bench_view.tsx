@@ -9,31 +9,18 @@ import { cells } from "../notebook/notebook.ts";
 import {
   farFromLimit,
   type BenchResult,
-  type RunResult,
   type Spread,
   type StepResult,
 } from "../run/bench_result.ts";
 import { functionIn } from "../source/kernel_names.ts";
 import type { Maker } from "./candidates.tsx";
+import { CheckWord } from "./check_word.tsx";
 import { KernelTable } from "./kernel_table.tsx";
 import { LinkedCode } from "./linked_code.tsx";
 import { Places } from "./places.tsx";
 import { browserName, bytes, milliseconds, moment, plural } from "./quantities.ts";
 
 const spreadText = ({ low, high }: Spread) => `${milliseconds(low)} to ${milliseconds(high)}`;
-
-function CheckWord({ check, isOld }: { check: RunResult["check"]; isOld: boolean }) {
-  if ("skipped" in check) return <span class="why">– not checked: {check.skipped}</span>;
-  const error = check.max_abs_error;
-  const size = error === null ? "" : `, largest error ${error.toExponential(1)}`;
-  if (check.passed) return <span>{isOld ? `agreed then${size}` : `✓ agrees${size}`}</span>;
-  return (
-    <span class="bad why">
-      ✗ {isOld ? "differed then" : "differs"}
-      {size}: {check.why}
-    </span>
-  );
-}
 
 function Totals({
   result,

@@ -12,6 +12,14 @@ export function logScale(
   return (value) => from + ((to - from) * (log(value) - log(least))) / span;
 }
 
+// Both ends, and the powers of ten between them that are not too near.
+export function decadesOf(least: number, most: number): number[] {
+  const ticks = new Set([least]);
+  for (let power = Math.ceil(Math.log10(least)); 10 ** power < most; ++power)
+    if (10 ** power > 1.8 * least && 10 ** power < most / 1.8) ticks.add(10 ** power);
+  return [...ticks, ...(most > least ? [most] : [])];
+}
+
 const mostTicks = 5;
 
 // Powers of two within two sizes, as few as can be read.

@@ -2,15 +2,14 @@
 // as numbers, and the predicted time along the size that was moved last.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Run } from "../engine/handle.ts";
-import type { SizesInfo, SymbolInfo } from "../engine/protocol.ts";
+import type { Dims, SizesInfo, SymbolInfo } from "../engine/protocol.ts";
+import { MeasureSizes, useMeasuring } from "./measure_sizes_view.tsx";
 import { big, bytes, milliseconds, plural } from "./quantities.ts";
 import { SizesCurve } from "./sizes_curve.tsx";
 
 const points = 24; // of the curve; each takes as long as a small compilation
 const mostSize = 2 ** 40; // that the engine takes
 const mostGuards = 4; // that are worth reading in a line
-
-type Dims = Record<string, number>;
 
 // The answer to the last of the questions asked; those in between are not put to the engine, which
 // answers one after the other.
@@ -56,6 +55,7 @@ function Slider({ symbol: { name, min, max, is_bounded: isBounded }, size, move 
   return (
     <div class="slider">
       <code>{name}</code>
+      <span class="soft">{isBounded ? `${min} to ${max}` : `${min} or more`}</span>
       <input
         type="range"
         aria-label={`size ${name}`}
@@ -70,7 +70,6 @@ function Slider({ symbol: { name, min, max, is_bounded: isBounded }, size, move 
         value={size}
         onInput={(event) => take(event.currentTarget.valueAsNumber)}
       />
-      <span class="soft">{isBounded ? `${min} to ${max}` : `${min} or more`}</span>
     </div>
   );
 }
@@ -84,18 +83,18 @@ function Served({ info }: { info: SizesInfo }) {
       </p>
     );
   const { guards } = info;
-  const shown = guards.slice(0, mostGuards).join(", ");
-  const more = guards.length > mostGuards ? ` and ${guards.length - mostGuards} more` : "";
+  const shown = guards.slice(0, mostGuards);
+  if (guards.length > mostGuards) shown.push(plural(guards.length - mostGuards, "more guard"));
   return (
     <p class="served" role="status">
-      <b>One program serves every size</b> in range; no size is compiled anew.
+      <b>One program serves every size</b> in range
       {guards.length > 0 && (
-        <span class="soft">
+        <>
           {" "}
-          While {plural(guards.length, "guard")} {guards.length === 1 ? "holds" : "hold"}: {shown}
-          {more}.
-        </span>
+          where <span class="mono">{shown.join(", ")}</span>
+        </>
       )}
+      ; no size is compiled anew.
     </p>
   );
 }
@@ -146,10 +145,14 @@ export function SizesView({ run }: { run: Run }) {
     () => run.ask("sizes", along ? { dims, along, points } : { dims }),
     others,
   );
+  const measuring = useMeasuring(run, others);
   if (failure) return <p class="bad pad">{failure}</p>;
   if (!info) return <p class="soft pad">Reckoning what sizes cost…</p>;
   const sizeOf = (symbol: SymbolInfo) => dims[symbol.name] ?? symbol.hint;
   const here = info.symbols.find(({ name }) => name === along)?.here ?? 1;
+  const all = Object.fromEntries(info.symbols.map((symbol) => [symbol.name, symbol.here]));
+  const curve = curved?.curve ?? [];
+  const canRun = ["simd128", "relaxed"].includes(run.info.target);
   return (
     <section class="sizes" aria-label="Sizes">
       <h3>At the size of a call</h3>
@@ -171,8 +174,16 @@ export function SizesView({ run }: { run: Run }) {
           along={along}
           here={here}
           predicted={info.predicted}
-          curve={curved?.curve ?? []}
+          curve={curve}
+          measured={measuring.measured}
         />
+        {canRun && (
+          <MeasureSizes
+            measuring={measuring}
+            canStart={info.refused === undefined && curve.length > 0}
+            start={() => measuring.start(all, along, here, curve)}
+          />
+        )}
       </div>
     </section>
   );
