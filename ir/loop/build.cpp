@@ -124,7 +124,10 @@ Expr reassociate(BinaryOp op, Expr a, Expr b) {
   Scalar ignored;
   if (!inner || inner->op != op || (!constant_value(inner->b, ignored) && !is_size(inner->b)))
     return {};
-  return binary(op, inner->a, binary(op, inner->b, b));
+  const Expr merged = binary(op, inner->b, b);
+  // Sizes that together are more than a Dim says stay apart; they would be moved about without end.
+  if (!constant_value(merged, ignored) && !is_size(merged)) return {};
+  return binary(op, inner->a, merged);
 }
 
 // Of two sizes, or one and a number: the size that they make; null for what Dims cannot say.

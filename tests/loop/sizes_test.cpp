@@ -227,5 +227,23 @@ TEST_F(SizesTest, ASymbolThatTheKernelLacksIsRefused) {
   EXPECT_NE(result.error().message.find("the kernel has no 's9'"), std::string::npos);
 }
 
+// Each is near the limit of a Dim, so that the sum of any two is beyond it.
+TEST_F(SizesTest, SizesWhoseSumsAreTooLargeStayApart) {
+  const auto large = [&](const char* symbol) {
+    Dim sum = 0;
+    for (int64_t i = 3; !sum.is_too_large() && i < 170; ++i)
+      sum = sum + Dim::floor_div(Dim::symbol(symbol), Dim(i));
+    EXPECT_FALSE(sum.is_too_large());
+    return sum;
+  };
+  const Dim a = large("a"), b = large("b"), c = large("c");
+  ASSERT_TRUE((a + b).is_too_large());
+  const Expr all = size(a) + size(b) + size(c);
+  const Values sizes = {{"a", 60}, {"b", 7}, {"c", 33}};
+  EXPECT_EQ(value(all, sizes, {}), *a.evaluate(sizes) + *b.evaluate(sizes) + *c.evaluate(sizes));
+  EXPECT_EQ(value(loop_var(4) + size(a) + size(b), sizes, {2}),
+            2 + *a.evaluate(sizes) + *b.evaluate(sizes));
+}
+
 }  // namespace
 }  // namespace lathe::loop

@@ -61,7 +61,7 @@ TEST_P(SizedPlan, IsThatOfNumbers) {
   ASSERT_TRUE(model.ok()) << model.error().message;
   CompileRequest request;
   request.passes = "default,-specialize_shapes";
-  for (const char* target : {"avx2", "simd128", "sm_90"}) {
+  for (const char* target : {"avx2", "avx512", "simd128", "sm_90"}) {
     const Program program = lowered(*model, target, request);
     if (program.symbols.empty()) return;
     std::mt19937 random(7);
