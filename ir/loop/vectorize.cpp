@@ -61,7 +61,13 @@ class Vectorizer {
     return x == node.x ? e : bitcast(x, e->dtype);
   }
   Expr rebuild(Expr e, const Load& node) {
-    if (!depends_on(node.index, axis_.var)) return e;
+    const bool is_masked_by_lane = node.mask && depends_on(node.mask, axis_.var);
+    if (!depends_on(node.index, axis_.var) && !is_masked_by_lane) {
+      // One element for all lanes, at a place that may be a value which is bound.
+      const Expr index = visit(node.index), mask = node.mask ? visit(node.mask) : Expr{};
+      if (index == node.index && mask == node.mask) return e;
+      return e->pool->load(node.buffer, index, e->dtype, index->lanes, mask);
+    }
     const Linear form = linear(node.index);
     bool is_linear = true;
     for (const auto& [atom, coefficient] : form.terms) {
