@@ -173,7 +173,9 @@ std::vector<Value> decompose_diff(Builder& b, const Node& node) {
     const Term next = rest.shape() == own.shape() ? rest : reshape(rest, own.shape());
     x = x.dtype() == DType::b8 ? apply("ne", {next, own}) : next - own;
   }
-  return {x};
+  // What stands before self spells the sizes beside dim as its own.
+  const Shape& shape = node.types.front().shape;
+  return {x.shape() == shape ? x : reshape(x, shape)};
 }
 
 // Each row, joined and differenced.
