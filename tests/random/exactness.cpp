@@ -68,6 +68,16 @@ bool adds_exactly(const Node& node, std::span<const Tensor* const> operands, con
   return steps <= accumulator_steps(result.dtype);
 }
 
+// A linear layer's product is rounded before its bias is added, as those of its parts are.
+bool holds_product(const Node& node, std::span<const Tensor* const> operands,
+                   const Tensor& result) {
+  if (node.op->name != "linear" || operands.size() < 3 || operands[2] == nullptr) return true;
+  Tensor product = result;
+  const std::vector<double>& bias = operands[2]->floats;
+  for (size_t i = 0; i < product.floats.size(); ++i) product.floats[i] -= bias[i % bias.size()];
+  return is_held(product);
+}
+
 bool divides_plainly(std::span<const Tensor* const> operands) {
   constexpr double kFewSteps = 4096;  // no quotient of such numbers is close to an integer
   return std::all_of(operands.begin(), operands.end(), [](const Tensor* operand) {
@@ -103,7 +113,8 @@ bool stays_exact(const Node& node, std::span<const Tensor* const> operands,
     if (kRoundsQuotients.count(op) != 0 && !divides_plainly(operands)) return false;
     if (moves || kRoundedOnce.count(op) != 0) continue;
     if (kSums.count(op) == 0 && kProducts.count(op) == 0) return false;
-    if (!adds_exactly(node, operands, result)) return false;
+    if (!adds_exactly(node, operands, result) || !holds_product(node, operands, result))
+      return false;
   }
   return true;
 }
