@@ -1,6 +1,7 @@
 // The parts that judge random graphs see what is wrong, and only that.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <csignal>
 #include <string>
 
@@ -34,6 +35,17 @@ TEST(Oracle, AllowsRoundingAndNothingMore) {
   result.floats[3] *= 1 + 0x1p-23;
   EXPECT_EQ(disagreement(result, expected), "");
   result.floats[3] *= 1.0001;
+  EXPECT_NE(disagreement(result, expected), "");
+}
+
+TEST(Oracle, TakesAnInfinityForWhatIsBeyondTheDtype) {
+  const Expected expected = first_output(
+      "// passes: minimal\n// x: integers 300 300 seed 0\n"
+      "func @main(%x: f16[2]) -> f16[] {\n  %y = prod(%x) : f16[]\n  return %y\n}\n");
+  Tensor result = expected.exact;
+  result.floats[0] = INFINITY;
+  EXPECT_EQ(disagreement(result, expected), "");
+  result.floats[0] = -INFINITY;
   EXPECT_NE(disagreement(result, expected), "");
 }
 

@@ -93,6 +93,9 @@ Result<Flags> read_flags(int count, char** words) {
   Flags flags;
   for (int i = 1; i < count; i += 2)
     LATHE_DO(read_flag(flags, words[i], i + 1 < count ? words[i + 1] : ""));
+  if (flags.is_strict && flags.has_symbols)
+    return Diag{"random-flag", Loc::unknown(),
+                "--strict compares machines at numbers; --square 1 compares bits over symbols"};
   if (flags.machines.empty()) flags.machines.push_back({"cpu", "avx2"});
   return flags;
 }
