@@ -40,12 +40,13 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
       .count();
 }
 
-// A file without symbols is of one size, whatever is asked for.
-Status check_has_symbols(const Model& model, const CompileRequest& request) {
+// A file without symbols is of one size, whatever is asked for. Where that was asked is a place of
+// the request, which who renders errors of a build does not know.
+Status check_has_symbols(const Model& model) {
   if (!model.dims.empty()) return Ok{};
   const auto& params = model.module.main().params;
   return Diag{
-      code::kBadValue, request.place("dynamic"),
+      code::kBadValue, Loc::unknown(),
       fmt::format(
           "'{}' was exported for one size, and 'dynamic' needs symbols: export it anew with "
           "torch.export.export(model, args, dynamic_shapes={{'{}': {{0: "
@@ -98,7 +99,7 @@ Result<Lowered> lower(const Model& model, const Target& target, const CompileReq
   Lowered lowered;
   failure = {};
   LATHE_TRY(lowered.pipeline, parse_pipeline(request.passes));
-  if (request.dynamic.value_or(false)) LATHE_DO(check_has_symbols(model, request));
+  if (request.dynamic.value_or(false)) LATHE_DO(check_has_symbols(model));
   keep_symbols(lowered.pipeline, model, request);
   lowered.unit.module = clone(model.module);
   if (request.sizes)
