@@ -38,6 +38,25 @@ export function readModel(path) {
   return path.endsWith(".gz") ? zlib.gunzipSync(bytes) : bytes;
 }
 
+// The module of a run in a memory of its own, with the weights of a seed in it and init run: what a
+// page does once. {layout, memory, exports, put}: put writes bytes to an address.
+export function instantiate(engine, model, run, seed) {
+  const { json, bytes } = engine.ask({ do: "emit", run, what: "wasm" });
+  const { layout } = json;
+  const memory = new WebAssembly.Memory({ initial: layout.pages });
+  const module = new WebAssembly.Module(bytes);
+  const { exports } = new WebAssembly.Instance(module, { env: { memory } });
+  const put = (address, values) => new Uint8Array(memory.buffer).set(values, address);
+  const weigh = ({ name, address }) =>
+    put(address, engine.ask({ do: "make_weight", model, name, seed }).bytes);
+  layout.weights.forEach(weigh);
+  for (const launch of layout.init) {
+    launch.weights.forEach(weigh);
+    exports[launch.function]();
+  }
+  return { layout, memory, exports, put };
+}
+
 class Engine {
   constructor(exports) {
     this.exports = exports;

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import path from "node:path";
 
-import { loadEngine, readModel } from "./engine_host.mjs";
+import { instantiate, loadEngine, readModel } from "./engine_host.mjs";
 
 // The encoder, compiled for every number of tokens.
 async function compiled(wasm, graphs) {
@@ -15,25 +15,7 @@ async function compiled(wasm, graphs) {
   return { engine, model, run };
 }
 
-// A module in a memory of its own, with the weights of a seed in it: what a page does once.
-function load(engine, model, run, seed) {
-  const { json, bytes } = engine.ask({ do: "emit", run, what: "wasm" });
-  const { layout } = json;
-  const memory = new WebAssembly.Memory({ initial: layout.pages });
-  const module = new WebAssembly.Module(bytes);
-  const { exports } = new WebAssembly.Instance(module, { env: { memory } });
-  const put = (address, values) => new Uint8Array(memory.buffer).set(values, address);
-  const weigh = ({ name, address }) =>
-    put(address, engine.ask({ do: "make_weight", model, name, seed }).bytes);
-  layout.weights.forEach(weigh);
-  for (const launch of layout.init) {
-    launch.weights.forEach(weigh);
-    exports[launch.function]();
-  }
-  return { memory, exports, put };
-}
-
-// What it does for each size.
+// What a page does for each size.
 function call({ memory, exports, put }, engine, model, run, seed, dims) {
   const { layout } = engine.ask({ do: "emit", run, what: "layout", dims }).json;
   const missing = layout.pages - memory.buffer.byteLength / 65536;
@@ -52,7 +34,7 @@ export default {
   "runs one module at many sizes, and the results are right": async ([wasm, graphs]) => {
     const { engine, model, run } = await compiled(wasm, graphs);
     const seed = "random:0";
-    const loaded = load(engine, model, run, seed);
+    const loaded = instantiate(engine, model, run, seed);
     for (const size of [64, 1, 130, 7, 65]) {
       const dims = { s27: size };
       const outputs = call(loaded, engine, model, run, seed, dims);

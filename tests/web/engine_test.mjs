@@ -5,7 +5,7 @@ import fs from "node:fs";
 import path from "node:path";
 import zlib from "node:zlib";
 
-import { loadEngine, readModel } from "./engine_host.mjs";
+import { instantiate, loadEngine, readModel } from "./engine_host.mjs";
 
 const target = "avx2";
 
@@ -44,19 +44,7 @@ function compare(engine, lowerModel, file, passes) {
 
 // Runs a program as a page does: weights of a seed one at a time, init, inputs, run, outputs.
 function runProgram(engine, model, run, seed) {
-  const { json, bytes } = engine.ask({ do: "emit", run, what: "wasm" });
-  const { layout } = json;
-  const memory = new WebAssembly.Memory({ initial: layout.pages });
-  const module = new WebAssembly.Module(bytes);
-  const { exports } = new WebAssembly.Instance(module, { env: { memory } });
-  const put = (address, values) => new Uint8Array(memory.buffer).set(values, address);
-  const weigh = ({ name, address }) =>
-    put(address, engine.ask({ do: "make_weight", model, name, seed }).bytes);
-  layout.weights.forEach(weigh);
-  for (const launch of layout.init) {
-    launch.weights.forEach(weigh);
-    exports[launch.function]();
-  }
+  const { layout, memory, exports, put } = instantiate(engine, model, run, seed);
   layout.inputs.forEach(({ address }, input) =>
     put(address, engine.ask({ do: "make_input", model, input, seed }).bytes),
   );
