@@ -59,11 +59,12 @@ class SizedPlan : public testing::TestWithParam<std::string> {};
 TEST_P(SizedPlan, IsThatOfNumbers) {
   auto model = load_seeded_model(GetParam());
   ASSERT_TRUE(model.ok()) << model.error().message;
+  if (model->dims.empty()) return;  // of one size
   CompileRequest request;
   request.passes = "default,-specialize_shapes";
   for (const char* target : {"avx2", "avx512", "simd128", "sm_90"}) {
     const Program program = lowered(*model, target, request);
-    if (program.symbols.empty()) return;
+    ASSERT_FALSE(program.symbols.empty()) << target;
     std::mt19937 random(7);
     int served = 0;
     for (int i = 0; i < kDraws; ++i) {

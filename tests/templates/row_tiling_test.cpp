@@ -58,6 +58,7 @@ TEST(RowTiling, ATileOfFewRowsIsNotTakenBesideAnotherThatCouldHaveHadThem) {
 // The rest joins one tile of the highest, not more of them: 13 rows are 6, 4, 3 and not 5, 4, 4.
 TEST(RowTiling, WhereEveryHeightHasCodeACycleIsLostAtMostToTilesOfEqualHeight) {
   const RowLadder ladder = every_height(6, 2, kAnyRows);
+  EXPECT_EQ(tiles_of(ladder, 13), std::vector<int64_t>({6, 4, 3}));
   for (int64_t rows = 1; rows <= 64; ++rows) {
     const Dim extent[] = {rows};
     const RowTiling even = tile_rows(extent, 6);
