@@ -24,8 +24,8 @@ void for_each_part(const Dim& size, const std::function<void(const DimAtom&, con
 }  // namespace
 
 DimNames::DimNames(std::span<const Dim> sizes, const std::set<std::string>& taken) {
-  std::unordered_map<Dim, int, Hash>
-      counts;  // of where a part is written, what has it written once
+  // Of places where a part is written, what has it written once.
+  std::unordered_map<Dim, int, Hash> counts;
   std::function<void(const DimAtom&, const Dim&)> count = [&](const DimAtom& atom,
                                                               const Dim& part) {
     if (++counts[part] > 1) return;
