@@ -200,7 +200,9 @@ void check_kernel(Symbolic& all, int result, int64_t least,
 
 void check(const OpDef& op, const Example& example) {
   Symbolic all = symbolic(op, example);
-  if (all.hints.empty()) GTEST_SKIP() << "no symbol: " << all.refusal;
+  if (all.hints.empty())
+    GTEST_SKIP() << "no symbol: "
+                 << (all.refusal.empty() ? "no size of the example is above 1" : all.refusal);
   std::vector<std::pair<Sizes, Static>> cases;
   for (const Sizes& point : points(all)) {
     std::optional<Static> fixed = at(all, point);
