@@ -16,6 +16,11 @@ bool is_torch_file(const std::string& file) {
 
 LocTable::LocTable() : rows_(1) {}
 
+const LocRow& LocTable::unknown_row() {
+  static const LocRow row;
+  return row;
+}
+
 int32_t LocTable::add_frame(int32_t parent, Frame frame) {
   std::string key = frame.file;
   key += '\0';

@@ -75,13 +75,18 @@ class LocTable {
   // Made by pass or rule `by` from `from` (duplicates and unknowns dropped). Unknown when nothing
   // is left.
   Loc derive(std::string_view by, std::vector<Loc> from);
-  const LocRow& operator[](Loc loc) const { return rows_[loc.id]; }
+  // Of a location of another table, which this one does not reach, that of the unknown one.
+  const LocRow& operator[](Loc loc) const {
+    return loc.id < rows_.size() ? rows_[loc.id] : unknown_row();
+  }
   size_t size() const { return rows_.size(); }
 
   // Follows derived rows to the first python or text row; unknown when there is none.
   Loc origin(Loc loc) const;
 
  private:
+  static const LocRow& unknown_row();
+
   struct FrameNode {
     int32_t parent;
     Frame frame;

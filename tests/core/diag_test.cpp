@@ -69,6 +69,14 @@ TEST_F(DiagTest, ShowsWhichPassesMadeANode) {
             "  note: made by fuse_linear from addmm_17, norm\n");
 }
 
+TEST_F(DiagTest, APlaceOfAnotherTableIsUnknown) {
+  const Diag diag{"bad-value", norm_, "of a longer table"};
+  EXPECT_EQ(render(diag, LocTable()), "error[bad-value]: of a longer table\n");
+  LocTable moved_from;
+  const LocTable kept = std::move(moved_from);
+  EXPECT_EQ(render(diag, moved_from), render(diag, kept));
+}
+
 TEST_F(DiagTest, PointsIntoText) {
   const Loc loc = locs_.text("mine.json", 7, 24, "  \"passes\": \"default,\\-fuse_elementwise\"");
   EXPECT_EQ(render({"unknown-pass", loc, "no pass named 'fuse_elementwise'"}, locs_),
