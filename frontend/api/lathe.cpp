@@ -16,12 +16,12 @@
 #include <vector>
 
 #include "frontend/api/info.h"
+#include "frontend/api/model_source.h"
 #include "frontend/api/served.h"
 #include "frontend/api/tensor_info.h"
 #include "frontend/artifacts/dispatcher.h"
 #include "frontend/driver/backends.h"
 #include "frontend/driver/build.h"
-#include "frontend/driver/files.h"
 #include "frontend/driver/options.h"
 #include "ir/support/diag_codes.h"
 
@@ -53,6 +53,7 @@ struct lathe_model {
   lathe::State state;
   std::shared_ptr<std::mutex> turn = std::make_shared<std::mutex>();
   std::string info, artifacts;
+  std::string refusals = "[]";
   double last_run_ms = 0;
 
   lathe_status fail(const lathe::Diag& diag, const lathe::LocTable& locs) {
@@ -148,13 +149,13 @@ Status bind_sizes(lathe_model& handle, std::span<const int64_t> sizes, const Loc
   return Ok{};
 }
 
-Status load(lathe_model& handle, const char* path, const char* options_text, LocTable& locs) {
-  LATHE_TRY(handle.request, read_request(path, options_text, locs));
+Status load(lathe_model& handle, const ModelSource& source, const char* options_text,
+            LocTable& locs) {
+  LATHE_TRY(handle.request, read_request(source.name(), options_text, locs));
   const CompileRequest& request = handle.request;
   handle.threads = request.num_threads();
   LATHE_TRY(handle.backend, choose_backend(request));
-  LATHE_TRY(std::string found, find_model(request.model));
-  LATHE_TRY(handle.model, load_model(found, model_options(request), locs));
+  LATHE_TRY(handle.model, open_source(source, request, locs));
   LATHE_TRY(handle.dispatcher, Dispatcher::create(handle.model, request));
   std::vector<int64_t> sizes;
   for (const auto& [symbol, size] : handle.model.dims) sizes.push_back(size);
@@ -200,12 +201,29 @@ std::vector<BufferView> views(const std::vector<std::unique_ptr<TensorInfo>>& te
   return result;
 }
 
-lathe_model* new_handle() {
+// A handle that the body has filled, or that says why it could not; null when memory is out.
+template <class Body>
+lathe_model* new_model(Body body) {
+  lathe_model* handle = nullptr;
   try {
-    return new lathe_model;
+    handle = new lathe_model;
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
+  if (handle->guard([&] { return body(*handle); }) != LATHE_OK) handle->unload();
+  return handle;
+}
+
+lathe_status load_into(lathe_model& handle, const ModelSource& source, const char* options) {
+  LocTable locs;
+  const Status loaded = load(handle, source, options, locs);
+  if (!loaded.ok()) {
+    const bool is_imported = handle.dispatcher.has_value();
+    if (source.graph) handle.refusals = refusals_json(source, is_imported, loaded.error(), locs);
+    return handle.fail(loaded.error(), locs);
+  }
+  describe_model(handle);
+  return LATHE_OK;
 }
 
 bool has_null(const std::vector<std::unique_ptr<TensorInfo>>& tensors,
@@ -276,20 +294,25 @@ extern "C" {
 int32_t lathe_abi_version(void) { return LATHE_ABI_VERSION; }
 
 lathe_model* lathe_load(const char* path, const char* options) {
-  lathe_model* handle = lathe::new_handle();
-  if (handle == nullptr) return nullptr;
-  const lathe_status status = handle->guard([&] {
-    lathe::LocTable locs;
+  return lathe::new_model([&](lathe_model& handle) {
     if (path == nullptr)
-      return handle->fail({lathe::code::kMissingFile, lathe::Loc::unknown(), "no path given"},
-                          locs);
-    lathe::Status loaded = lathe::load(*handle, path, options, locs);
-    if (!loaded.ok()) return handle->fail(loaded.error(), locs);
-    lathe::describe_model(*handle);
-    return LATHE_OK;
+      return handle.fail({lathe::code::kMissingFile, lathe::Loc::unknown(), "no path given"}, {});
+    return lathe::load_into(handle, {.path = path}, options);
   });
-  if (status != LATHE_OK) handle->unload();
-  return handle;
+}
+
+lathe_model* lathe_load_memory(const char* json, uint64_t size, const lathe_weight* weights,
+                               int32_t count, const char* options) {
+  return lathe::new_model([&](lathe_model& handle) {
+    lathe::LocTable locs;
+    auto source = lathe::given_source(json, size, weights, count);
+    if (!source.ok()) return handle.fail(source.error(), locs);
+    return lathe::load_into(handle, *source, options);
+  });
+}
+
+const char* lathe_refusals(const lathe_model* model) {
+  return model == nullptr ? "[]" : model->refusals.c_str();
 }
 
 void lathe_free(lathe_model* model) { delete model; }

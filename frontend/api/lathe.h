@@ -85,6 +85,27 @@ LATHE_EXPORT int32_t lathe_abi_version(void);
  * may be changed, truncated or removed, and runs of what is compiled give what they gave. A file
  * that shrinks or is written to while it is read, or before it is read again, is an error. */
 LATHE_EXPORT lathe_model* lathe_load(const char* path, const char* options);
+
+/* A parameter, buffer or constant in the caller's memory. */
+typedef struct lathe_weight {
+  const char* name; /* as the graph's signature has it */
+  const void* data; /* the first element; host memory, on every target */
+  lathe_dtype dtype;
+  int32_t rank;
+  const int64_t* shape;   /* `rank` extents */
+  const int64_t* strides; /* in elements, at least 0; any order */
+} lathe_weight;
+
+/* The same of `size` bytes of model JSON, which may be gone when this returns, with weights that
+ * must stay, unchanged, until the model is freed: a program may read them where they are. With
+ * option "weights": "random:SEED" none is needed. */
+LATHE_EXPORT lathe_model* lathe_load_memory(const char* json, uint64_t size,
+                                            const lathe_weight* weights, int32_t count,
+                                            const char* options);
+/* After lathe_load_memory failed: the graph's calls that Lathe refuses, as a JSON array of "node"
+ * (the call's name in the graph), "target" and "reason". All that cannot be imported, or the one
+ * that a later step failed at; empty when no call is to blame. */
+LATHE_EXPORT const char* lathe_refusals(const lathe_model* model);
 LATHE_EXPORT void lathe_free(lathe_model* model); /* null is fine */
 
 /* The message of the last call that failed, as `lathe` would print it, or null when it worked. */

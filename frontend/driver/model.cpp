@@ -195,6 +195,38 @@ Result<Model> load_model(const pt2::ModelFile& file, const ModelOptions& options
   return finish(model_of(std::move(imported)), file.file, options, locs_on_error);
 }
 
+Result<Model> load_model(const pt2::ModelFile& file, const std::vector<GivenWeight>& weights,
+                         const ModelOptions& options, LocTable& locs_on_error) {
+  ModelOptions left = options;
+  left.allow_no_weights = true;
+  LATHE_TRY(Model model, load_model(file, left, locs_on_error));
+  const auto refuse = [&](const char* code, std::string message) {
+    Diag diag{code, model.module.locs.text(file.file, 0, 0), std::move(message)};
+    locs_on_error = std::move(model.module.locs);
+    return diag;
+  };
+  std::map<std::string, Weight>& known = model.module.weights;
+  for (const GivenWeight& given : weights) {
+    const auto found = known.find(given.name);
+    if (found == known.end())
+      return refuse(code::kMissingWeight, fmt::format("the graph has no weight '{}'", given.name));
+    if (found->second.data.type != given.data.type)
+      return refuse(code::kTypeMismatch,
+                    fmt::format("weight '{}' is {} in the graph, got {}", given.name,
+                                to_string(found->second.data.type), to_string(given.data.type)));
+    found->second.data = given.data;
+  }
+  for (const auto& [name, weight] : known)
+    if (weight.data.bytes == nullptr && !options.random_weights)
+      return refuse(code::kMissingWeight, fmt::format("weight '{}' is not given", name));
+  return model;
+}
+
+Result<std::vector<RefusedCall>> find_refused_calls(const pt2::ModelFile& file) {
+  LATHE_TRY(const ImportTable* table, import_table());
+  return find_refused_calls(file, *table, builtin_registry());
+}
+
 Result<Model> load_model(const std::string& path, const ModelOptions& options,
                          LocTable& locs_on_error) {
   if (is_text_path(path)) {

@@ -61,6 +61,20 @@ bool is_text_path(const std::string& path);
 Result<Model> load_model(const std::string& path, const ModelOptions& options,
                          LocTable& locs_on_error);
 
+// A weight that the caller has in memory, for as long as the model lives.
+struct GivenWeight {
+  std::string name;  // as the graph's signature has it
+  TensorData data;   // any strides; the type must be the graph's
+};
+
+// The graph in model JSON (or an archive, whose weights then do not count) with the caller's
+// weights. kMissingWeight names one that the graph has and the caller does not give.
+Result<Model> load_model(const pt2::ModelFile& file, const std::vector<GivenWeight>& weights,
+                         const ModelOptions& options, LocTable& locs_on_error);
+
+// What of an open export Lathe refuses (frontend/import/import.h).
+Result<std::vector<RefusedCall>> find_refused_calls(const pt2::ModelFile& file);
+
 // The same of an export that is open, and of text. `name` stands for the path.
 Result<Model> load_model(const pt2::ModelFile& file, const ModelOptions& options,
                          LocTable& locs_on_error);

@@ -48,7 +48,12 @@ Status GraphImporter::import_user_input(const pt2::InputSpec& spec) {
       return scope_.broken(arg.offset,
                            fmt::format("input '{}' has no entry in tensor_values", leaf.name));
     for (const pt2::SymInt& size : meta->second.sizes) LATHE_DO(symbols_.add_input(size));
-    LATHE_TRY(TensorType type, symbols_.type(meta->second, leaf.name));
+    Result<TensorType> found = symbols_.type(meta->second, leaf.name);
+    if (!found.ok() && refused_ != nullptr) {
+      scope_.bind(leaf.name, Value());  // whoever uses it is refused
+      return Ok{};
+    }
+    LATHE_TRY(TensorType type, std::move(found));
     leaf.param = static_cast<int>(builder_.graph().params.size());
     builder_.set_loc(stacks_.locate({leaf.name, "placeholder", {}, {}, {}}));
     Value param = builder_.param(std::move(type), leaf.name);

@@ -74,11 +74,12 @@ std::string call_name(const pt2::Node& node) {
 
 GraphImporter::GraphImporter(const json::Document& document, const pt2::ExportedProgram& program,
                              Symbols& symbols, const ImportTable& table, const Registry& ops,
-                             ImportedModel& model)
+                             std::vector<RefusedCall>* refused, ImportedModel& model)
     : document_(document),
       program_(program),
       symbols_(symbols),
       table_(table),
+      refused_(refused),
       model_(model),
       stacks_(model.module.locs),
       builder_(model.module.main(), ops, Loc::unknown()),
@@ -86,9 +87,9 @@ GraphImporter::GraphImporter(const json::Document& document, const pt2::Exported
 
 Status GraphImporter::run() {
   LATHE_DO(import_inputs());
-  LATHE_DO(check_supported());
+  LATHE_DO(refused_ == nullptr ? check_supported() : refuse_unsupported());
   LATHE_DO(import_nodes(program_.graph_module.graph, scope_));
-  return import_outputs();
+  return refused_ == nullptr ? import_outputs() : Ok{};
 }
 
 Loc GraphImporter::locate(const pt2::Node& node) {
@@ -126,11 +127,44 @@ Status GraphImporter::import_nodes(const pt2::Graph& graph, Scope& scope) {
     LATHE_TRY(bool skips, is_symbolic(node, graph));
     if (skips) continue;
     builder_.set_loc(locate(node));
-    LATHE_DO(is_region(node) ? import_region(node, scope)
-             : is_cond(node) ? import_cond(node, scope)
-                             : import_call_node(node, scope));
+    if (&scope == &scope_ && is_refused(node)) {
+      LATHE_DO(import_refused(node, scope));
+      continue;
+    }
+    Status status = import_node(node, scope);
+    if (status.ok()) continue;
+    if (refused_ != nullptr && &scope == &scope_)
+      refused_->push_back(
+          {call_name(node), std::string(short_target(node.target)), status.error().message});
+    return status;
   }
   return Ok{};
+}
+
+Status GraphImporter::import_node(const pt2::Node& node, Scope& scope) {
+  return is_region(node) ? import_region(node, scope)
+         : is_cond(node) ? import_cond(node, scope)
+                         : import_call_node(node, scope);
+}
+
+bool GraphImporter::is_refused(const pt2::Node& node) const {
+  if (refused_ == nullptr) return false;
+  const std::string name = call_name(node);
+  return std::any_of(refused_->begin(), refused_->end(),
+                     [&](const RefusedCall& refusal) { return refusal.node == name; });
+}
+
+// What it gives comes from elsewhere. A result of which the file says no type that Lathe has cannot
+// be used here.
+Status GraphImporter::import_refused(const pt2::Node& node, Scope& scope) {
+  LATHE_TRY(auto names, output_names(node, scope));
+  for (const auto& name : names) {
+    if (!name) continue;
+    Result<std::optional<TensorType>> type = scope.expected_type(*name);
+    const bool is_known = type.ok() && type->has_value();
+    scope.bind(*name, is_known ? builder_.param(**std::move(type), *name) : Value());
+  }
+  return builder_.failed() ? Status(Diag(builder_.error())) : Ok{};
 }
 
 Status GraphImporter::import_call_node(const pt2::Node& node, Scope& scope) {
@@ -208,6 +242,25 @@ Status GraphImporter::find_unsupported(const pt2::Graph& graph,
     auto [row, is_new] = found.try_emplace(node.target);
     if (is_new) row->second = {node.target, 0, found.size(), locate(node)};
     ++row->second.uses;
+  }
+  return Ok{};
+}
+
+Status GraphImporter::refuse_unsupported() {
+  for (const pt2::Node& node : program_.graph_module.graph.nodes) {
+    LATHE_TRY(bool skips, is_symbolic(node, program_.graph_module.graph));
+    if (skips || is_refused(node)) continue;
+    std::map<std::string_view, Unsupported> found;
+    if (is_region(node) || is_cond(node)) {
+      for (const pt2::Graph* inner : graphs_of(node)) LATHE_DO(find_unsupported(*inner, found));
+    } else if (!table_.find(node.target)) {
+      found[node.target] = {node.target};
+    }
+    if (found.empty()) continue;
+    const std::string_view target = short_target(node.target);
+    const std::string_view missing = short_target(found.begin()->second.target);
+    refused_->push_back(
+        {call_name(node), std::string(target), fmt::format("Lathe has no op for '{}'", missing)});
   }
   return Ok{};
 }

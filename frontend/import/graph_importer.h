@@ -26,7 +26,7 @@ class GraphImporter {
   // Fills model.module.graphs[0] and the leaves of model.signature; weights must be loaded.
   GraphImporter(const json::Document& document, const pt2::ExportedProgram& program,
                 Symbols& symbols, const ImportTable& table, const Registry& ops,
-                ImportedModel& model);
+                std::vector<RefusedCall>* refused, ImportedModel& model);
   Status run();
 
  private:
@@ -39,7 +39,10 @@ class GraphImporter {
   Status import_mutation(const pt2::OutputSpec& spec);
 
   Status import_nodes(const pt2::Graph& graph, Scope& scope);
+  Status import_node(const pt2::Node& node, Scope& scope);
   Status import_call_node(const pt2::Node& node, Scope& scope);
+  bool is_refused(const pt2::Node& node) const;
+  Status import_refused(const pt2::Node& node, Scope& scope);
   Status check_region(const pt2::Node& node);
   Status import_region(const pt2::Node& node, Scope& scope);
   Status import_cond(const pt2::Node& node, Scope& scope);
@@ -61,6 +64,7 @@ class GraphImporter {
     Loc first;
   };
   Status check_supported();
+  Status refuse_unsupported();
   Status find_unsupported(const pt2::Graph& graph, std::map<std::string_view, Unsupported>& found);
   std::string unsupported_row(const Unsupported& op, size_t width) const;
 
@@ -68,6 +72,7 @@ class GraphImporter {
   const pt2::ExportedProgram& program_;
   Symbols& symbols_;
   const ImportTable& table_;
+  std::vector<RefusedCall>* refused_;  // null: the first that is found is an error
   ImportedModel& model_;
   StackReader stacks_;
   Builder builder_;

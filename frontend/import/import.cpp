@@ -71,8 +71,9 @@ Status import_into(ImportedModel& model, const pt2::ModelFile& file, const Impor
   LATHE_DO(load_weights(file, graph_module.signature, graph_module.graph, symbols, options,
                         model.module, model.weight_places));
   model.module.graphs.push_back(std::make_unique<Graph>());
-  GraphImporter importer(*document, program, symbols, table, ops, model);
+  GraphImporter importer(*document, program, symbols, table, ops, options.refused, model);
   LATHE_DO(importer.run());
+  if (options.refused != nullptr) return Ok{};
   LATHE_DO(read_signature(program, file, model));
   read_guards(program.guards_code, model.signature, model.module);
   return Ok{};
@@ -115,6 +116,22 @@ Result<ImportedModel> import_model(const std::string& path, const ImportTable& t
   // The message names the path already.
   if (locs_on_error) *locs_on_error = LocTable();
   return std::move(bytes).error();
+}
+
+Result<std::vector<RefusedCall>> find_refused_calls(const pt2::ModelFile& file,
+                                                    const ImportTable& table, const Registry& ops,
+                                                    const ImportOptions& options) {
+  std::vector<RefusedCall> refusals;
+  ImportOptions judging = options;
+  judging.refused = &refusals;
+  judging.allow_missing_weights = true;
+  // Once more for each call whose arguments do not do: what comes behind it was not judged.
+  for (;;) {
+    const size_t known = refusals.size();
+    auto model = import_model(file, table, ops, judging);
+    if (model.ok()) return refusals;
+    if (refusals.size() == known) return std::move(model).error();
+  }
 }
 
 }  // namespace lathe

@@ -5,6 +5,7 @@
 #pragma once
 #include <map>
 #include <string>
+#include <vector>
 
 #include "frontend/import/signature.h"
 #include "frontend/pt2/archive.h"
@@ -13,6 +14,13 @@
 
 namespace lathe {
 
+// A call that Lathe has no nodes for, or refuses with these arguments.
+struct RefusedCall {
+  std::string node;    // the call's name in the graph
+  std::string target;  // "aten.linalg_svd.default"
+  std::string reason;  // a sentence without a period
+};
+
 struct ImportOptions {
   std::string model = {};  // which model of an archive that holds several; empty: "model"
   // A graph without weights: Weight::data then has a type and row-major strides, but no bytes.
@@ -20,6 +28,9 @@ struct ImportOptions {
   // Their bytes are not touched: Weight::data has a type and the file's strides, and
   // ImportedModel::weight_places says where to read.
   bool leave_weights = false;
+  // Calls whose results are taken for inputs. find_refused_calls() fills it; whoever wants a module does
+  // not.
+  std::vector<RefusedCall>* refused = nullptr;
 };
 
 // A weight inside its file: an entry of the archive, and the byte of its first element there.
@@ -53,5 +64,12 @@ Result<ImportedModel> import_model(FileBytes bytes, const std::string& file,
 Result<ImportedModel> import_model(const pt2::ModelFile& file, const ImportTable& table,
                                    const Registry& ops, const ImportOptions& options = {},
                                    LocTable* locs_on_error = nullptr);
+
+// Every call of the main graph that import_model refuses, in the graph's order where they lack a
+// row, then those whose arguments do not do: each judged as if the results of the others were
+// inputs. A call that carries graphs counts as one. An error is one that no call is to blame for.
+Result<std::vector<RefusedCall>> find_refused_calls(const pt2::ModelFile& file,
+                                                    const ImportTable& table, const Registry& ops,
+                                                    const ImportOptions& options = {});
 
 }  // namespace lathe

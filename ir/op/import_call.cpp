@@ -398,7 +398,8 @@ ImportTable::Match ImportTable::find(std::string_view target) const {
 
 std::vector<std::string> ImportTable::targets() const {
   std::vector<std::string> names;
-  for (const auto& [name, entry] : entries_) names.push_back("aten." + name);
+  for (const auto& [name, entry] : entries_)
+    names.push_back(name.starts_with("prims.") ? name : "aten." + name);
   return names;
 }
 

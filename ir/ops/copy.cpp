@@ -29,9 +29,9 @@ std::vector<Value> pass_gradient(Builder& b, const Node& node, std::span<const V
   return {cast({b, gradients[0]}, self_type(node).dtype)};
 }
 
-// A cast to the dtype that the call names, or to the other tensor's.
+// A cast to the dtype that the call names, or to the other tensor's. Prims call the tensor `a`.
 Result<std::vector<Value>> import_cast(Builder& b, const ImportCall& call) {
-  const Value self = call.value("self"), other = call.value("other");
+  const Value self = call.value(call.find("a") ? "a" : "self"), other = call.value("other");
   const DType dtype = call.dtype_attr("dtype", other ? other.type().dtype : self.type().dtype);
   return import_node(b, call, "cast", {self}, {{"dtype", dtype}});
 }
@@ -73,7 +73,9 @@ OpDef cast_row() {
                              "copy=False" +
                              format + "Tensor(a)",
                    .build = import_cast},
-                  {.schema = "type_as(Tensor self, Tensor other) -> Tensor", .build = import_cast}},
+                  {.schema = "type_as(Tensor self, Tensor other) -> Tensor", .build = import_cast},
+                  {.schema = "prims.convert_element_type(Tensor a, ScalarType dtype) -> Tensor",
+                   .build = import_cast}},
       .examples = {{.operands = {{.shape = {2, 3}}}, .attrs = {{"dtype", DType::i32}}},
                    {.operands = {{.shape = {2, 3}}}, .attrs = {{"dtype", DType::f16}}},
                    {.operands = {{.shape = {3}, .values = {0, 0.5, -1}}},

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <utility>
@@ -21,7 +22,7 @@ namespace lathe::python {
 namespace {
 
 // Of what lathe/_extension.py and this file say to each other.
-constexpr long kVersion = 2;
+constexpr long kVersion = 3;
 
 // ---- Handle: a handle of the library ------------------------------------------------------------
 
@@ -266,7 +267,27 @@ PyObject* use_tensors(PyObject* /*module*/, PyObject* arguments) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {{"use_arrays", use_arrays, METH_VARARGS, nullptr},
+// digest(array of pairs: an address, and how many bytes there, at most 8): a number that tells
+// whether any of them has changed. The caller keeps the memory.
+PyObject* digest(PyObject* /*module*/, PyObject* words) {
+  Py_buffer buffer = {};
+  if (PyObject_GetBuffer(words, &buffer, PyBUF_SIMPLE) != 0) return nullptr;
+  const auto* pairs = static_cast<const uint64_t*>(buffer.buf);
+  const Py_ssize_t count = buffer.len / Py_ssize_t(2 * sizeof(uint64_t));
+  uint64_t mixed = 0xcbf29ce484222325;  // FNV-1a over words instead of bytes
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    uint64_t word = 0;
+    const size_t width = size_t(pairs[2 * i + 1]);
+    std::memcpy(&word, address<const void*>(pairs[2 * i]), width < 8 ? width : 8);
+    mixed = (mixed ^ word) * 0x100000001b3;
+    mixed ^= mixed >> 29;  // a product alone never brings high bits down
+  }
+  PyBuffer_Release(&buffer);
+  return PyLong_FromUnsignedLongLong(mixed);
+}
+
+PyMethodDef functions[] = {{"digest", digest, METH_O, nullptr},
+                           {"use_arrays", use_arrays, METH_VARARGS, nullptr},
                            {"use_tensors", use_tensors, METH_VARARGS, nullptr},
                            {}};
 PyModuleDef definition = {PyModuleDef_HEAD_INIT, "lathe._call", nullptr, -1, functions};

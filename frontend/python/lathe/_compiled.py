@@ -63,18 +63,33 @@ class Sizes(typing.NamedTuple):
     results: list  # a leaf of the result is an output by its number, or None and a value
 
 
+class File:
+    """A model's path, as a source of Compiled."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def open(self, library, options):
+        return library.lathe_load(self.path.encode(), options)
+
+    def blame(self, library, model):
+        """The library's message says all that is known."""
+
+
 class Compiled:
     """A model of the library, and what it takes and gives at the sizes that came lately."""
 
-    def __init__(self, path, options, dims):
+    def __init__(self, source, options, dims):
         self.library = library()
+        self.source = source  # weights in memory live as long
         text = json.dumps({**options, "dims": dims}).encode()
-        model = self.library.lathe_load(path.encode(), text)
+        model = source.open(self.library, text)
         if not model:
             raise MemoryError("out of memory")
         self.handle = open_handle(self.library, model, options.get("target") == "cuda")
         error = self.library.lathe_error(model)
         if error is not None:
+            source.blame(self.library, model)
             raise_failure(self.library.lathe_last_status(model), error)
         self.model = model  # lives as long as the handle
         self.info = json.loads(self.library.lathe_info(model))

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 
-VERSION = 2  # of what call.cpp and this package say to each other
+VERSION = 3  # of what call.cpp and this package say to each other
 NAME = "lathe._call"
 _met = set()
 

@@ -8,12 +8,32 @@ import pathlib
 ABI_VERSION = 1
 OUT_OF_MEMORY = 4  # of lathe_status
 # Functions that libraries of this ABI version did not have at first: the bench opens such ones.
-ADDED = ("lathe_share_state", "lathe_bind", "lathe_run_shaped", "lathe_artifacts")
+ADDED = (
+    "lathe_share_state",
+    "lathe_bind",
+    "lathe_run_shaped",
+    "lathe_artifacts",
+    "lathe_load_memory",
+    "lathe_refusals",
+)
 
 # The numbers of lathe_dtype, as NumPy and PyTorch spell them. NumPy has no bf16: its bits are u16.
 _INTEGERS = ("bool", "uint8", "int8", "int16", "int32", "int64")
 NUMPY_DTYPES = (*_INTEGERS, "float16", "uint16", "float32", "float64")
 TORCH_DTYPES = (*_INTEGERS, "float16", "bfloat16", "float32", "float64")
+
+
+class Weight(ctypes.Structure):
+    """lathe_weight."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("data", ctypes.c_void_p),
+        ("dtype", ctypes.c_int),
+        ("rank", ctypes.c_int32),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+    ]
 
 
 class TensorInfo(ctypes.Structure):
@@ -59,6 +79,8 @@ def open_library(path):
     signatures = {
         "lathe_abi_version": (ctypes.c_int32, []),
         "lathe_load": (handle, [text, text]),
+        "lathe_load_memory": (handle, [text, ctypes.c_uint64, pointers, ctypes.c_int32, text]),
+        "lathe_refusals": (text, [handle]),
         "lathe_free": (None, [handle]),
         "lathe_error": (text, [handle]),
         "lathe_last_status": (ctypes.c_int, [handle]),

@@ -10,7 +10,7 @@ import numpy as np
 
 from lathe import _extension
 from lathe import _pytree as pytree
-from lathe._compiled import Compiled, address, linear
+from lathe._compiled import Compiled, File, address, linear
 from lathe._handle import Caller, LatheError
 from lathe._plan import plan
 
@@ -38,7 +38,7 @@ def load(path, *, dims=None, **options):
     model, size and machine.
     """
     given = {key: value for key, value in options.items() if value is not None}
-    return Model(str(path), given, dict(dims or {}))
+    return Model(File(path), given, dict(dims or {}))
 
 
 def contiguous(value, name, target):
@@ -59,9 +59,9 @@ def contiguous(value, name, target):
 class Model(Caller):
     """A compiled model. Call it with the arguments that forward takes, in any thread."""
 
-    def __init__(self, path, options, dims):
-        self.path, self.options = path, options
-        self.compiled = Compiled(path, options, dims)
+    def __init__(self, source, options, dims):
+        self.options = options
+        self.compiled = Compiled(source, options, dims)
         self.info = self.compiled.info
         self.target = self.info["target"]
         self.signature = self.info["signature"]

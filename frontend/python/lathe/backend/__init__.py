@@ -1,0 +1,64 @@
+"""Lathe as a backend of torch.compile, for inference.
+
+    import torch
+    compiled = torch.compile(model.eval(), backend="lathe", dynamic=None, mode="max-autotune")
+    with torch.no_grad():
+        compiled(x)
+    for report in lathe.backend.reports():
+        print(report)
+
+The package registers the backend by an entry point; where it is not installed, `import
+lathe.backend` does. torch.compile takes a mode or options, not both; options.OPTIONS has the words.
+
+A graph that Dynamo captured goes through AOTAutograd's inference path (inference.py), is cut where
+Lathe refuses calls, which then run in eager (pieces.py), and its weights are packed once and
+watched (weights.py). What became of each graph stands in reports(): nothing falls back unsaid.
+"""
+
+import logging
+
+from lathe.backend.inference import NeedsGradients, compile_inference
+from lathe.backend.options import Options
+from lathe.backend.report import Report
+
+__all__ = ["Report", "backend", "clear_reports", "reports"]
+
+log = logging.getLogger("lathe.backend")
+MAX_REPORTS = 1000  # a process that compiles for ever keeps the latest
+_reports = []
+
+
+def reports():
+    """A Report for each graph that was compiled, oldest first."""
+    return list(_reports)
+
+
+def clear_reports():
+    _reports.clear()
+
+
+def backend(gm, example_inputs, *, mode=None, options=None):
+    """What torch.compile calls with each graph; returns what runs it."""
+    settings = Options.of(mode, options)
+    report = Report(len(_reports), str(settings))
+    del _reports[: len(_reports) - MAX_REPORTS + 1]
+    _reports.append(report)
+    try:
+        call = compile_inference(gm, example_inputs, settings, report)
+    except NeedsGradients as reason:
+        report.whole_graph(str(reason), sum(n.op.startswith("call") for n in gm.graph.nodes))
+        call = gm.forward
+    if report.fallbacks:
+        settings.fail_on(report)
+        log.warning("%s", report)
+    return call
+
+
+def _register():
+    import torch._dynamo
+
+    if "lathe" not in torch._dynamo.list_backends(exclude_tags=()):
+        torch._dynamo.register_backend(backend, name="lathe")
+
+
+_register()

@@ -1,0 +1,292 @@
+"""A functional graph compiled: as a whole where Lathe takes it, in pieces where it does not."""
+
+import json
+import operator
+import re
+import time
+
+import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+from lathe._graph_json import Unwritable, write
+from lathe._handle import LatheError
+from lathe._load import Model
+from lathe._memory import Graph, RefusedCalls
+from lathe.backend.outputs import Outputs, with_strides
+from lathe.backend.pieces import Piece, cut, is_tensor_call
+from lathe.backend.report import Segment
+from lathe.backend.weights import MAX_REPACKS, Watch
+
+FRAME = re.compile(r'File "(.*)", line (\d+), in .*\n\s*(.*)')
+
+
+def compile_graph(gm, example_inputs, weights, options, report):
+    """What runs the graph on a list of its arguments. `weights` are those to pack, by position."""
+    call = Compiled(gm, example_inputs, weights, options, report)
+    call._boxed_call = True  # PyTorch's word for: takes one list
+    return call
+
+
+class Compiled:
+    """A graph that is called with a list of arguments; any thread may."""
+
+    def __init__(self, gm, example_inputs, weights, options, report):
+        self.options, self.report = options, report
+        self.constants = lift_constants(gm)
+        self.outputs = Outputs(gm.graph)
+        gm.recompile()
+        self.gm, self.graph = gm, gm.graph
+        self.placeholders = [n for n in self.graph.nodes if n.op == "placeholder"]
+        is_cuda = any(isinstance(a, torch.Tensor) and a.is_cuda for a in example_inputs)
+        self.target = "cuda" if is_cuda else "cpu"
+        self.refused = {}  # reasons by name of a call
+        self.build(weights)
+
+    def __call__(self, args):
+        if self.watch is not None:
+            reason = self.watch.change(args)
+            if reason is not None:
+                self.repack(args, reason)
+        if self.constants:
+            args = [*args, *self.constants.values()]
+        return self.outputs.finish(args, self.run(args))
+
+    def repack(self, args, reason):
+        """Compiles for the weights that a call brings."""
+        self.report.repacks.append(reason)
+        weights = {i: args[i] for i, *_ in self.watch.weights}
+        if len(self.report.repacks) > MAX_REPACKS:
+            self.report.repacks[-1] += "; from now on they are inputs, and not packed"
+            weights = {}
+        self.build(weights)
+
+    def build(self, weights):
+        start = time.perf_counter()
+        names = {self.placeholders[i].name: tensor for i, tensor in weights.items()}
+        self.packed = names | self.constants
+        seconds = self.options.compile_seconds
+        self.deadline = None if seconds is None else start + seconds
+        self.compiled = {}  # pieces by their names
+        pieces = self.pieces()
+        is_watched = weights and self.options.weights == "checked"
+        self.run = self.runner(pieces)
+        self.watch = Watch(weights) if is_watched else None
+        self.report.segments = [self.compiled[piece.names].segment for piece in pieces]
+        self.report.fallbacks = []
+        for node in self.graph.nodes:
+            if node.name in self.refused:
+                self.report.fall_back(str(node.target), self.refused[node.name], line_of(node))
+        self.report.compile_ms = (time.perf_counter() - start) * 1e3
+
+    def pieces(self):
+        """All of them compiled; each round may find more calls that Lathe refuses."""
+        while True:
+            pieces = cut(self.graph, self.refused) if self.refused else [self.whole()]
+            known = len(self.refused)
+            for piece in pieces:
+                if piece.names not in self.compiled:
+                    self.compile(piece)
+            if len(self.refused) == known:
+                return pieces
+
+    def whole(self):
+        calls = [n for n in self.graph.nodes if n.op == "call_function"]
+        runs_in = "lathe" if any(map(is_tensor_call, calls)) else "eager"
+        return Piece(runs_in, calls, self.placeholders, list(self.returned()))
+
+    def returned(self):
+        return next(n for n in reversed(self.graph.nodes) if n.op == "output").args[0]
+
+    def compile(self, piece):
+        start = time.perf_counter()
+        # The whole graph may return constants too.
+        module = piece.module() if self.refused else self.gm
+        if piece.runs_in == "eager":
+            call = EagerCall(module)
+        else:
+            call = self.compile_in_lathe(piece, module)
+            if call is None:
+                return
+        elapsed = (time.perf_counter() - start) * 1e3
+        calls = sum(map(is_tensor_call, piece.nodes))
+        sizes = [sum(map(num_bytes, nodes)) for nodes in (piece.inputs, piece.outputs)]
+        call.segment = Segment(piece.runs_in, calls, call.kernels, elapsed, *sizes)
+        self.compiled[piece.names] = call
+
+    def compile_in_lathe(self, piece, module):
+        """None when the piece has calls that Lathe refuses, which are among `refused` then."""
+        if self.deadline is not None and time.perf_counter() > self.deadline:
+            return self.refuse(piece, f"compile_seconds={self.options.compile_seconds} are over")
+        try:
+            return LatheCall(piece, module, self)
+        except RefusedCalls as error:
+            names = {node.name for node in piece.nodes}
+            for call in error.calls:
+                if call["node"] in names:
+                    self.refused[call["node"]] = call["reason"]
+            if any(call["node"] in names for call in error.calls):
+                return None
+            return self.refuse(piece, first_line(error))
+        except Unwritable as error:
+            if error.node is not None and error.node.op == "call_function":
+                self.refused[error.node.name] = str(error)
+                return None
+            return self.refuse(piece, str(error))
+        except (LatheError, MemoryError) as error:
+            check_options(self.options.of_library(self.target))  # are they to blame?
+            return self.refuse(piece, first_line(error))
+
+    def refuse(self, piece, reason):
+        """Every call of the piece, when no single one is to blame."""
+        self.refused.update((n.name, reason) for n in piece.nodes if is_tensor_call(n))
+
+    # ---- runs -----------------------------------------------------------------------------------
+
+    def runner(self, pieces):
+        """args -> what the graph returns."""
+        if not self.refused:
+            return self.compiled[pieces[0].names].of_args
+        slots = {node: i for i, node in enumerate(self.placeholders)}
+        for piece in pieces:
+            for node in piece.outputs:
+                slots[node] = len(slots)
+        steps = [
+            (
+                self.compiled[piece.names],
+                [slots[node] for node in piece.inputs],
+                [slots[node] for node in piece.outputs],
+            )
+            for piece in pieces
+        ]
+        returned = [
+            (slots[value], None) if isinstance(value, torch.fx.Node) else (None, value)
+            for value in self.returned()
+        ]
+        last_use = {slot: k for k, (_, inputs, _) in enumerate(steps) for slot in inputs}
+        kept = {slot for slot, _ in returned} | set(range(len(self.placeholders)))
+        dead = [
+            [slot for slot in set(inputs) if slot not in kept and last_use[slot] == k]
+            for k, (_, inputs, _) in enumerate(steps)
+        ]
+        num_slots = len(slots)
+
+        def run(args):
+            values = list(args) + [None] * (num_slots - len(args))
+            for (call, inputs, outputs), ends in zip(steps, dead):
+                results = call.of_values([values[slot] for slot in inputs], args)
+                for slot, value in zip(outputs, results):
+                    values[slot] = value
+                for slot in ends:
+                    values[slot] = None
+            return [value if slot is None else values[slot] for slot, value in returned]
+
+        return run
+
+
+class EagerCall:
+    """A piece that PyTorch runs."""
+
+    kernels = None
+
+    def __init__(self, module):
+        self.forward = module.forward
+
+    def of_values(self, values, args):
+        return self.forward(*values)
+
+    def of_args(self, args):
+        return self.forward(*args)
+
+
+class LatheCall:
+    """A piece that Lathe runs: a model of the library."""
+
+    def __init__(self, piece, module, compiled):
+        packed = {n.name: compiled.packed[n.name] for n in piece.inputs if n.name in compiled.packed}
+        program = write(module, {name: name for name in packed})
+        options = compiled.options.of_library(compiled.target, {n.name for n in piece.nodes})
+        if program["range_constraints"]:
+            options["dynamic"] = True  # PyTorch has decided which sizes vary
+        weights = {name: on_host(tensor) for name, tensor in packed.items()}
+        self.model = Model(Graph(json.dumps(program), weights), options, {})
+        self.kernels = self.model.info["kernels"]
+        self.taken = [k for k, n in enumerate(piece.inputs) if n.name not in packed]
+        self.takes_all = not packed
+        # What eager's calls behind it may rely on; the whole graph's outputs are laid out at the end.
+        self.layouts = None
+        if compiled.refused:
+            layouts = [compiled.outputs.layout_of(node) for node in piece.outputs]
+            self.layouts = layouts if any(layouts) else None
+
+    def of_args(self, args):
+        if self.takes_all:
+            return self.model(*args)
+        return self.model(*[args[k] for k in self.taken])
+
+    def of_values(self, values, args):
+        results = self.of_args(values)
+        if self.layouts is None:
+            return results
+        return [
+            value if layout is None else with_strides(value, *(part(args) for part in layout))
+            for value, layout in zip(results, self.layouts)
+        ]
+
+
+def lift_constants(gm):
+    """Tensors that the graph holds, by name: from now on arguments behind the caller's."""
+    constants = {}
+    last = [n for n in gm.graph.nodes if n.op == "placeholder"][-1:]
+    for node in [n for n in gm.graph.nodes if n.op == "get_attr"]:
+        tensor = operator.attrgetter(node.target)(gm)
+        with gm.graph.inserting_after(*last) if last else gm.graph.inserting_before():
+            lifted = gm.graph.placeholder(node.name)
+        lifted.meta = {"val": tensor, **node.meta}
+        node.replace_all_uses_with(lifted)
+        gm.graph.erase_node(node)
+        constants[lifted.name] = tensor
+        last = [lifted]
+    return constants
+
+
+def on_host(tensor):
+    """The tensor itself, or a copy: PyTorch compiles in a mode that allows no op on real ones."""
+    if tensor.is_cpu:
+        return tensor
+    with unset_fake_temporarily():
+        return tensor.detach().cpu()
+
+
+def check_options(options):
+    """Raises what the library says of them when they do not suit even the smallest graph."""
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    x.meta["val"] = torch.empty(1, device="meta")
+    call = graph.call_function(torch.ops.aten.relu.default, (x,))
+    call.meta["val"] = x.meta["val"]
+    graph.output((call,))
+    Model(Graph(json.dumps(write(torch.fx.GraphModule({}, graph))), {}), options, {})
+
+
+def first_line(error):
+    return str(error).split("\n", 1)[0]
+
+
+def line_of(node):
+    """ "model.py:12: x = f(x)", the innermost line of the user's that the call came from."""
+    frames = FRAME.findall(node.meta.get("stack_trace") or "")
+    if not frames:
+        return None
+    file, line, code = frames[-1]
+    return f"{file.rsplit('/', 1)[-1]}:{line}: {code}"
+
+
+def num_bytes(node):
+    """Of a tensor, at the sizes that are there now."""
+    value = getattr(node, "meta", {}).get("val")
+    if not isinstance(value, torch.Tensor):
+        return 0
+    count = value.element_size()
+    for size in value.shape:
+        count *= size if isinstance(size, int) else size.node.hint or 0
+    return count

@@ -1,0 +1,142 @@
+"""Outputs with the strides and the aliasing that eager gives them.
+
+Lathe's tensors are row-major and new. What eager returns may be a view, with other strides, of a
+tensor that another output is or shows too; callers see both, and AOTAutograd rebuilds only views of
+inputs. So a graph returns the tensors that own the memory, once each, and views of them are made
+after the run.
+"""
+
+import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
+from torch.utils._sympy.printers import PythonPrinter
+
+
+class Sizes:
+    """Numbers of symbolic sizes, from the integers among a call's arguments."""
+
+    def __init__(self, placeholders):
+        self.places = {}  # of each symbol, the argument that is it
+        for i, node in enumerate(placeholders):
+            value = node.meta.get("val")
+            if isinstance(value, torch.SymInt) and value.node.expr.is_symbol:
+                self.places.setdefault(value.node.expr, i)
+
+    def code(self, size):
+        """Python of a size, where `args` are the call's."""
+        if isinstance(size, int):
+            return str(size)
+        expr = size.node.expr
+        names = {s: f"args[{self.places[s]}]" for s in expr.free_symbols}
+        text = PythonPrinter().doprint(
+            expr.xreplace({s: type(s)(f"size_{i}") for i, s in enumerate(names)})
+        )
+        for i, name in enumerate(names.values()):
+            text = text.replace(f"size_{i}", name)
+        return text
+
+    def function(self, sizes):
+        """args -> a tuple of numbers."""
+        body = "".join(f"{self.code(size)}, " for size in sizes)
+        import math
+
+        return eval(f"lambda args: ({body})", {"math": math})  # of our own printing
+
+
+def is_row_major(value):
+    """Whether it is known to be contiguous at every size."""
+    expected = 1
+    for size, stride in zip(reversed(value.shape), reversed(value.stride())):
+        if statically_known_true(size == 1):
+            continue
+        if not statically_known_true(stride == expected):
+            return False
+        expected = expected * size
+    return True
+
+
+def storage_of(node):
+    return node.meta["val"].untyped_storage()._cdata
+
+
+class Outputs:
+    """How what a graph returns becomes what eager returns."""
+
+    def __init__(self, graph):
+        """Changes what the graph returns: the tensors that own memory, and what is no tensor."""
+        self.steps = None  # None: what the graph returns is it
+        output = next(n for n in reversed(graph.nodes) if n.op == "output")
+        returned = list(output.args[0])
+        owners = {}
+        for node in graph.nodes:
+            if isinstance(node.meta.get("val"), torch.Tensor):
+                owners.setdefault(storage_of(node), node)
+        is_tensor = [
+            isinstance(o, torch.fx.Node) and isinstance(o.meta.get("val"), torch.Tensor)
+            for o in returned
+        ]
+        storages = [storage_of(o) if t else None for o, t in zip(returned, is_tensor)]
+        self.sizes = Sizes([n for n in graph.nodes if n.op == "placeholder"])
+        kept, steps = [], []
+        for node, storage in zip(returned, storages):
+            owner = owners.get(storage)
+            is_alone = storage is None or storages.count(storage) == 1
+            of_input = owner is not None and owner.op == "placeholder"  # AOTAutograd's
+            if storage is None or of_input or (is_alone and self.is_plain(node)):
+                steps.append((self.place(kept, node), None, None))
+            else:
+                steps.append((self.place(kept, owner), self.layout_of(owner), self.view(node)))
+        if any(owner or view for _, owner, view in steps):
+            self.steps = steps
+            output.args = (tuple(kept),)
+            graph.eliminate_dead_code()
+        self.num_kept = len(kept)
+
+    @staticmethod
+    def is_plain(node):
+        value = node.meta["val"]
+        return is_row_major(value) and statically_known_true(value.storage_offset() == 0)
+
+    @staticmethod
+    def place(kept, node):
+        if isinstance(node, torch.fx.Node) and node in kept:
+            return kept.index(node)
+        kept.append(node)
+        return len(kept) - 1
+
+    def layout_of(self, node):
+        """Makes a tensor's shape and strides of a call's arguments; None where it is row-major."""
+        value = node.meta["val"]
+        if not isinstance(value, torch.Tensor) or is_row_major(value):
+            return None
+        return self.sizes.function(value.shape), self.sizes.function(value.stride())
+
+    def view(self, node):
+        value = node.meta["val"]
+        functions = (self.sizes.function(part) for part in (value.shape, value.stride()))
+        return (*functions, self.sizes.function((value.storage_offset(),)))
+
+    def finish(self, args, results):
+        """What eager returns, of a call's arguments and what the graph returned."""
+        if self.steps is None:
+            return results
+        laid_out, finished = {}, []
+        for place, layout, view in self.steps:
+            value = results[place]
+            if layout is not None:
+                if place not in laid_out:
+                    shape, strides = (function(args) for function in layout)
+                    laid_out[place] = with_strides(value, shape, strides)
+                value = laid_out[place]
+            if view is not None:
+                shape, strides, (offset,) = (function(args) for function in view)
+                value = torch.as_strided(value, shape, strides, offset)
+            finished.append(value)
+        return finished
+
+
+def with_strides(value, shape, strides):
+    """The tensor itself where it lies so; else a copy that does."""
+    if value.stride() == strides:
+        return value
+    result = torch.empty_strided(shape, strides, dtype=value.dtype, device=value.device)
+    return result.copy_(value)

@@ -1,0 +1,103 @@
+"""A graph cut where Lathe refuses calls: pieces that Lathe runs, and pieces that eager runs.
+
+Calls keep their order, so whatever a random number generator or a change of an input decides, it
+decides as in eager. That costs more pieces than sorting calls would; each is one call of the
+library.
+"""
+
+import dataclasses
+import operator
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+
+
+@dataclasses.dataclass
+class Piece:
+    """Calls that follow one another and run in one place."""
+
+    runs_in: str  # "lathe" or "eager"
+    nodes: list
+    inputs: list = dataclasses.field(default_factory=list)  # values from outside that it reads
+    outputs: list = dataclasses.field(default_factory=list)  # values that somebody behind it reads
+
+    @property
+    def names(self):
+        """What tells it from other pieces of the graph."""
+        return self.runs_in, tuple(node.name for node in self.nodes)
+
+    def module(self):
+        """The piece as a graph of its own."""
+        graph, copies = Graph(), {}
+        for node in self.inputs:
+            copies[node] = graph.placeholder(node.name)
+            copies[node].meta = dict(node.meta)
+        for node in self.nodes:
+            copies[node] = graph.node_copy(node, copies.__getitem__)
+        graph.output(tuple(copies[node] for node in self.outputs))
+        return GraphModule({}, graph)
+
+
+def is_tensor_call(node):
+    """Whether it makes or changes tensors; the others compute sizes, or take a result apart."""
+    if node.op != "call_function" or node.target is operator.getitem:
+        return False
+    value = node.meta.get("val")
+    return isinstance(value, (torch.Tensor, tuple, list)) or not isinstance(
+        value, (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool)
+    )
+
+
+def cut(graph, refused):
+    """Pieces in the graph's order; those of `refused`, by name, are eager's."""
+    pieces = []
+    for node in graph.nodes:
+        if node.op != "call_function":
+            continue
+        runs_in = place_of(node, refused)
+        if runs_in is None:  # a size: eager's Python, wherever it stands
+            runs_in = "eager" if not pieces else pieces[-1].runs_in
+        if not pieces or pieces[-1].runs_in != runs_in:
+            pieces.append(Piece(runs_in, []))
+        pieces[-1].nodes.append(node)
+    sizes = [n for n in graph.nodes if n.op == "placeholder" and is_size(n)]
+    for piece in pieces:
+        connect(piece, sizes)
+    return pieces
+
+
+def place_of(node, refused):
+    if node.target is operator.getitem and isinstance(node.args[0], Node):
+        return place_of(node.args[0], refused)
+    if not is_tensor_call(node):
+        return None
+    return "eager" if node.name in refused else "lathe"
+
+
+def is_size(node):
+    return isinstance(node.meta.get("val"), torch.SymInt)
+
+
+def connect(piece, sizes):
+    """Finds what the piece reads and gives. Lathe's get every symbol of the graph, so that they
+    need not find sizes in tensors.
+    """
+    inside = set(piece.nodes)
+    read = dict.fromkeys(
+        source for node in piece.nodes for source in node.all_input_nodes if source not in inside
+    )
+    has_symbols = any(is_symbolic(node) for node in (*piece.nodes, *read))
+    if piece.runs_in == "lathe" and has_symbols:
+        read.update(dict.fromkeys(sizes))
+    piece.inputs = list(read)
+    piece.outputs = [n for n in piece.nodes if any(user not in inside for user in n.users)]
+
+
+def is_symbolic(node):
+    value = node.meta.get("val")
+    parts = value if isinstance(value, (tuple, list)) else (value,)
+    return any(
+        isinstance(size, torch.SymInt)
+        for part in parts
+        for size in (part.shape if isinstance(part, torch.Tensor) else (part,))
+    )

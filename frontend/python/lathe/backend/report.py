@@ -1,0 +1,65 @@
+"""What became of a graph: which calls Lathe runs, which eager runs, and why."""
+
+import dataclasses
+
+
+@dataclasses.dataclass
+class Fallback:
+    """Calls of one op that run in eager, for one reason."""
+
+    op: str
+    count: int
+    reason: str
+    line: str | None  # of the user's code, of the first call
+
+
+@dataclasses.dataclass
+class Segment:
+    """Calls that run one after another in one place."""
+
+    runs_in: str  # "lathe" or "eager"
+    calls: int
+    kernels: int | None  # launches, of Lathe's
+    compile_ms: float
+    bytes_in: int  # of tensors that cross into it, at the first sizes
+    bytes_out: int
+
+
+@dataclasses.dataclass
+class Report:
+    """Of one graph that torch.compile handed over."""
+
+    graph: int  # its number in this process
+    options: str  # those that are not the default
+    segments: list = dataclasses.field(default_factory=list)
+    fallbacks: list = dataclasses.field(default_factory=list)
+    reason: str | None = None  # why the whole graph runs in eager
+    compile_ms: float = 0.0
+    repacks: list = dataclasses.field(default_factory=list)  # why weights were packed anew
+
+    def whole_graph(self, reason, calls):
+        """All of it runs in eager."""
+        self.reason = reason
+        self.segments = [Segment("eager", calls, None, 0.0, 0, 0)]
+        self.fallbacks = [Fallback("the whole graph", calls, reason, None)]
+
+    def fall_back(self, op, reason, line):
+        for known in self.fallbacks:
+            if (known.op, known.reason) == (op, reason):
+                known.count += 1
+                return
+        self.fallbacks.append(Fallback(op, 1, reason, line))
+
+    @property
+    def calls_in_lathe(self):
+        return sum(s.calls for s in self.segments if s.runs_in == "lathe")
+
+    def __str__(self):
+        total = sum(s.calls for s in self.segments)
+        head = f"graph {self.graph}: {self.calls_in_lathe} of {total} calls run in Lathe"
+        rows = [
+            f"  {f.op}, {f.count}x in eager: {f.reason}" + (f" ({f.line})" if f.line else "")
+            for f in self.fallbacks
+        ]
+        rows += [f"  weights were packed anew: {reason}" for reason in self.repacks]
+        return "\n".join([head, *rows])

@@ -1,0 +1,161 @@
+"""Calls that Lathe refuses run in eager, alone, and are reported."""
+
+import pathlib
+import sys
+import unittest
+
+import torch
+
+sys.path.insert(0, str(pathlib.Path("tests/backend").resolve()))
+
+from case import BackendTest, lathe  # noqa: E402
+
+# A call that Lathe has no op for, and never will under this name.
+library = torch.library.Library("lathe_test", "DEF")
+library.define("twice(Tensor x) -> Tensor")
+library.impl("twice", lambda x: x * 2, "CompositeExplicitAutograd")
+
+
+@torch.library.register_fake("lathe_test::twice")
+def _(x):
+    return torch.empty_like(x)
+
+
+twice = torch.ops.lathe_test.twice
+
+
+class FallbackTest(BackendTest):
+    def test_one_call_runs_in_eager_wherever_it_stands(self):
+        calls = [torch.relu, torch.sin, lambda x: x @ x.t(), lambda x: x.softmax(-1)]
+        for at in range(len(calls) + 1):
+            torch._dynamo.reset()
+            lathe.backend.clear_reports()
+
+            def f(x, at=at):
+                for call in [*calls[:at], twice, *calls[at:]]:
+                    x = call(x)
+                return x
+
+            self.expect_eager(f, (torch.randn(4, 4),), in_eager=1)
+            self.assertEqual(len(self.report().segments), 2 if at in (0, len(calls)) else 3)
+
+    def test_the_report_names_op_count_reason_and_line(self):
+        def f(x):
+            y = twice(x + 1)
+            return twice(y) - 1
+
+        with self.assertLogs("lathe.backend", "WARNING") as logs:
+            self.expect_eager(f, (torch.randn(3),), in_eager=2)
+        (fallback,) = self.report().fallbacks
+        self.assertEqual((fallback.op, fallback.count), ("lathe_test.twice.default", 2))
+        self.assertEqual(fallback.reason, "Lathe has no op for 'lathe_test.twice.default'")
+        self.assertRegex(fallback.line, r"fallback_test\.py:\d+: y = twice\(x \+ 1\)")
+        self.assertIn("2 of 4 calls run in Lathe", logs.output[0])
+        self.assertTrue(all(s.calls > 0 for s in self.report().segments))
+
+    def test_sizes_that_vary_cross_the_cut(self):
+        def f(x):
+            y = (x * 2).reshape(-1)
+            z = twice(y)
+            return z.reshape(x.shape[1], x.shape[0]) + x.t(), x.shape[0] * 3
+
+        calls = [(torch.randn(n, 6),) for n in (4, 5, 9, 2)]
+        self.expect_eager(f, *calls, in_eager=1, dynamic=True)
+
+    def test_several_results_cross_the_cut(self):
+        def f(x):
+            a, b = torch.split(twice(x), 2)
+            values, indices = torch.max(a, 1)
+            return twice(values), indices, b
+
+        self.expect_eager(f, (torch.randn(4, 5),), in_eager=2)
+
+    def test_strides_that_eager_relies_on(self):
+        def f(x):
+            return torch.as_strided(twice((x * 2).t()), (3,), (2,))
+
+        self.expect_eager(f, (torch.randn(4, 5),), in_eager=1)
+
+    def test_random_numbers_are_eagers(self):
+        def f(x):
+            return torch.rand_like(x) + torch.nn.functional.dropout(x, 0.5, True)
+
+        x = torch.ones(100)
+        compiled = self.compile(f)
+        for _ in range(2):
+            state = torch.get_rng_state()
+            found = compiled(x)
+            after = torch.get_rng_state()
+            torch.set_rng_state(state)
+            self.expect(found, f(x))
+            self.assertTrue(torch.equal(after, torch.get_rng_state()))
+
+    def test_data_decided_sizes_run_in_eager(self):
+        torch._dynamo.config.capture_dynamic_output_shape_ops = True
+        self.addCleanup(setattr, torch._dynamo.config, "capture_dynamic_output_shape_ops", False)
+
+        def f(x):
+            return (x * 2)[x > 0].sum() + x.sum()
+
+        compiled = self.compile(f)
+        for _ in range(3):
+            x = torch.randn(20)
+            self.expect(compiled(x), f(x))
+
+    def test_a_changed_input_behind_the_cut(self):
+        def f(x):
+            x.add_(twice(x) + 1)
+            return x * 3
+
+        self.expect_eager(f, (torch.randn(4),), in_eager=1)
+
+    def test_weights_on_both_sides(self):
+        first, second = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+        compiled = self.expect_eager(
+            lambda x: second(twice(first(x))), (torch.randn(2, 4),), in_eager=1
+        )
+        second.weight.add_(1)
+        x = torch.randn(2, 4)
+        self.expect(compiled(x), second(twice(first(x))))
+
+    def test_complex_numbers_run_in_eager(self):
+        def f(x):
+            return torch.fft.fft(x * 2).real + 1
+
+        self.expect_eager(f, (torch.randn(8),), in_eager=self.count_of(f, torch.randn(8)))
+
+    def count_of(self, function, *args):
+        """How many calls of it fall back; at least one, and not all."""
+        self.compile(function)(*args)
+        report = self.report()
+        count = sum(f.count for f in report.fallbacks)
+        self.assertTrue(0 < count < sum(s.calls for s in report.segments), str(report))
+        torch._dynamo.reset()
+        lathe.backend.clear_reports()
+        return count
+
+    def test_constants_on_both_sides(self):
+        def f(x):
+            return twice(x + torch.tensor([1.0, 2.0])) * torch.tensor([3.0, 4.0])
+
+        self.expect_eager(f, (torch.randn(2),), in_eager=1)
+
+    def test_fail_on_fallback(self):
+        compiled = self.compile(lambda x: twice(x) + 1, options={"fail_on_fallback": True})
+        with self.assertRaisesRegex(
+            torch._dynamo.exc.BackendCompilerFailed, "no op for 'lathe_test.twice.default'"
+        ):
+            compiled(torch.randn(3))
+
+    def test_a_budget_of_compile_time(self):
+        def f(x):
+            return torch.relu(x) + 1
+
+        x = torch.randn(3)
+        self.expect(self.compile(f, options={"compile_seconds": 1e-9})(x), f(x))
+        self.assertIn("compile_seconds=1e-09 are over", str(self.report()))
+        self.assertEqual(self.report().calls_in_lathe, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
