@@ -2,7 +2,11 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <map>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "ir/op/demands.h"
 #include "ir/op/import_call.h"
@@ -17,9 +21,25 @@ namespace {
 
 using Types = Result<std::vector<TensorType>>;
 
+// Whether a symbolic index is the negative of sizes: -s0, -2*s0*s1 - 1. It counts from the end then.
+bool counts_from_end(const Dim& index) {
+  if (index.is_const()) return false;
+  std::map<std::string, DimRange> sizes;
+  std::vector<std::string> symbols;
+  index.collect_symbols(symbols);
+  for (const std::string& symbol : symbols) sizes[symbol] = {1, std::nullopt};
+  const std::optional<int64_t> most = index.bounds(sizes).max;
+  return most && *most < 0;
+}
+
 // A Python index in [0, size]: negative ones count from the end. A symbolic size is taken to be
-// large enough for a negative constant, and a symbolic index not to be negative.
+// large enough for a negative constant, and any other symbolic index not to be negative.
 Dim clamp_index(const Dim& index, const Dim& size) {
+  if (counts_from_end(index)) {
+    const Dim from_start = size + index;
+    return from_start.is_const() ? Dim(std::max(from_start.value(), int64_t{0}))
+                                 : Dim::max(from_start, 0);
+  }
   if (!index.is_const()) return Dim::min(index, size);
   if (index.value() == std::numeric_limits<int64_t>::max()) return size;
   const Dim from_start = index.value() < 0 ? size + index : index;
@@ -60,7 +80,9 @@ std::vector<Guard> slice_demands(const Node& node) {
   const Sliced range = slice_range(node, dim_of(node));
   Demands demands(node);
   for (const char* name : {"start", "end"})
-    if (const auto* given = std::get_if<Dim>(&node.attr(name)); given && !given->is_const())
+    if (const auto* given = std::get_if<Dim>(&node.attr(name)); given && counts_from_end(*given))
+      demands.at_most(*given, -1, "needs places that count from the end");  // 0 does not
+    else if (given && !given->is_const())
       demands.at_most(0, *given, "needs symbolic places that do not count from the end");
   demands.at_most(1, range.step, "needs a positive step");
   demands.at_most(0, range.start, "needs a start within the dim");

@@ -76,6 +76,12 @@ class FallbackTest(BackendTest):
 
         self.expect_eager(f, (torch.randn(4, 5),), in_eager=1)
 
+    def test_repeated_elements_cross_the_cut(self):
+        def f(x):
+            return twice((x * 2).expand(3, 4)) + 1
+
+        self.expect_eager(f, (torch.randn(4),), in_eager=1)
+
     def test_random_numbers_are_eagers(self):
         def f(x):
             return torch.rand_like(x) + torch.nn.functional.dropout(x, 0.5, True)

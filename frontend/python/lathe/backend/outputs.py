@@ -135,8 +135,13 @@ class Outputs:
 
 
 def with_strides(value, shape, strides):
-    """The tensor itself where it lies so; else a copy that does."""
+    """The tensor itself where it lies so; else a copy that does. Elements that are one in memory,
+    by a stride of 0, are equal.
+    """
     if value.stride() == strides:
         return value
-    result = torch.empty_strided(shape, strides, dtype=value.dtype, device=value.device)
-    return result.copy_(value)
+    for dim, stride in enumerate(strides):
+        if stride == 0 and shape[dim] > 1:
+            value = value.narrow(dim, 0, 1)
+    result = torch.empty_strided(value.shape, strides, dtype=value.dtype, device=value.device)
+    return result.copy_(value).expand(shape)
