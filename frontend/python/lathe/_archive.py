@@ -20,7 +20,7 @@ _LARGE = zipfile.ZIP64_LIMIT - 1
 def rewrite(source, target, change_trace):
     """Writes `target` from `source`; `change_trace` maps every stack_trace to its new text."""
     target = Path(target)
-    with _whole(target) as file, zipfile.ZipFile(source) as old:
+    with whole(target) as file, zipfile.ZipFile(source) as old:
         with zipfile.ZipFile(file, "w") as new:
             for entry in old.infolist():
                 if "models/" in entry.filename and entry.filename.endswith(".json"):
@@ -37,12 +37,12 @@ def rewrite(source, target, change_trace):
 
 def save_arrays(path, arrays):
     """An .npz of arrays by name."""
-    with _whole(Path(path)) as file:
+    with whole(Path(path)) as file:
         np.savez(file, **arrays)
 
 
 @contextlib.contextmanager
-def _whole(target):
+def whole(target):
     """A file for writing that becomes `target` when all of it is on the disk, and never before."""
     temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
     try:
