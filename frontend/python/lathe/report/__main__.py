@@ -1,0 +1,128 @@
+"""python -m lathe.report: what a sweep found, as a page, tables or a summary."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import sys
+from pathlib import Path
+
+from lathe import _archive
+from lathe.report import comparison, dashboard_csv, markdown, page, plots, results_file, summary
+from lathe.report import ablation, trust
+
+FORMATS = (".html", ".csv", ".md")
+
+
+class UserError(Exception):
+    """A wrong request; the message says what was found and what was expected."""
+
+
+def main(words=None):
+    """The exit code: 0, or 2 when the input is wrong."""
+    arguments = _parser().parse_args(words)
+    try:
+        outputs = _check(arguments)
+        for path in _report(arguments, outputs):
+            print(path)
+    except (UserError, results_file.ResultsError, plots.MissingLibrary) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="lathe report", description=__doc__.split(": ", 1)[1],
+        epilog="Without -o the page is written beside RESULTS. A .csv has the columns of PyTorch's "
+               "dashboard, one file for each configuration.")
+    parser.add_argument("results", metavar="RESULTS", type=Path,
+                        help="what ./lathe sweep wrote: results/NAME.sweep.jsonl")
+    parser.add_argument("--against", metavar="EARLIER", type=Path,
+                        help="an earlier file: what became faster or slower, broke or was mended")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, action="append", default=[],
+                        help="a .html, .csv or .md to write; may be given several times")
+    parser.add_argument("--svg", metavar="FOLDER", type=Path,
+                        help="also write the plots as files, for a paper")
+    return parser
+
+
+def _check(arguments):
+    """The files to write; refuses what cannot work before anything is read."""
+    inputs = [path for path in (arguments.results, arguments.against) if path]
+    outputs = arguments.output or ([] if arguments.svg else [_beside(arguments.results)])
+    for path in outputs:
+        if path.suffix not in FORMATS:
+            near = difflib.get_close_matches(path.suffix, FORMATS, 1, 0.4) or [".html"]
+            raise UserError(f"{path}: the format '{path.suffix}' is not known; expected one of "
+                            f"{', '.join(FORMATS)}; did you mean '{path.stem}{near[0]}'?")
+        if not path.parent.is_dir():
+            raise UserError(f"{path}: there is no folder '{path.parent}' to write it to")
+        if path.is_dir():
+            raise UserError(f"{path}: is a folder; expected the name of a file")
+        if any(path.resolve() == source.resolve() for source in inputs):
+            raise UserError(f"{path}: would overwrite the results")
+    if arguments.svg and arguments.svg.exists() and not arguments.svg.is_dir():
+        raise UserError(f"{arguments.svg}: is a file; --svg expects a folder")
+    if any(not source.exists() for source in inputs):
+        source = next(source for source in inputs if not source.exists())
+        raise UserError(f"{source}: no such file{_nearest(source)}")
+    return outputs
+
+
+def _beside(results):
+    return results.with_name(results.name.split(".")[0] + ".html")
+
+
+def _nearest(path):
+    names = [p.name for p in path.parent.glob("*.sweep.jsonl")] if path.parent.is_dir() else []
+    near = difflib.get_close_matches(path.name, names, 1)
+    return f"; did you mean '{path.parent / near[0]}'?" if near else ""
+
+
+def _report(arguments, outputs):
+    """Writes everything and gives the paths; all is made before the first file is."""
+    now = summary.summarise(results_file.read(arguments.results))
+    compared = None
+    if arguments.against:
+        earlier = summary.summarise(results_file.read(arguments.against))
+        compared = comparison.compare(now, earlier)
+    doubts = trust.doubts(now)
+    texts = {}
+    for path in outputs:
+        if path.suffix == ".html":
+            texts[path] = page.html(now, compared, doubts)
+        elif path.suffix == ".md":
+            texts[path] = markdown.text(now, compared, doubts)
+        else:
+            texts.update(dashboard_csv.files(now, path))
+    if arguments.svg:
+        drawn = page.figures(now, compared, ablation.tables(now))
+        if not drawn:
+            raise UserError(f"{arguments.results}: has no speed-up to plot")
+        for name, (_, svg) in drawn.items():
+            path = arguments.svg / f"{dashboard_csv.file_name(name)}.svg"
+            texts[path] = plots.standalone(svg)
+    return _write(texts, arguments.svg)
+
+
+def _write(texts, folder):
+    try:
+        if folder:
+            folder.mkdir(parents=True, exist_ok=True)
+        for path, text in texts.items():
+            with _archive.whole(path) as file:
+                file.write(text.encode())
+    except OSError as error:
+        raise UserError(f"{error.filename or 'the report'}: cannot be written: "
+                        f"{error.strerror or error}") from None
+    return list(texts)
+
+
+if __name__ == "__main__":
+    # A reader that closed the pipe has seen what it wanted.
+    try:
+        sys.exit(main())
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

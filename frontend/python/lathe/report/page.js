@@ -1,0 +1,150 @@
+// Sorting, filtering and details of a report's tables. Text from the file is only ever text: nothing
+// here makes HTML of a string.
+"use strict";
+
+const make = (tag, text, attributes = {}) => {
+  const element = document.createElement(tag);
+  if (text !== undefined) element.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  return element;
+};
+const makeSvg = (tag, attributes, text = "") => {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.textContent = text;
+  return element;
+};
+const rows = document.getElementById("rows");
+let details; // parsed at the first use, since most readers open few of the rows
+
+// Sorting. Cells carry what they sort by; those without a value stay last in both directions.
+const sortKey = (row, column) => {
+  const cell = row.cells[column];
+  return cell.dataset.value === undefined ? cell.textContent : Number(cell.dataset.value || NaN);
+};
+const compare = (a, b, sign) => {
+  if (typeof a === "string") return sign * a.localeCompare(b, undefined, { numeric: true });
+  if (Number.isNaN(a) || Number.isNaN(b)) return Number.isNaN(a) - Number.isNaN(b);
+  return sign * (a - b);
+};
+function sort(head) {
+  const sign = head.getAttribute("aria-sort") === "ascending" ? -1 : 1;
+  for (const other of head.parentElement.cells) other.removeAttribute("aria-sort");
+  head.setAttribute("aria-sort", sign > 0 ? "ascending" : "descending");
+  const body = head.closest("table").tBodies[0];
+  for (const open of body.querySelectorAll("tr.open")) close(open);
+  const keyed = [...body.rows].map((row) => [sortKey(row, head.cellIndex), row]);
+  keyed.sort((a, b) => compare(a[0], b[0], sign));
+  body.append(...keyed.map(([, row]) => row));
+}
+for (const head of document.querySelectorAll("table.sortable th")) {
+  const button = make("button", head.textContent, { type: "button" });
+  head.replaceChildren(button);
+  button.addEventListener("click", () => sort(head));
+}
+
+// Filtering: every word must occur somewhere in the row.
+const search = document.getElementById("filter");
+const shown = document.getElementById("shown");
+let texts;
+function filter() {
+  const body = rows.tBodies[0];
+  for (const open of body.querySelectorAll("tr.open")) close(open);
+  texts ??= new Map([...body.rows].map((row) => [row, row.textContent.toLowerCase()]));
+  const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+  let count = 0;
+  for (const [row, text] of texts) {
+    row.hidden = !words.every((word) => text.includes(word));
+    count += !row.hidden;
+  }
+  shown.textContent = `${count.toLocaleString("en")} of ${texts.size.toLocaleString("en")} rows`;
+}
+search?.addEventListener("input", filter);
+for (const button of document.querySelectorAll("button[data-filter]")) {
+  button.addEventListener("click", () => {
+    search.value = button.dataset.filter;
+    filter();
+    search.scrollIntoView({ block: "start" });
+  });
+}
+
+// Details of one row, under it.
+function table(heads, lines) {
+  const made = make("table");
+  const head = made.createTHead().insertRow();
+  for (const word of heads) head.append(make("th", word, { class: "text", scope: "col" }));
+  const body = made.createTBody();
+  for (const line of lines) {
+    const row = body.insertRow();
+    for (const word of line) row.append(make("td", word, { class: "text" }));
+  }
+  const box = make("div", undefined, { class: "wide" });
+  box.append(made);
+  return box;
+}
+function strip(samples, unit) {
+  const all = samples.flatMap(([, values]) => values).filter((value) => value !== null);
+  const low = Math.min(...all);
+  const high = Math.max(...all);
+  const width = 640;
+  const x = (value) => 120 + ((value - low) / (high - low || 1)) * (width - 190);
+  const height = 24 * samples.length + 24;
+  const drawing = makeSvg("svg", { viewBox: `0 0 ${width} ${height}`, width, role: "img" });
+  drawing.append(makeSvg("title", {}, `Samples between ${low} and ${high} ${unit}`));
+  samples.forEach(([name, values], i) => {
+    const label = { x: 0, y: 24 * i + 16, class: "axis" };
+    drawing.append(makeSvg("text", label, name.slice(0, 18)));
+    for (const value of values) {
+      if (value === null) continue;
+      const kind = name === "candidate" ? "strip candidate" : "strip";
+      drawing.append(makeSvg("rect", { x: x(value), y: 24 * i + 4, width: 2, height: 16, class: kind }));
+    }
+  });
+  for (const value of [low, high]) {
+    const place = { x: x(value), y: height - 6, class: "axis", "text-anchor": "middle" };
+    drawing.append(makeSvg("text", place, `${value.toPrecision(3)} ${unit}`));
+  }
+  return drawing;
+}
+function detail(one) {
+  const cell = make("td", undefined, { class: "detail", colspan: rows.tHead.rows[0].cells.length });
+  const add = (title, ...content) => cell.append(make("h3", title), ...content);
+  if (one.reason) add("Reason", make("p", one.reason));
+  if (one.details) add("Details", make("pre", one.details));
+  if (one.facts.length) add("Figures", table(["what", "value"], one.facts));
+  if (one.samples.some(([, values]) => values.some((value) => value !== null)))
+    add("Samples, each a mark", strip(one.samples, "ms"));
+  if (one.kernels.length)
+    add("Kernels", table(["kernel", "kind", "ops", "time", "predicted", "lines"], one.kernels));
+  if (one.fallbacks.length)
+    add("Ops that ran in eager", table(["op", "times", "line", "reason"], one.fallbacks));
+  return cell;
+}
+function close(row) {
+  row.classList.remove("open");
+  row.querySelector("button").setAttribute("aria-expanded", "false");
+  row.nextElementSibling?.remove();
+}
+function open(row) {
+  details ??= JSON.parse(document.getElementById("details").textContent);
+  row.classList.add("open");
+  row.querySelector("button").setAttribute("aria-expanded", "true");
+  const under = make("tr");
+  under.append(detail(details[row.id.slice("row-".length)]));
+  row.after(under);
+}
+rows?.addEventListener("click", (event) => {
+  const button = event.target.closest("button[aria-expanded]");
+  if (!button) return;
+  const row = button.closest("tr");
+  (row.classList.contains("open") ? close : open)(row);
+});
+function follow() {
+  const row = /^#row-\d+$/.test(location.hash) && document.getElementById(location.hash.slice(1));
+  if (!row) return;
+  row.hidden = false;
+  if (!row.classList.contains("open")) open(row);
+  row.scrollIntoView({ block: "start" });
+}
+addEventListener("hashchange", follow);
+follow();

@@ -1,0 +1,255 @@
+"""The page: one HTML file that needs no other, with everything that the results say.
+
+Jinja2 escapes whatever comes from the file; only our own SVG, style and script go in as they are. The
+page's policy allows that one script by its hash, so even what slipped through could not run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from importlib import resources
+
+import numpy as np
+
+from lathe.report import ablation, answer, estimates, plots, quantities
+from lathe.report.configurations import options_word
+from lathe.report.summary import error_share
+
+INSTALL = "pip install Jinja2==3.1.6"
+_VERDICTS = [("faster", "rows became faster"), ("slower", "rows became slower"),
+             ("broke", "rows broke"), ("mended", "rows were mended")]
+_HEAT_WORDS = ["slower than 0.5x", "0.5 to 0.67", "0.67 to 0.83", "0.83 to 0.95", "0.95 to 1.05",
+               "1.05 to 1.2", "1.2 to 1.5", "1.5 to 2", "faster than 2x"]
+_METHOD = (
+    "A row's speed-up is the median of the ratios of its paired samples, which were taken next to "
+    f"each other. Its interval is the middle 95 % of {estimates.RESAMPLES:,} bootstrap medians. Over "
+    "models the geometric mean resamples the models first and then each model's pairs, so it says "
+    "how another suite of such models would come out. Seeds are fixed: the same file gives the same "
+    "page.")
+
+
+def html(summary, comparison, doubts):
+    """The page's text; raises plots.MissingLibrary."""
+    try:
+        import jinja2
+    except ImportError:
+        raise plots.MissingLibrary(f"the page needs Jinja2: {INSTALL}") from None
+    folder = resources.files("lathe.report")
+    texts = {name: folder.joinpath(name).read_text(encoding="utf-8")
+             for name in ("page.html", "page.css", "page.js")}
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined,
+                                     trim_blocks=True, keep_trailing_newline=True)
+    template = environment.from_string(texts["page.html"])
+    safe = _markup()
+    script = texts["page.js"]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    tables = ablation.tables(summary)
+    drawn = figures(summary, comparison, tables)
+    return template.render(
+        results=summary.results, baseline=summary.baseline or "", baselines=summary.baselines,
+        lines=summary.lines, measured=summary.measured, comparison=comparison, doubts=doubts,
+        cards=answer.cards(summary), sentences=answer.sentences(summary), tables=tables,
+        plots=_in_page(drawn), parts=_parts(comparison, drawn, tables), verdicts=_VERDICTS,
+        changes=_changes(comparison), reasons=_reasons(summary), heat_words=_HEAT_WORDS,
+        environments=_environments(summary.results), method=_METHOD, missing=quantities.MISSING,
+        css=safe(texts["page.css"]), script=safe(script), script_hash=digest,
+        details=safe(_json([_detail(one) for one in summary.measured])),
+        figure=_figure, value=_value, share=lambda row: error_share(row),
+        failures=lambda line: answer.failure_counts([one.row for one in line.measured]),
+        times=quantities.times, interval=quantities.interval, plural=quantities.plural,
+        milliseconds=quantities.milliseconds, byte_count=quantities.byte_count,
+        percent=quantities.percent, count="{:,}".format, error=quantities.share)
+
+
+def figures(summary, comparison, tables):
+    """By file name without its ending: (title, SVG) of all plots that have something to show."""
+    baseline = summary.baseline
+    if baseline is None:
+        return {}
+    drawn = {}
+    rows = [(line.configuration.label, line.speedups[baseline],
+             [one.speedups[baseline].value for one in line.measured
+              if one.row.passed and baseline in one.speedups])
+            for line in summary.lines if line.speedups[baseline]]
+    if rows:
+        drawn["speedups"] = "", plots.draw(
+            plots.forest(rows, f"speed-up over {baseline}", f"as fast as {baseline}"))
+    calls = [(line.configuration.label, line.first_call_ms and line.first_call_ms.median,
+              line.warm_first_call_ms and line.warm_first_call_ms.median)
+             for line in summary.lines if line.first_call_ms or line.warm_first_call_ms]
+    if calls:
+        drawn["compile_times"] = "", plots.draw(plots.compile_times(calls))
+    for panel, spec in _heat_maps(summary).items():
+        drawn[f"heat_map_{panel}".rstrip("_").replace(" ", "_")] = panel, plots.draw(spec)
+    taken = [(f"{name}, {column}", cell.slowdown, [])
+             for table in tables[:1] for name, cells in table.rows
+             for column, cell in zip(table.columns, cells) if cell.slowdown]
+    if taken:
+        drawn["ablation"] = "", plots.draw(
+            plots.forest(taken, "time without / with everything", "no difference"))
+    changed = [(f"{c.now.model}, {c.now.configuration.label}", c.ratio, [])
+               for c in _changes(comparison) if c.ratio]
+    if changed:
+        changed = sorted(changed, key=lambda c: abs(np.log(c[1].value)))[-40:]
+        changed.sort(key=lambda c: -c[1].value)
+        drawn["changes"] = "", plots.draw(plots.forest(changed, "speed-up now / before",
+                                                       "no change"))
+    return drawn
+
+
+def _heat_maps(summary):
+    """A specification for each panel; models and configurations best first."""
+    baseline, panels = summary.baseline, {}
+    for line in summary.lines:
+        panels.setdefault(line.configuration.panel, []).append(line)
+    made = {}
+    for panel, lines in panels.items():
+        cells, logs = {}, {}
+        # Equal short labels would share a column: then the whole ones stand there.
+        labels = [line.configuration.short_label for line in lines]
+        if len(set(labels)) < len(labels):
+            labels = [line.configuration.label for line in lines]
+        for label, line in zip(labels, lines):
+            for one in line.measured:
+                estimate = one.speedups.get(baseline)
+                cells[one.model, label] = one, estimate and estimate.value
+                if estimate and one.row.passed:
+                    logs.setdefault(one.model, []).append(np.log(estimate.value))
+        models = sorted({model for model, _ in cells},
+                        key=lambda m: (-np.mean(logs[m]) if m in logs else np.inf, m))
+        made[panel] = plots.heat_map(models, labels, cells)
+    return made
+
+
+def _in_page(drawn):
+    safe = _markup()
+    maps = [(title, safe(svg)) for name, (title, svg) in drawn.items()
+            if name.startswith("heat_map")]
+    named = {name: safe(drawn[name][1]) if name in drawn else ""
+             for name in ("speedups", "compile_times", "ablation", "changes")}
+    return {**named, "heat_maps": maps}
+
+
+def _parts(comparison, drawn, tables):
+    """Links at the head of the page: those parts that there are."""
+    return [(name, word) for name, word, there in (
+        ("answer", "answer", True), ("changes", "changes", comparison),
+        ("configurations", "configurations", True),
+        ("heat", "heat map", any(name.startswith("heat_map") for name in drawn)),
+        ("ablation", "one taken out", tables), ("compile", "compile time", "compile_times" in drawn),
+        ("accuracy", "accuracy", True), ("all", "every row", True),
+        ("doubts", "before you rely on it", True)) if there]
+
+
+def _changes(comparison):
+    if comparison is None:
+        return []
+    return [change for verdict in ("broke", "slower", "mended", "faster")
+            for change in comparison.of(verdict)]
+
+
+def _reasons(summary):
+    """(status word, reason, rows), what most rows have first."""
+    groups = {}
+    for one in summary.measured:
+        if not one.row.passed:
+            groups.setdefault((one.row.status_word, one.row.reason), []).append(one)
+    return sorted(((*key, members) for key, members in groups.items()),
+                  key=lambda group: -len(group[2]))
+
+
+def _environments(results):
+    tables = []
+    for entry in results.environments.values():
+        packages = entry.get("packages")
+        words = {"id": entry.get("id"), "processor": entry.get("cpu"), "cores": entry.get("cores"),
+                 "memory": quantities.byte_count(_number(entry.get("memory_bytes"))),
+                 "GPU": entry.get("gpu") or "none", "system": entry.get("os"),
+                 "Python": entry.get("python"), "Lathe": entry.get("lathe"),
+                 "node": entry.get("node"),
+                 "packages": ", ".join(f"{k} {v}" for k, v in packages.items())
+                 if isinstance(packages, dict) else None}
+        tables.append([(name, quantities.MISSING if text is None else str(text))
+                       for name, text in words.items()])
+    return tables
+
+
+def _number(value):
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _detail(one):
+    """What a row shows when it is opened; all of it text, but for the samples."""
+    row = one.row
+    ms, size = quantities.milliseconds, quantities.byte_count
+    facts = [(f"speed-up over {name}",
+              f"{quantities.times(e.value)}, 95 % {quantities.interval(e)}, {e.count} pairs")
+             for name, e in one.speedups.items()]
+    facts += [(word, text) for word, text, value in (
+        ("first call, cold", ms(row.first_call_ms), row.first_call_ms),
+        ("first call, warm", ms(row.warm_first_call_ms), row.warm_first_call_ms),
+        ("compiling, inside the backend", ms(row.compile_ms), row.compile_ms),
+        ("peak memory", size(row.peak_memory_bytes), row.peak_memory_bytes),
+        *((f"peak memory of {name}", size(value), value)
+          for name, value in row.against_peak_memory_bytes.items()),
+        *((word, quantities.error(row.accuracy[key]), row.accuracy[key]) for word, key in (
+            ("largest error", "max_abs"), ("largest relative error", "max_rel"),
+            ("tolerance", "tolerance"))),
+        ("cosine", f"{row.accuracy['cosine']}", row.accuracy["cosine"]),
+        ("rule of accuracy", row.accuracy["rule"], row.accuracy["rule"] or None),
+        ("graphs", f"{row.graphs}", row.graphs),
+        ("graph breaks", f"{row.graph_breaks}", row.graph_breaks),
+        ("the whole job", ms(row.seconds and row.seconds * 1e3), row.seconds),
+        ("attempts", f"{row.attempts}", row.attempts)) if value is not None]
+    facts += [(name, options_word(value) or "none" if name == "options" else json.dumps(value))
+              for name, value in row.settings.items()]
+    facts += [("source", row.source), ("environment", row.environment), ("job", row.job)]
+    return {"reason": row.reason, "details": row.details, "facts": facts,
+            "samples": [(name, _rounded(values)) for name, values in row.samples.items()],
+            "kernels": [_kernel(kernel) for kernel in row.kernels],
+            "fallbacks": [[_word(f.get(k)) for k in ("op", "count", "line", "reason")]
+                          for f in row.fallbacks]}
+
+
+def _kernel(kernel):
+    times = [quantities.milliseconds(_number(kernel.get(k))) for k in ("ms", "predicted_ms")]
+    return [_word(kernel.get("label")), _word(kernel.get("kind")), _word(kernel.get("ops")), *times,
+            _word(kernel.get("lines"))]
+
+
+def _word(value):
+    if value is None:
+        return quantities.MISSING
+    return ", ".join(map(_word, value)) if isinstance(value, list) else str(value)
+
+
+def _rounded(values):
+    return [float(f"{v:.4g}") if np.isfinite(v) else None for v in values]
+
+
+def _json(value):
+    """JSON that can stand in a script element: nothing in it can end that."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _markup():
+    import markupsafe  # Jinja2 brings it
+
+    return markupsafe.Markup
+
+
+def _value(value, write):
+    """A cell that sorts by its number; a missing one sorts last."""
+    if value is None:
+        return _markup()('<td data-value="">{}</td>').format(quantities.MISSING)
+    return _markup()('<td data-value="{}">{}</td>').format(f"{value:.6g}", write(value))
+
+
+def _figure(svg, caption):
+    if not svg:
+        return ""
+    return _markup()('<figure><figcaption>{}</figcaption><div class="wide" tabindex="0" '
+                     'role="region" aria-label="{}">{}</div></figure>').format(caption, caption, svg)
