@@ -22,9 +22,13 @@ class Card:
 
 
 def cards(summary):
-    """One for each backend that is not the baseline itself, the fastest first."""
+    """One for each backend that is not the baseline itself, the fastest first.
+
+    All of them from the same machine and dtype as the fastest, where a backend ran there.
+    """
     chosen = {}
-    for line in summary.lines:
+    panel = next((line.configuration.panel for line in summary.lines), "")
+    for line in sorted(summary.lines, key=lambda line: line.configuration.panel != panel):
         backend = str(line.configuration.settings.get("backend") or "unnamed backend")
         if backend != summary.baseline:
             chosen.setdefault(backend, line)
@@ -81,6 +85,8 @@ def _card(baseline, backend, line):
 
 def _against(baseline, card, other):
     """The fastest configurations of two backends, over the models that both passed."""
+    if card.line.configuration.panel != other.line.configuration.panel:
+        return ""
     theirs = {one.model: one for one in other.line.measured
               if one.row.passed and baseline in one.speedups}
     ratios = [estimates.quotient(one.speedups[baseline], theirs[one.model].speedups[baseline])

@@ -33,6 +33,7 @@ class Comparison:
     earlier: object
     changes: list[Change]
     geomean: estimates.Estimate | None
+    configurations: list[tuple[str, estimates.Estimate]]  # by name, the most improved first
     compile_ratio: estimates.Estimate | None  # first call now / before, above 1 where it is slower
     added: int
     gone: int
@@ -60,11 +61,15 @@ def compare(now, earlier):
             ratio = estimates.exactly(c.now.row.first_call_ms / c.before.row.first_call_ms)
             first_calls.setdefault(c.now.model, []).append(ratio)
     keys = {_key(one) for one in now.measured}
-    by_model = {}
+    by_model, by_configuration = {}, {}
     for change in rated:
         by_model.setdefault(change.now.model, []).append(change.ratio)
+        by_configuration.setdefault(change.now.configuration.label, []).append(change.ratio)
+    configurations = [(label, estimates.over_models(ratios, f"comparison {label}"))
+                      for label, ratios in by_configuration.items()]
     return Comparison(
         earlier, changes, estimates.by_model(by_model, "comparison"),
+        sorted(configurations, key=lambda pair: -pair[1].value),
         estimates.by_model(first_calls, "first calls"),
         len(keys - before.keys()), len(before.keys() - keys), _notes(now, earlier, changes))
 

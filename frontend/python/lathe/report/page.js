@@ -111,13 +111,19 @@ function detail(one) {
   const add = (title, ...content) => cell.append(make("h3", title), ...content);
   if (one.reason) add("Reason", make("p", one.reason));
   if (one.details) add("Details", make("pre", one.details));
-  if (one.facts.length) add("Figures", table(["what", "value"], one.facts));
   if (one.samples.some(([, values]) => values.some((value) => value !== null)))
     add("Samples, each a mark", strip(one.samples, "ms"));
   if (one.kernels.length)
     add("Kernels", table(["kernel", "kind", "ops", "time", "predicted", "lines"], one.kernels));
   if (one.fallbacks.length)
     add("Ops that ran in eager", table(["op", "times", "line", "reason"], one.fallbacks));
+  const facts = make("dl");
+  for (const [name, value] of one.facts) {
+    const pair = make("div");
+    pair.append(make("dt", name), make("dd", value));
+    facts.append(pair);
+  }
+  add("Figures and settings", facts);
   return cell;
 }
 function close(row) {

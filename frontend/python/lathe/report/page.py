@@ -18,10 +18,18 @@ from lathe.report.configurations import options_word
 from lathe.report.summary import error_share
 
 INSTALL = "pip install Jinja2==3.1.6"
+_MOST_CHANGES = 50  # of one kind
 _VERDICTS = [("faster", "rows became faster"), ("slower", "rows became slower"),
              ("broke", "rows broke"), ("mended", "rows were mended")]
 _HEAT_WORDS = ["slower than 0.5x", "0.5 to 0.67", "0.67 to 0.83", "0.83 to 0.95", "0.95 to 1.05",
                "1.05 to 1.2", "1.2 to 1.5", "1.5 to 2", "faster than 2x"]
+# What a kind of kernel (passes/kernels) mostly does, by the signs of the notebook's families of ops.
+_KIND_SIGNS = {
+    **dict.fromkeys(("contraction", "depthwise", "attention", "matrix_tiles", "library_attention",
+                     "library_convolution", "library_matmul"), "×"),
+    **dict.fromkeys(("pool", "recurrence", "scan", "split_reduction"), "Σ"),
+    "loops": "ƒ", "scatter": "⇄",
+}
 _METHOD = (
     "A row's speed-up is the median of the ratios of its paired samples, which were taken next to "
     f"each other. Its interval is the middle 95 % of {estimates.RESAMPLES:,} bootstrap medians. Over "
@@ -52,11 +60,11 @@ def html(summary, comparison, doubts):
         lines=summary.lines, measured=summary.measured, comparison=comparison, doubts=doubts,
         cards=answer.cards(summary), sentences=answer.sentences(summary), tables=tables,
         plots=_in_page(drawn), parts=_parts(comparison, drawn, tables), verdicts=_VERDICTS,
-        changes=_changes(comparison), reasons=_reasons(summary), heat_words=_HEAT_WORDS,
+        changes=_changes(comparison), most_changes=_MOST_CHANGES, reasons=_reasons(summary), heat_words=_HEAT_WORDS,
         environments=_environments(summary.results), method=_METHOD, missing=quantities.MISSING,
         css=safe(texts["page.css"]), script=safe(script), script_hash=digest,
         details=safe(_json([_detail(one) for one in summary.measured])),
-        figure=_figure, value=_value, share=lambda row: error_share(row),
+        figure=_figure, value=_value, number=_sort_key, range=_range, share=lambda row: error_share(row),
         failures=lambda line: answer.failure_counts([one.row for one in line.measured]),
         times=quantities.times, interval=quantities.interval, plural=quantities.plural,
         milliseconds=quantities.milliseconds, byte_count=quantities.byte_count,
@@ -89,13 +97,9 @@ def figures(summary, comparison, tables):
     if taken:
         drawn["ablation"] = "", plots.draw(
             plots.forest(taken, "time without / with everything", "no difference"))
-    changed = [(f"{c.now.model}, {c.now.configuration.label}", c.ratio, [])
-               for c in _changes(comparison) if c.ratio]
-    if changed:
-        changed = sorted(changed, key=lambda c: abs(np.log(c[1].value)))[-40:]
-        changed.sort(key=lambda c: -c[1].value)
-        drawn["changes"] = "", plots.draw(plots.forest(changed, "speed-up now / before",
-                                                       "no change"))
+    if comparison and comparison.configurations:
+        rows = [(label, estimate, []) for label, estimate in comparison.configurations]
+        drawn["changes"] = "", plots.draw(plots.forest(rows, "speed-up now / before", "no change"))
     return drawn
 
 
@@ -144,10 +148,11 @@ def _parts(comparison, drawn, tables):
 
 
 def _changes(comparison):
+    """The largest of each kind."""
     if comparison is None:
         return []
     return [change for verdict in ("broke", "slower", "mended", "faster")
-            for change in comparison.of(verdict)]
+            for change in comparison.of(verdict)[:_MOST_CHANGES]]
 
 
 def _reasons(summary):
@@ -215,7 +220,9 @@ def _detail(one):
 
 def _kernel(kernel):
     times = [quantities.milliseconds(_number(kernel.get(k))) for k in ("ms", "predicted_ms")]
-    return [_word(kernel.get("label")), _word(kernel.get("kind")), _word(kernel.get("ops")), *times,
+    kind = _word(kernel.get("kind"))
+    sign = _KIND_SIGNS.get(kind)
+    return [_word(kernel.get("label")), f"{sign} {kind}" if sign else kind, _word(kernel.get("ops")), *times,
             _word(kernel.get("lines"))]
 
 
@@ -241,11 +248,21 @@ def _markup():
     return markupsafe.Markup
 
 
+def _sort_key(value):
+    """What a table sorts by; nothing sorts last."""
+    return "" if value is None else f"{value:.6g}"
+
+
 def _value(value, write):
-    """A cell that sorts by its number; a missing one sorts last."""
-    if value is None:
-        return _markup()('<td data-value="">{}</td>').format(quantities.MISSING)
-    return _markup()('<td data-value="{}">{}</td>').format(f"{value:.6g}", write(value))
+    """A cell that sorts by its number."""
+    words = quantities.MISSING if value is None else write(value)
+    return _markup()('<td data-value="{}">{}</td>').format(_sort_key(value), words)
+
+
+def _range(spread_ms):
+    if spread_ms is None:
+        return quantities.MISSING
+    return " to ".join(map(quantities.milliseconds, spread_ms))
 
 
 def _figure(svg, caption):

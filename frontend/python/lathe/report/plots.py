@@ -13,7 +13,7 @@ from math import log2
 from lathe.report.quantities import MISSING, interval, times
 
 INSTALL = "pip install vl-convert-python==1.9.0.post1"
-_FONT = 'system-ui, "Segoe UI", Roboto, "Helvetica Neue", sans-serif'
+_FONT = "sans-serif"  # to measure by; page.css says what it is drawn in
 _CONFIG = {
     "background": "transparent",
     "view": {"stroke": None},
@@ -29,6 +29,9 @@ _STATUS_SIGNS = {"fail_accuracy": "✕ wrong", "timeout": "✕ time", "out_of_me
                  "crashed": "✕ crash", "refused": "✕ refused", "fail_to_load": "✕ load",
                  "fail_to_run": "✕ run"}
 _MOST_LINES = 60
+# Pixels of a character. The library measures with its own font, and a reader's may be wider.
+_CHARACTER = 7.4
+_WIDTH = 520  # of the space in which ratios and times are drawn
 
 
 class MissingLibrary(Exception):
@@ -46,13 +49,14 @@ def draw(spec):
     svg = vl_convert.vegalite_to_svg(spec, vl_version="5.20", allowed_base_urls=[])
     # A link within the page becomes absolute in the library.
     svg = re.sub(r'xlink:href="https?://[^"#]*#', 'href="#', svg)
-    return svg.replace(' aria-roledescription="rect mark container"', "")
+    # Thousands of marks say the same of themselves, which the page's style says once.
+    return re.sub(f' (font-family="{_FONT}"|opacity="1"|aria-roledescription="[^"]*")', "", svg)
 
 
 def standalone(svg):
     """A file's text: the colours that a page would give it are inside."""
     css = resources.files("lathe.report").joinpath("page.css").read_text(encoding="utf-8")
-    colours = css[: css.index("/* End of colours. */")]
+    colours = css[: css.index("/* So far also in plots that stand alone. */")]
     head = svg.index(">") + 1
     style = f"<style>{colours}svg{{background:var(--bg)}}</style>"
     return re.sub(r'<a href="#[^"]*">|</a>', "", svg[:head] + style + svg[head:])
@@ -67,12 +71,11 @@ def forest(rows, title, baseline_word):
     for label, estimate, points in rows[:_MOST_LINES]:
         values.append({"label": label, "value": estimate.value, "low": estimate.low,
                        "high": estimate.high,
-                       "text": f"{times(estimate.value)}  {interval(estimate)}"})
+                       "text": f"{times(estimate.value)} ({interval(estimate)})"})
         values += [{"label": label, "point": point} for point in points]
     numbers = [v[k] for v in values for k in ("value", "low", "high", "point") if v.get(k)]
     low, high = min([1, *numbers]) / 1.02, max([1, *numbers]) * 1.02
-    y = {"field": "label", "type": "nominal", "sort": None, "title": None,
-         "axis": {"grid": False, "labelPadding": 10}}
+    y = _lines(label for label, _, _ in rows[:_MOST_LINES])
     x = {"type": "quantitative", "scale": {"type": "log", "domain": [low, high], "nice": False},
          "title": title, "axis": {"values": _ticks(low, high), "format": "~g", "labelOverlap": True}}
     has = "isValid(datum.{})".format
@@ -81,7 +84,7 @@ def forest(rows, title, baseline_word):
          "data": {"values": [{"one": 1}]}, "encoding": {"x": {**x, "field": "one"}}},
         {"transform": [{"filter": has("point")}],
          "mark": {"type": "tick", "color": "var(--soft)", "opacity": 0.55, "size": 9,
-                  "thickness": 1.2},
+                  "thickness": 1.2, "aria": False},
          "encoding": {"x": {**x, "field": "point"}, "y": y}},
         {"transform": [{"filter": has("low")}],
          "mark": {"type": "rule", "color": "var(--accent)", "strokeWidth": 3, "strokeCap": "round"},
@@ -92,10 +95,11 @@ def forest(rows, title, baseline_word):
          "encoding": {"x": {**x, "field": "value"}, "y": y}},
         {"transform": [{"filter": has("text")}],
          "mark": {"type": "text", "align": "left", "dx": 12},
-         "encoding": {"x": {"value": 430}, "y": y, "text": {"field": "text"}}},
+         "encoding": {"x": {"value": _WIDTH}, "y": y, "text": {"field": "text"}}},
     ]
     return {"description": f"{title}, with 95 % intervals; dashed: {baseline_word}",
-            "data": {"values": values}, "width": 430, "height": {"step": 22}, "layer": layers}
+            "padding": {"left": 4, "top": 4, "bottom": 4, "right": 60},
+            "data": {"values": values}, "width": _WIDTH, "height": {"step": 22}, "layer": layers}
 
 
 def heat_map(models, columns, cells):
@@ -108,18 +112,21 @@ def heat_map(models, columns, cells):
         for column in columns:
             one, ratio = cells.get((model, column), (None, None))
             values.append({"model": model, "column": column, **_cell(one, ratio)})
-    axis = {"grid": False, "labelLimit": 300}
+    longest = _CHARACTER * min(46, max(map(len, columns)))
     x = {"field": "column", "type": "nominal", "sort": None, "title": None,
-         "axis": {**axis, "orient": "top", "labelAngle": -40, "labelAlign": "left"}}
-    y = {"field": "model", "type": "nominal", "sort": None, "title": None, "axis": axis}
+         "axis": {"grid": False, "orient": "top", "labelAngle": -40, "labelAlign": "left",
+                  "minExtent": 0.65 * longest + 12}}
+    y = {**_lines(models), "field": "model"}
     return {
         "description": "Speed-up of each model in each configuration",
+        "padding": {"left": 4, "top": 4, "bottom": 4, "right": max(4, 0.77 * longest - 60)},
         "data": {"values": values}, "width": {"step": 62}, "height": {"step": 22},
-        "encoding": {"x": x, "y": y, "href": {"field": "href"}},
+        "encoding": {"x": x, "y": y},
         "layer": [
             {"mark": {"type": "rect", "stroke": "var(--panel)", "strokeWidth": 1.5,
                       "aria": False},
-             "encoding": {"color": {"field": "fill", "type": "nominal", "scale": None}}},
+             "encoding": {"color": {"field": "fill", "type": "nominal", "scale": None},
+                          "href": {"field": "href"}}},
             {"mark": {"type": "text", "aria": False, "fontSize": 11},
              "encoding": {"text": {"field": "text"},
                           "color": {"field": "ink", "type": "nominal", "scale": None}}},
@@ -133,16 +140,18 @@ def compile_times(rows):
     for label, cold, warm in rows[:_MOST_LINES]:
         values += [{"label": label, "caches": caches, "seconds": ms / 1e3}
                    for caches, ms in (("cold", cold), ("warm", warm)) if ms]
-    y = {"field": "label", "type": "nominal", "sort": None, "title": None,
-         "axis": {"grid": False, "labelPadding": 10}}
-    x = {"field": "seconds", "type": "quantitative", "scale": {"type": "log", "nice": False},
-         "title": "first call, seconds", "axis": {"format": "~g", "labelOverlap": True}}
+    y = _lines(label for label, _, _ in rows[:_MOST_LINES])
+    seconds = [value["seconds"] for value in values]
+    low, high = min(seconds) / 1.1, max(seconds) * 1.1
+    x = {"field": "seconds", "type": "quantitative", "title": "first call, seconds",
+         "scale": {"type": "log", "nice": False, "domain": [low, high]},
+         "axis": {"values": _ticks(low, high), "format": "~g", "labelOverlap": True}}
     shape = {"field": "caches", "type": "nominal",
              "scale": {"domain": ["cold", "warm"],
                        "range": ["var(--accent)", "var(--panel)"]}, "legend": None}
     return {
         "description": "First call of each configuration, with cold and with warm caches",
-        "data": {"values": values}, "width": 430, "height": {"step": 22},
+        "data": {"values": values}, "width": _WIDTH, "height": {"step": 22},
         "layer": [
             {"mark": {"type": "line", "color": "var(--line)", "strokeWidth": 2},
              "encoding": {"x": x, "y": y, "detail": {"field": "label"}}},
@@ -151,6 +160,14 @@ def compile_times(rows):
              "encoding": {"x": x, "y": y, "fill": shape}},
         ],
     }
+
+
+def _lines(labels):
+    """A vertical axis with a name on every line and room for the longest."""
+    longest = max(map(len, labels))
+    return {"field": "label", "type": "nominal", "sort": None, "title": None,
+            "axis": {"grid": False, "labelPadding": 10,
+                     "minExtent": _CHARACTER * min(46, longest) + 10}}
 
 
 def _cell(one, ratio):
@@ -172,6 +189,7 @@ def _cell(one, ratio):
 def _ticks(low, high):
     """Round ratios; finer where the axis is short."""
     fine = [0.8, 0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.3]
-    coarse = [m * 10.0 ** e for e in range(-6, 7) for m in (1, 2, 5)] + [1.5, 0.75, 3, 4]
-    chosen = fine if log2(high / low) < 0.7 else coarse
+    coarse = [m * 10.0 ** e for e in range(-9, 10) for m in (1, 2, 5)]
+    chosen = coarse + [0.75, 1.5, 3] if log2(high / low) < 3 else coarse
+    chosen = fine if log2(high / low) < 0.7 else chosen
     return sorted(tick for tick in chosen if low <= tick <= high)

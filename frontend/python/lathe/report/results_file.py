@@ -94,7 +94,7 @@ def read(path):
     """The results in the file at `path`; raises ResultsError."""
     path = Path(path)
     records, troubles = _records(path)
-    sweep, environments, rows, seen = {}, {}, {}, Counter()
+    sweep, environments, rows, seen, unknown = {}, {}, {}, Counter(), Counter()
     for record in records:
         kind = record.get("kind")
         if kind == "sweep":
@@ -108,7 +108,9 @@ def read(path):
             except RecursionError:
                 seen["nested too deeply"] += 1
         else:
-            seen[f"of an unknown kind, such as '{_text(kind)[:40]}',"] += 1
+            unknown[_text(kind)[:40]] += 1
+    if unknown:
+        seen[f"of an unknown kind, such as '{next(iter(unknown))}',"] = unknown.total()
     if not rows:
         raise ResultsError(f"{path}: holds no row that can be read{_because(troubles, seen)}")
     troubles += [f"{plural(n, 'record')} {what} left out." for what, n in seen.items() if n]
@@ -293,5 +295,7 @@ def _safe(value):
         return [_safe(v) for v in value]
     if isinstance(value, dict):
         return {_text(k): _safe(v) for k, v in value.items()}
-    return value if value is None or isinstance(value, bool) else _number(value)
+    if value is None or isinstance(value, bool):
+        return value
+    return value if isinstance(value, int) and abs(value) < 1 << 63 else _number(value)
 

@@ -78,8 +78,6 @@ def summarise(results):
     for configuration in configurations.split(results.rows):
         measured += [_measure(row, names[row.model, row.source], configuration)
                      for row in configuration.rows]
-    for number, one in enumerate(measured):
-        one.number = number
     baselines = _baselines(measured)
     groups = {}
     for one in measured:
@@ -87,6 +85,9 @@ def summarise(results):
     lines = [_line(group, baselines) for group in groups.values()]
     first = baselines[0] if baselines else None
     lines.sort(key=lambda line: -line.speedups[first].value if line.speedups.get(first) else 0)
+    measured = [one for line in lines for one in line.measured]
+    for number, one in enumerate(measured):
+        one.number = number
     return Summary(results, baselines, lines, measured, sorted(set(names.values())))
 
 
