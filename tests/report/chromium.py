@@ -8,6 +8,8 @@ import tempfile
 import time
 
 PATH = shutil.which("chromium")
+# Two frames later what was laid out is on the screen.
+_TWO_FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
 class Chromium:
@@ -83,16 +85,29 @@ class Chromium:
 
         evaluate("new Promise((done) => document.readyState === 'complete' ? done() : "
                  "addEventListener('load', () => done()))")
-        # Two frames later what was laid out is on the screen.
-        evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-        self.session = session
+        evaluate(_TWO_FRAMES)
+        evaluate.session = session
         return evaluate
 
-    def screenshot(self, path, whole=False):
-        import base64
-
-        picture = self.send("Page.captureScreenshot", self.session, captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(picture["data"]))
+    def loading_seconds(self, path):
+        """How long a page takes to load again: by the clock, and as time of its main thread."""
+        evaluate = self.open(path)
+        self.send("Performance.enable", evaluate.session, timeDomain="threadTicks")
+        evaluate("window.isOld = true")
+        self.send("Page.reload", evaluate.session)
+        until = time.monotonic() + 60
+        while True:
+            try:
+                if evaluate("!window.isOld && document.readyState === 'complete'"):
+                    break
+            except RuntimeError:  # asked between the two
+                pass
+            if time.monotonic() > until:
+                raise TimeoutError(f"loading {path}")
+        evaluate(_TWO_FRAMES)
+        metrics = self.send("Performance.getMetrics", evaluate.session)["metrics"]
+        wall = evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd") / 1e3
+        return wall, next(m["value"] for m in metrics if m["name"] == "TaskDuration")
 
     def problems(self):
         """What was logged as an error or asked of the network, since the page was opened."""

@@ -122,7 +122,8 @@ class ResultsFileTest(unittest.TestCase):
         self.assertEqual(len(samples["eager"]), 0)
 
     def test_a_failure_always_has_a_reason(self):
-        row = self.read(journals.journal(journals.failed(journals.settings(), "crashed", ""))).rows[0]
+        bare = journals.failed(journals.settings(), "crashed", "")
+        row = self.read(journals.journal(bare)).rows[0]
         self.assertEqual(row.reason, "no reason was recorded")
 
     def test_text_that_would_hurt_a_terminal_or_a_file_is_made_safe(self):

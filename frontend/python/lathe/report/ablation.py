@@ -1,8 +1,8 @@
 """Leave-one-out tables in the style of table 4 of the PyTorch 2 paper.
 
 Rows are what was taken out, columns groups of models or machines. Each figure compares a
-configuration with the one that has everything, over the models that passed in both. Both were paired
-with the same baseline, which stands out of the quotient and takes the machine's drift with it.
+configuration with the one that has everything, over the models that passed in both. Both were
+paired with the same baseline, which leaves the quotient and takes the machine's drift with it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def tables(summary):
         return []
     made = []
     for backend, pairs in _pairs(summary).items():
-        for title, grouping in (("machine and dtype", _by_machine), ("source of models", _by_source)):
+        for title, grouping in (("machine and dtype", _by_machine),
+                                ("source of models", _by_source)):
             columns = sorted({grouping(one) for _, full, _ in pairs for one in full})
             if grouping is _by_source and len(columns) < 2:
                 continue

@@ -2,8 +2,8 @@
 
 One file for each configuration: the dashboard's readers take a file for each compiler and know no
 column that would tell several apart. Times and sizes have its units: abs_latency in milliseconds,
-compilation_latency in seconds, peaks in 10^9 bytes. What was not measured stays empty, where PyTorch
-writes 0: a reader that filters `> 0` drops both, and a mean over what is left is not wrong.
+compilation_latency in seconds, peaks in 10^9 bytes. What was not measured stays empty, where
+PyTorch writes 0: a reader that filters `> 0` drops both, and a mean of what is left is not wrong.
 compilation_latency is the first call with cold caches less one call later, as theirs is.
 calls_captured and unique_graph_breaks are not in a sweep's rows and stay empty.
 """

@@ -104,7 +104,7 @@ def chance_of_no_change(estimate):
 
 
 def discoveries(chances, rate=0.05):
-    """Which of many findings stand when at most `rate` of those may be false (Benjamini-Hochberg)."""
+    """Which findings stand when at most `rate` of those may be false (Benjamini-Hochberg)."""
     order = np.argsort(chances)
     limits = rate * np.arange(1, len(chances) + 1) / max(1, len(chances))
     below = np.nonzero(np.asarray(chances)[order] <= limits)[0]

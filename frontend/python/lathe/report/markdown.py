@@ -29,8 +29,11 @@ def text(summary, comparison, doubts):
 
 def escape(words):
     """Text that stays text: no HTML, no table cells, no links, no mention of people or issues."""
-    words = re.sub(r"([\\`*_{}\[\]<>|~#!])", r"\\\1", " ".join(str(words).split()))
-    return words.replace("&", "&amp;").replace("@", "@\u200b").replace("://", ":\u200b//")
+    words = re.sub(r"([\\`*_{}\[\]|~#!])", r"\\\1", " ".join(str(words).split()))
+    for sign, written in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("@", "@\u200b"),
+                          ("://", ":\u200b//")):
+        words = words.replace(sign, written)
+    return words
 
 
 def _table(head, rows):

@@ -1,5 +1,5 @@
-// Sorting, filtering and details of a report's tables. Text from the file is only ever text: nothing
-// here makes HTML of a string.
+// Sorting, filtering and details of a report's tables. Text from the file is only ever text:
+// nothing here makes HTML of a string.
 "use strict";
 
 const make = (tag, text, attributes = {}) => {
@@ -97,7 +97,8 @@ function strip(samples, unit) {
     for (const value of values) {
       if (value === null) continue;
       const kind = name === "candidate" ? "strip candidate" : "strip";
-      drawing.append(makeSvg("rect", { x: x(value), y: 24 * i + 4, width: 2, height: 16, class: kind }));
+      const place = { x: x(value), y: 24 * i + 4, width: 2, height: 16, class: kind };
+      drawing.append(makeSvg("rect", place));
     }
   });
   for (const value of [low, high]) {

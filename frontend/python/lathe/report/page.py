@@ -1,7 +1,7 @@
 """The page: one HTML file that needs no other, with everything that the results say.
 
-Jinja2 escapes whatever comes from the file; only our own SVG, style and script go in as they are. The
-page's policy allows that one script by its hash, so even what slipped through could not run.
+Jinja2 escapes whatever comes from the file; only our own SVG, style and script go in as they are.
+The page's policy allows that one script by its hash, so even what slipped through could not run.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from importlib import resources
 
 import numpy as np
@@ -19,11 +20,11 @@ from lathe.report.summary import error_share
 
 INSTALL = "pip install Jinja2==3.1.6"
 _MOST_CHANGES = 50  # of one kind
-_VERDICTS = [("faster", "rows became faster"), ("slower", "rows became slower"),
-             ("broke", "rows broke"), ("mended", "rows were mended")]
+_VERDICTS = [("faster", "became faster"), ("slower", "became slower"), ("broke", "broke"),
+             ("mended", "were mended")]
 _HEAT_WORDS = ["slower than 0.5x", "0.5 to 0.67", "0.67 to 0.83", "0.83 to 0.95", "0.95 to 1.05",
                "1.05 to 1.2", "1.2 to 1.5", "1.5 to 2", "faster than 2x"]
-# What a kind of kernel (passes/kernels) mostly does, by the signs of the notebook's families of ops.
+# What a kind of kernel (passes/kernels) mostly does, by the notebook's signs of families of ops.
 _KIND_SIGNS = {
     **dict.fromkeys(("contraction", "depthwise", "attention", "matrix_tiles", "library_attention",
                      "library_convolution", "library_matmul"), "×"),
@@ -32,10 +33,10 @@ _KIND_SIGNS = {
 }
 _METHOD = (
     "A row's speed-up is the median of the ratios of its paired samples, which were taken next to "
-    f"each other. Its interval is the middle 95 % of {estimates.RESAMPLES:,} bootstrap medians. Over "
-    "models the geometric mean resamples the models first and then each model's pairs, so it says "
-    "how another suite of such models would come out. Seeds are fixed: the same file gives the same "
-    "page.")
+    f"each other. Its interval is the middle 95 % of {estimates.RESAMPLES:,} bootstrap medians. "
+    "Over models the geometric mean resamples the models first and then each model's pairs, so it "
+    "says how another suite of such models would come out. Seeds are fixed: the same file gives "
+    "the same page.")
 
 
 def html(summary, comparison, doubts):
@@ -44,31 +45,39 @@ def html(summary, comparison, doubts):
         import jinja2
     except ImportError:
         raise plots.MissingLibrary(f"the page needs Jinja2: {INSTALL}") from None
-    folder = resources.files("lathe.report")
-    texts = {name: folder.joinpath(name).read_text(encoding="utf-8")
-             for name in ("page.html", "page.css", "page.js")}
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined,
-                                     trim_blocks=True, keep_trailing_newline=True)
-    template = environment.from_string(texts["page.html"])
-    safe = _markup()
-    script = texts["page.js"]
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+                                     trim_blocks=True, lstrip_blocks=True)
+    environment.filters["tight"] = _tight
+    environment.globals.update(
+        {name: getattr(quantities, name) for name in (
+            "times", "interval", "plural", "milliseconds", "byte_count", "percent", "share")},
+        figure=_figure, value=_value, number=_sort_key, range=_range,
+        width=lambda ends: ends and ends[1] - ends[0], count="{:,}".format,
+        error_share=error_share, missing=quantities.MISSING,
+        failures=lambda line: answer.failure_counts([one.row for one in line.measured]))
     tables = ablation.tables(summary)
     drawn = figures(summary, comparison, tables)
-    return template.render(
-        results=summary.results, baseline=summary.baseline or "", baselines=summary.baselines,
-        lines=summary.lines, measured=summary.measured, comparison=comparison, doubts=doubts,
-        cards=answer.cards(summary), sentences=answer.sentences(summary), tables=tables,
-        plots=_in_page(drawn), parts=_parts(comparison, drawn, tables), verdicts=_VERDICTS,
-        changes=_changes(comparison), most_changes=_MOST_CHANGES, reasons=_reasons(summary), heat_words=_HEAT_WORDS,
-        environments=_environments(summary.results), method=_METHOD, missing=quantities.MISSING,
-        css=safe(texts["page.css"]), script=safe(script), script_hash=digest,
-        details=safe(_json([_detail(one) for one in summary.measured])),
-        figure=_figure, value=_value, number=_sort_key, range=_range, share=lambda row: error_share(row),
-        failures=lambda line: answer.failure_counts([one.row for one in line.measured]),
-        times=quantities.times, interval=quantities.interval, plural=quantities.plural,
-        milliseconds=quantities.milliseconds, byte_count=quantities.byte_count,
-        percent=quantities.percent, count="{:,}".format, error=quantities.share)
+    return environment.from_string(_own("page.html")).render(
+        **_frame(), results=summary.results, baseline=summary.baseline or "",
+        baselines=summary.baselines, lines=summary.lines, measured=summary.measured,
+        cards=answer.cards(summary), sentences=answer.sentences(summary), doubts=doubts,
+        comparison=comparison, verdicts=_VERDICTS, changes=_changes(comparison),
+        most_changes=_MOST_CHANGES, tables=tables, plots=_in_page(drawn), heat_words=_HEAT_WORDS,
+        parts=_parts(comparison, drawn, tables), reasons=_reasons(summary),
+        environments=_environments(summary.results), method=_METHOD,
+        details=_markup()(_json([_detail(one) for one in summary.measured])))
+
+
+def _own(name):
+    """The text of a file of this package."""
+    return resources.files("lathe.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _frame():
+    """Style and script, and the hash by which the page's policy knows the script."""
+    script, safe = _own("page.js"), _markup()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return {"css": safe(_own("page.css")), "script": safe(script), "script_hash": digest}
 
 
 def figures(summary, comparison, tables):
@@ -142,7 +151,8 @@ def _parts(comparison, drawn, tables):
         ("answer", "answer", True), ("changes", "changes", comparison),
         ("configurations", "configurations", True),
         ("heat", "heat map", any(name.startswith("heat_map") for name in drawn)),
-        ("ablation", "one taken out", tables), ("compile", "compile time", "compile_times" in drawn),
+        ("ablation", "one taken out", tables),
+        ("compile", "compile time", "compile_times" in drawn),
         ("accuracy", "accuracy", True), ("all", "every row", True),
         ("doubts", "before you rely on it", True)) if there]
 
@@ -222,8 +232,8 @@ def _kernel(kernel):
     times = [quantities.milliseconds(_number(kernel.get(k))) for k in ("ms", "predicted_ms")]
     kind = _word(kernel.get("kind"))
     sign = _KIND_SIGNS.get(kind)
-    return [_word(kernel.get("label")), f"{sign} {kind}" if sign else kind, _word(kernel.get("ops")), *times,
-            _word(kernel.get("lines"))]
+    return [_word(kernel.get("label")), f"{sign} {kind}" if sign else kind,
+            _word(kernel.get("ops")), *times, _word(kernel.get("lines"))]
 
 
 def _word(value):
@@ -265,8 +275,14 @@ def _range(spread_ms):
     return " to ".join(map(quantities.milliseconds, spread_ms))
 
 
+def _tight(rows):
+    """Without white space between cells: a thousand rows would make ten thousand nodes of it."""
+    return _markup()(re.sub(r">\s+<", "><", rows))
+
+
 def _figure(svg, caption):
     if not svg:
         return ""
     return _markup()('<figure><figcaption>{}</figcaption><div class="wide" tabindex="0" '
-                     'role="region" aria-label="{}">{}</div></figure>').format(caption, caption, svg)
+                     'role="region" aria-label="{}">{}</div></figure>'
+                     ).format(caption, caption, svg)

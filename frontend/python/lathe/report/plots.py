@@ -1,7 +1,7 @@
 """The plots of a report: Vega-Lite specifications, drawn as SVG that follows the page's colours.
 
-Colours are CSS variables of the page (page.css), so a plot turns dark with it; `standalone` gives a
-file its own. Marks carry numbers or signs as well, so colour is never the only one to say something.
+Colours are CSS variables of the page (page.css), so a plot turns dark with it; `standalone` gives
+a file its own. Marks carry numbers or signs as well: colour is never the only one to say something.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ def forest(rows, title, baseline_word):
     low, high = min([1, *numbers]) / 1.02, max([1, *numbers]) * 1.02
     y = _lines(label for label, _, _ in rows[:_MOST_LINES])
     x = {"type": "quantitative", "scale": {"type": "log", "domain": [low, high], "nice": False},
-         "title": title, "axis": {"values": _ticks(low, high), "format": "~g", "labelOverlap": True}}
+         "title": title,
+         "axis": {"values": _ticks(low, high), "format": "~g", "labelOverlap": True}}
     has = "isValid(datum.{})".format
     layers = [
         {"mark": {"type": "rule", "color": "var(--soft)", "strokeDash": [3, 3]},

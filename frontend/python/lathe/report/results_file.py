@@ -1,8 +1,8 @@
 """Reads the results file of a sweep: a journal of checked lines, of which some may be torn.
 
-Each line is the CRC-32 of a JSON object in eight hex digits, a space and the object. A reader trusts
-no line: a bad one anywhere is skipped and counted, a field of the wrong type counts as missing. What
-was skipped becomes a sentence of `Results.troubles`; only a file without a single row is an error.
+Each line is the CRC-32 of a JSON object in eight hex digits, a space and the object. A reader
+trusts no line: a bad one anywhere is skipped and counted, a field of the wrong type is missing.
+What was skipped becomes a sentence of `Results.troubles`; only a file without any row is an error.
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ def _baselines(summary):
                   for one in summary.measured)
     if not lacking:
         return []
-    return [f"{plural(lacking, 'row')} passed but lack pairs with {summary.baseline}; they count "
-            "in pass rates, and in no speed-up."]
+    return [f"{plural(lacking, 'row')} passed without pairs with {summary.baseline}: counted in "
+            "pass rates, and in no speed-up."]
 
 
 def _environments(results, measured):
@@ -56,7 +56,7 @@ def _environments(results, measured):
     used = Counter(one.row.environment for one in measured)
     unknown = sum(count for key, count in used.items() if key not in results.environments)
     if unknown:
-        found.append(f"{plural(unknown, 'row')} name an environment that the file does not "
+        found.append(f"{plural(unknown, 'row')} from an environment that the file does not "
                      "describe.")
     known = [results.environments[key] for key in used if key in results.environments]
     for field, words in (("cpu", "processors"), ("gpu", "GPUs"), ("lathe", "builds of Lathe")):
@@ -86,8 +86,8 @@ def _samples(measured):
     few = [one for one in passed if one.speedups
            and min(e.count for e in one.speedups.values()) < estimates.FEWEST_PAIRS]
     if few:
-        found.append(f"{plural(len(few), 'row')} have fewer than {estimates.FEWEST_PAIRS} pairs: "
-                     "their speed-ups have no interval.")
+        found.append(f"{plural(len(few), 'row')} with fewer than {estimates.FEWEST_PAIRS} pairs: "
+                     "such a speed-up has no interval.")
     none = sum(one.median_ms is None for one in passed)
     if none:
         found.append(f"{plural(none, 'row')} passed without a single usable sample.")
@@ -98,8 +98,8 @@ def _samples(measured):
     wide = sum(one.spread_ms is not None and one.spread_ms[1] > _WIDE * one.spread_ms[0]
                for one in passed)
     if wide:
-        found.append(f"{plural(wide, 'row')} have a 90th percentile more than {_WIDE} times their "
-                     "10th: the machine was busy, or the program itself varies.")
+        found.append(f"{plural(wide, 'row')} with a 90th percentile of more than {_WIDE} times "
+                     "the 10th: the machine was busy, or the program itself varies.")
     again = sum((one.row.attempts or 1) > 1 for one in measured)
     if again:
         found.append(f"{plural(again, 'row')} took more than one attempt.")
