@@ -79,6 +79,15 @@ class CommandTest(unittest.TestCase):
         self.assertRegex(words, "needs (vl-convert-python|Jinja2): pip install ")
         self.assertNotIn("a.html", self.names())
 
+    def test_a_link_leads_to_the_file_that_is_written(self):
+        target = self.folder / "target.md"
+        target.write_text("old")
+        link = self.folder / "link.md"
+        link.symlink_to(target)
+        self.report(self.results, "-o", link)
+        self.assertTrue(link.is_symlink())
+        self.assertIn("## What do the modes buy?", target.read_text())
+
     def test_help_names_every_option(self):
         words = self.report("--help")
         for option in ("RESULTS", "--against", "--output", "--svg"):

@@ -16,7 +16,9 @@ except ImportError as error:
 
 import chromium
 import journals
-from lathe.report import ablation, comparison, page, plots, trust
+import numpy as np
+from lathe.report import ablation, comparison, dashboard_csv, markdown, page, plots, results_file
+from lathe.report import trust
 from summary_test import suite, summarise
 
 HOSTILE = ["<script>alert(1)</script>", "\"><img src=x onerror=alert(2)>", "</script><b>",
@@ -93,6 +95,35 @@ class HtmlTest(unittest.TestCase):
                 self.assertIn("Every row", text)
                 shown = text[text.index("<body>"):text.index("<script>")]
                 self.assertFalse(re.findall(r"\b(?:nan|NaN|None|inf)\b", shown))
+
+    def test_values_of_any_type_in_any_place_make_a_page(self):
+        random = np.random.default_rng(12)
+        nasty = [None, True, -1, 0, 1e308, 1e-308, float("nan"), 10 ** 400, "", "x", [], {},
+                 [None], {"eager": "x"}, [[1]], {"a": {"b": 1}}]
+
+        def spoil(value):
+            """A copy in which about one of twenty values is another one."""
+            if random.random() < 0.05:
+                return nasty[random.integers(len(nasty))]
+            if isinstance(value, dict):
+                return {name: v if name == "kind" else spoil(v) for name, v in value.items()}
+            return [spoil(v) for v in value] if isinstance(value, list) else value
+
+        made = 0
+        for _ in range(8):
+            rows = [spoil(row) for row in suite(2.0, 4) + suite(1.0, 4, backend="inductor")
+                    + suite(1.5, 4, options={"passes": "default,-cse"})]
+            sweep = {name: spoil(value) for name, value in journals.SWEEP.items()}
+            head = [{**sweep, "kind": "sweep", "version": 1}, spoil(journals.ENVIRONMENT)]
+            try:
+                now = summarise(*head, *rows, sweep=False, environment=False)
+            except results_file.ResultsError:
+                continue
+            html(now, summarise(*suite(1.8, 4)))
+            markdown.text(now, None, trust.doubts(now))
+            dashboard_csv.files(now, pathlib.Path("o.csv"))
+            made += 1
+        self.assertGreater(made, 5)
 
     def test_tables_of_what_was_taken_out_are_there(self):
         now = summarise(*suite(2.0), *suite(options={"passes": "default,-cse"}))

@@ -10,7 +10,8 @@ import zlib
 sys.path.insert(0, "frontend/python")
 
 import journals
-from lathe.report import results_file
+import numpy as np
+from lathe.report import results_file, summary
 
 
 class ResultsFileTest(unittest.TestCase):
@@ -54,7 +55,8 @@ class ResultsFileTest(unittest.TestCase):
 
     def test_what_is_no_results_file_is_refused_with_what_was_expected(self):
         self.assertIn("is empty", self.refused(b""))
-        self.assertIn("none of its 1 line is", self.refused(b'{"rows": []}\n'))
+        self.assertIn("none of its 1 line is", self.refused(b'{"runs": []}\n'))
+        self.assertIn("holds no row", self.refused(b'{"rows": []}\n'))
         self.assertIn("8 hex digits", self.refused(b"\x00\xff" * 5000))
         self.assertIn("none of its 3 lines is", self.refused(b"\n\n00000000 {}"))
         self.assertIn("holds no row", self.refused(journals.journal()))
@@ -131,6 +133,37 @@ class ResultsFileTest(unittest.TestCase):
         model = self.read(journals.journal(row)).rows[0].model
         self.assertEqual(model, "a\ufffd[31m\ufffd\ufffdb")
         model.encode()
+
+    def test_a_study_becomes_rows_against_its_first_variant(self):
+        rows = [{"model": "m", "variant": variant, "target": "cpu", "threads": 1, "dtype": "f32",
+                 "status": status, "why": why, "compile_ms": 3.0, "samples_ms": [ms] * 9,
+                 "max_abs_error": None, "peak_bytes": 7}
+                for variant, status, why, ms in (("off", "ok", None, 4.0), ("on", "ok", None, 2.0),
+                                                 ("bad", "wrong", "error 3", 1.0))]
+        study = {"name": "q", "rows": [*rows, 7], "config": {"title": "What?"}, "environment": []}
+        results = self.read(json.dumps(study, indent=1).encode())
+        self.assertEqual((results.title, results.troubles), ("What?", []))
+        self.assertEqual([(r.settings["backend"], r.status, r.reason) for r in results.rows],
+                         [("off", "pass", ""), ("on", "pass", ""),
+                          ("bad", "fail_accuracy", "error 3")])
+        self.assertEqual(results.rows[1].samples["off"].tolist(), [4.0] * 9)
+
+    def test_no_damage_makes_it_raise_anything_else(self):
+        random = np.random.default_rng(11)
+        whole = journals.journal(*[journals.row(journals.settings(model=f"m{i}"), pairs=3)
+                                   for i in range(4)])
+        study = json.dumps({"rows": [{"model": "m", "samples_ms": [1.0]}] * 3}).encode()
+        read = 0
+        for data in [whole, study] * 150:
+            damaged = bytearray(data)
+            for place in random.integers(len(data), size=random.integers(1, 6)):
+                damaged[place] = random.integers(256)
+            try:
+                summary.summarise(self.read(bytes(damaged[: random.integers(1, len(data))])))
+                read += 1
+            except results_file.ResultsError:
+                pass
+        self.assertGreater(read, 50)
 
     def test_json_nested_without_end_is_skipped(self):
         body = b'{"kind":"row","settings":' + b"[" * 100_000 + b"]" * 100_000 + b"}"

@@ -82,6 +82,12 @@ class SummaryTest(unittest.TestCase):
                             for i in range(3)])
         self.assertEqual(answer.sentences(found), ["0 of 3 rows passed; 3 crashed."])
 
+    def test_what_is_not_faster_is_not_called_the_fastest(self):
+        self.assertIn("Nothing is as fast as eager; lathe comes nearest",
+                      answer.sentences(summarise(*suite(0.5)))[0])
+        mixed = suite(1.3, 8)[:4] + suite(1 / 1.3, 8)[4:]
+        self.assertIn("cannot be told from eager", answer.sentences(summarise(*mixed))[0])
+
     def test_backends_are_compared_over_the_models_that_both_pass(self):
         rows = suite(1.5) + suite(1.2, backend="inductor")[2:]
         words = " ".join(answer.sentences(summarise(*rows)))

@@ -38,7 +38,8 @@ def _parser():
         epilog="Without -o the page is written beside RESULTS. A .csv has the columns of PyTorch's "
                "dashboard, one file for each configuration.")
     parser.add_argument("results", metavar="RESULTS", type=Path,
-                        help="what ./lathe sweep wrote: results/NAME.sweep.jsonl")
+                        help="what ./lathe sweep wrote (results/NAME.sweep.jsonl), or ./lathe run "
+                             "(results/NAME.json)")
     parser.add_argument("--against", metavar="EARLIER", type=Path,
                         help="an earlier file: what became faster or slower, broke or was mended")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, action="append", default=[],
@@ -76,7 +77,7 @@ def _beside(results):
 
 
 def _nearest(path):
-    names = [p.name for p in path.parent.glob("*.sweep.jsonl")] if path.parent.is_dir() else []
+    names = [p.name for p in path.parent.glob("*.json*")] if path.parent.is_dir() else []
     near = difflib.get_close_matches(path.name, names, 1)
     return f"; did you mean '{path.parent / near[0]}'?" if near else ""
 
@@ -112,7 +113,7 @@ def _write(texts, folder):
         if folder:
             folder.mkdir(parents=True, exist_ok=True)
         for path, text in texts.items():
-            with _archive.whole(path) as file:
+            with _archive.whole(path.resolve()) as file:  # what a link stands for
                 file.write(text.encode())
     except OSError as error:
         raise UserError(f"{error.filename or 'the report'}: cannot be written: "

@@ -40,9 +40,8 @@ def sentences(summary):
     found = []
     best = [card for card in cards(summary) if card.estimate]
     for card in best[:1]:
-        found.append(f"{card.line.configuration.label} is the fastest: "
-                     f"{times(card.estimate.value)} as fast as {summary.baseline} "
-                     f"({_interval(card.estimate)}), the geometric mean over "
+        found.append(f"{_place(card, summary.baseline)}: {times(card.estimate.value)} as fast as "
+                     f"{summary.baseline} ({_interval(card.estimate)}), the geometric mean over "
                      f"{plural(card.estimate.count, 'model')}.")
         found += [_against(summary.baseline, card, other) for other in best[1:4]]
     found.append(_passed(summary.measured))
@@ -60,6 +59,18 @@ def failure_counts(rows):
     counts = Counter(row.status for row in rows if not row.passed)
     return ", ".join(f"{count:,} {FAILURES.get(status, status)}"
                      for status, count in counts.most_common())
+
+
+def _place(card, baseline):
+    """What the best of all is, which need not be fast."""
+    label, estimate = card.line.configuration.label, card.estimate
+    if estimate.low is None:
+        return f"{label} comes first"
+    if estimate.high < 1:
+        return f"Nothing is as fast as {baseline}; {label} comes nearest"
+    if estimate.low <= 1:
+        return f"{label} comes first, but cannot be told from {baseline}"
+    return f"{label} is the fastest"
 
 
 def _passed(measured):

@@ -105,8 +105,9 @@ def _environments(results):
         torch = packages.get("torch") if isinstance(packages, dict) else None
         memory = entry.get("memory_bytes")
         memory = memory if isinstance(memory, (int, float)) else None
-        words = [entry.get("cpu"), entry.get("gpu"), f"{entry.get('cores')} cores",
-                 byte_count(memory), entry.get("os"), f"Python {entry.get('python')}",
-                 f"torch {torch}", f"Lathe {entry.get('lathe')}"]
-        found.append(", ".join(str(w) for w in words if w))
+        words = [("", entry.get("cpu")), ("", entry.get("gpu")), ("cores: ", entry.get("cores")),
+                 ("", memory and byte_count(memory)), ("", entry.get("os")),
+                 ("Python ", entry.get("python")), ("torch ", torch),
+                 ("Lathe ", entry.get("lathe"))]
+        found.append(", ".join(f"{name}{word}" for name, word in words if word))
     return "Measured on " + escape("; ".join(found) or "an unknown machine") + "."

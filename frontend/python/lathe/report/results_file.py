@@ -3,6 +3,7 @@
 Each line is the CRC-32 of a JSON object in eight hex digits, a space and the object. A reader
 trusts no line: a bad one anywhere is skipped and counted, a field of the wrong type is missing.
 What was skipped becomes a sentence of `Results.troubles`; only a file without any row is an error.
+A file that begins as JSON is read as what `./lathe run` leaves (study_file).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lathe.report import study_file
 from lathe.report.quantities import plural
 
 VERSION = 1
@@ -31,6 +33,8 @@ FAILURES = {
 }
 _MAX_LINE_BYTES = 64 << 20
 _MAX_LINES = 400_000
+# Beyond these a number of milliseconds or bytes is a mistake.
+_LEAST, _MOST = 1e-9, 1e15
 _MAX_TEXT = 20_000  # characters of one string; a traceback's tail is far shorter
 # Control characters, halves of surrogate pairs, and marks that turn the direction of text round.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
@@ -148,6 +152,10 @@ def _records(path):
     records, bad, last = [], [], 0
     with file:
         try:
+            if file.peek(1)[:1] == b"{":
+                if study := study_file.records(file):
+                    return study, []
+                file.seek(0)
             while line := file.readline(_MAX_LINE_BYTES):
                 last += 1
                 record = _record(line)
@@ -162,7 +170,7 @@ def _records(path):
     if not records:
         raise ResultsError(f"{path}: none of its {plural(last, 'line')} is a line of a results "
                            "file: 8 hex digits of a checksum, a space and JSON, as ./lathe sweep "
-                           "writes to results/NAME.sweep.jsonl")
+                           "writes to results/NAME.sweep.jsonl. Nor is it what ./lathe run writes")
     if not bad:
         return records, []
     where = ", ".join(map(str, bad[:5])) + (" ..." if len(bad) > 5 else "")
@@ -246,7 +254,7 @@ def _samples(values):
         return np.empty(0)
     numbers = [_number(value) for value in values]
     samples = np.array([np.nan if number is None else number for number in numbers], float)
-    samples[~(samples > 0)] = np.nan
+    samples[~((samples > _LEAST) & (samples < _MOST))] = np.nan
     return samples
 
 
@@ -262,7 +270,7 @@ def _number(value):
 
 def _amount(value):
     value = _number(value)
-    return None if value is None or value < 0 else value
+    return value if value == 0 or value is not None and _LEAST < value < _MOST else None
 
 
 def _count(value):

@@ -94,7 +94,9 @@ def summarise(results):
 def error_share(row):
     """Largest absolute error over the tolerance; None where either is missing."""
     largest, tolerance = row.accuracy["max_abs"], row.accuracy["tolerance"]
-    return largest / tolerance if largest is not None and tolerance else None
+    if largest is None or not tolerance or not np.isfinite(largest / tolerance):
+        return None
+    return largest / tolerance
 
 
 def memory_ratio(row, baseline):
