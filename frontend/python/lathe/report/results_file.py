@@ -204,7 +204,6 @@ def _keep_row(rows, record, seen):
     key = (row.model, row.source, settings_key(row.settings))
     if key in rows and rows[key].job != row.job:
         seen["measured again with another model or build of Lathe; the earlier are"] += 1
-    rows.pop(key, None)
     rows[key] = row
 
 
