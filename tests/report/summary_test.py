@@ -67,12 +67,12 @@ class SummaryTest(unittest.TestCase):
     def test_what_was_not_measured_is_missing(self):
         bare = journals.row(samples={}, first_call_ms=None, warm_first_call_ms=None,
                             compile_ms=None, peak_memory_bytes=None, accuracy=None,
-                            against_peak_memory_bytes={}, graph_breaks=None)
+                            against_peak_memory_bytes={}, graph_breaks=None, fallbacks=None)
         found = summarise(bare)
         line = found.lines[0]
         self.assertIsNone(found.baseline)
         for value in (line.clamped, line.first_call_ms, line.compile_ms, line.memory, line.worst,
-                      line.graph_breaks, found.measured[0].median_ms):
+                      line.graph_breaks, line.fallbacks, found.measured[0].median_ms):
             self.assertIsNone(value)
         self.assertIn("no speed-up at all", " ".join(trust.doubts(found)))
         self.assertEqual(answer.sentences(found), ["1 of 1 row passed."])

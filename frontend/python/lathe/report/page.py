@@ -225,7 +225,7 @@ def _detail(one):
             "samples": [(name, _rounded(values)) for name, values in row.samples.items()],
             "kernels": [_kernel(kernel) for kernel in row.kernels],
             "fallbacks": [[_word(f.get(k)) for k in ("op", "count", "line", "reason")]
-                          for f in row.fallbacks]}
+                          for f in row.fallbacks or []]}
 
 
 def _kernel(kernel):

@@ -65,7 +65,7 @@ class Row:
     against_peak_memory_bytes: dict[str, float]
     graphs: int | None
     graph_breaks: int | None
-    fallbacks: list[dict]
+    fallbacks: list[dict] | None
     kernels: list[dict]
     seconds: float | None
     attempts: int | None
@@ -236,7 +236,8 @@ def _row(record, settings):
             for name, value in _object(record.get("against_peak_memory_bytes")).items()
             if (amount := _amount(value))},
         graphs=_count(record.get("graphs")), graph_breaks=_count(record.get("graph_breaks")),
-        fallbacks=_objects(record.get("fallbacks")), kernels=_objects(record.get("kernels")),
+        fallbacks=_objects(record.get("fallbacks")),
+        kernels=_objects(record.get("kernels")) or [],
         seconds=_amount(record.get("seconds")), attempts=_count(record.get("attempts")))
 
 
@@ -282,7 +283,7 @@ def _object(value):
 
 
 def _objects(value):
-    return [_safe(v) for v in value if isinstance(v, dict)] if isinstance(value, list) else []
+    return [_safe(v) for v in value if isinstance(v, dict)] if isinstance(value, list) else None
 
 
 def _text(value):

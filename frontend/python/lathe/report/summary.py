@@ -146,7 +146,8 @@ def _line(group, baselines):
           for name in ("first_call_ms", "warm_first_call_ms", "compile_ms")),
         _memory(passing, first, key),
         max(shares, key=lambda one: error_share(one.row), default=None),
-        _total(sum(_calls(f) for f in one.row.fallbacks) for one in passing),
+        _total(sum(map(_calls, one.row.fallbacks)) for one in passing
+               if one.row.fallbacks is not None),
         _total(one.row.graph_breaks for one in passing))
 
 
