@@ -11,16 +11,14 @@
 namespace {
 
 // y = relu(x) @ w, and what else the text holds.
-std::string graph(const std::string& first_call = "torch.ops.aten.relu.default",
-                  const std::string& weight_dtype = "7") {
+std::string graph(const std::string& first_call = "torch.ops.aten.relu.default") {
   const auto tensor = [](const char* name) {
     return std::string(R"({"as_tensor":{"name":")") + name + R"("}})";
   };
-  const auto meta = [](const std::string& dtype) {
-    return R"({"dtype":)" + dtype +
-           R"(,"sizes":[{"as_int":2},{"as_int":2}],"requires_grad":false,"device":{"type":"cpu","index":null},)"
-           R"("strides":[{"as_int":2},{"as_int":1}],"storage_offset":{"as_int":0},"layout":7})";
-  };
+  const std::string meta =
+      R"({"dtype":7,"sizes":[{"as_int":2},{"as_int":2}],"requires_grad":false,)"
+      R"("device":{"type":"cpu","index":null},"strides":[{"as_int":2},{"as_int":1}],)"
+      R"("storage_offset":{"as_int":0},"layout":7})";
   const auto call = [](const std::string& target, const std::string& inputs,
                        const std::string& output) {
     return R"({"target":")" + target + R"(","inputs":[)" + inputs + R"(],"outputs":[)" + output +
@@ -33,8 +31,8 @@ std::string graph(const std::string& first_call = "torch.ops.aten.relu.default",
          call(first_call, given("self", tensor("x")), tensor("r")) + "," +
          call("torch.ops.aten.mm.default",
               given("self", tensor("r")) + "," + given("mat2", tensor("w")), tensor("y")) +
-         R"(],"tensor_values":{"x":)" + meta("7") + R"(,"w":)" + meta(weight_dtype) + R"(,"r":)" +
-         meta("7") + R"(,"y":)" + meta("7") +
+         R"(],"tensor_values":{"x":)" + meta + R"(,"w":)" + meta + R"(,"r":)" + meta + R"(,"y":)" +
+         meta +
          R"(},"sym_int_values":{},"sym_bool_values":{}},"signature":{"input_specs":[)"
          R"({"parameter":{"arg":{"name":"w"},"parameter_name":"weight"}},{"user_input":{"arg":)" +
          tensor("x") + R"(}}],"output_specs":[{"user_output":{"arg":)" + tensor("y") +
@@ -102,8 +100,9 @@ TEST(GraphInMemory, SaysWhichWeightIsMissingOrNotItsOwn) {
   lathe_weight other = weight();
   other.name = "wieght";
   EXPECT_NE(error(load(graph(), {other})).find("no weight 'wieght'"), std::string::npos);
-  EXPECT_NE(error(load(graph("torch.ops.aten.relu.default", "8"), {weight()}))
-                .find("weight 'weight' is f64[2, 2] in the graph, got f32[2, 2]"),
+  other = weight();
+  other.dtype = LATHE_I32;
+  EXPECT_NE(error(load(graph(), {other})).find("'weight' is f32[2, 2] in the graph, got i32[2, 2]"),
             std::string::npos);
 }
 
