@@ -29,7 +29,7 @@ def decode(line):
     """The record of a line without its newline, or None when it does not check."""
     digits, space, text = line[:8], line[8:9], line[9:]
     try:
-        if space != b" " or len(digits) != 8 or int(digits, 16) != zlib.crc32(text):
+        if space != b" " or digits != b"%08x" % zlib.crc32(text):
             return None
         record = json.loads(text)
     except (ValueError, RecursionError):

@@ -50,6 +50,9 @@ def main():
         unlimited = resource.getrlimit(resource.RLIMIT_AS)[1]
         resource.setrlimit(resource.RLIMIT_AS, (unlimited, unlimited))  # for what is written now
         found = failure(error)
+        if found["status"] == "out_of_memory":
+            limit = task["limits"]["memory_gib"]
+            found["reason"] += f" (limits.memory_gib is {limit:g})"
     found |= {"job": task["job"], "environment": task["environment"], "part": task["part"],
               "seconds": time.monotonic() - began}
     journal.write_whole(pathlib.Path(task["result"]), journal.encode(finite(found)))
@@ -207,10 +210,10 @@ def start(task):
 
 
 def run_measure(task, deadline):
-    from lathe.sweep import accuracy, inspection
-
     settings = task["settings"]
     subject, eager, eager_bytes, candidate, answer, first_ms = start(task)
+    from lathe.sweep import accuracy, inspection  # they import PyTorch
+
     found = {"status": "pass", "reason": None, "details": None,
              "first_call_ms": first_ms if task["is_alone"] else None}
     found |= inspection.tell(settings["backend"])
