@@ -33,7 +33,8 @@ class Launcher(unittest.TestCase):
         for name in ("WORKSPACE", ".bazelrc"):
             (self.root / name).touch()
         shutil.copy("lathe", self.root)
-        shutil.copy("tools/web.sh", self.root / "tools")
+        for name in ("sweep.sh", "web.sh"):
+            shutil.copy(f"tools/{name}", self.root / "tools")
         programs = pathlib.Path(folder.name, "bin")
         programs.mkdir()
         for name, text in (("bazel", BAZEL), ("dpkg-query", DPKG_QUERY)):
@@ -78,6 +79,40 @@ class Launcher(unittest.TestCase):
             self.assertEqual((launcher.returncode, output), (3, ""))
             self.assertIn("Lathe does not build", errors)
         self.assertEqual(self.start("list").communicate()[0], "ran list\n")
+
+    def fake_python(self, log):
+        """A Python of .lathe/venv, and its pip, that say what they were asked."""
+        programs = self.root / ".lathe/venv/bin"
+        programs.mkdir(parents=True)
+        (programs / "python").write_text(
+            '#!/bin/sh\n[ "$1" != - ] || exit 1\n'
+            '[ "$1" != -m ] || echo "$PYTHONPATH $@"\n')
+        (programs / "pip").write_text(f'#!/bin/sh\necho "$@" >>{log}\n')
+        for name in ("python", "pip"):
+            (programs / name).chmod(0o755)
+
+    def test_a_sweep_gets_the_packages_that_its_models_need_and_no_others(self):
+        log = self.root / "pip.txt"
+        self.fake_python(log)
+        path = self.root / "sweep.json"
+        path.write_text('{"models": ["timm:vit_tiny_patch16_224"]}')
+        output, errors = self.start("sweep", str(path), "--list").communicate()
+        self.assertEqual(
+            output, f"{self.root}/frontend/python -m lathe.sweep {path} --list\n", errors)
+        asked = log.read_text()
+        for name in ("jsonschema==", "tqdm==", "timm==", "torchvision=="):
+            self.assertIn(name, asked)
+        for name in ("transformers==", "ray=="):
+            self.assertNotIn(name, asked)
+
+    def test_a_report_needs_no_build_and_no_pytorch(self):
+        log = self.root / "pip.txt"
+        self.fake_python(log)
+        output, errors = self.start("report", "a.sweep.jsonl", "-o", "b.html").communicate()
+        expected = f"{self.root}/frontend/python -m lathe.report a.sweep.jsonl -o b.html\n"
+        self.assertEqual(output, expected, errors)
+        self.assertFalse(self.log.exists())
+        self.assertIn("vl-convert-python==", log.read_text())
 
 
 if __name__ == "__main__":
