@@ -215,7 +215,7 @@ def transformers_inputs(module, config, batch, tokens):
         inputs = {name: torch.randn(batch, *FLOAT_INPUTS[name](config))}
     else:
         inputs = {name: torch.randint(0, config.vocab_size, (batch, tokens))}
-    if config.is_encoder_decoder:
+    if "decoder_input_ids" in inspect.signature(module.forward).parameters:
         inputs["decoder_input_ids"] = torch.randint(0, config.vocab_size, (batch, tokens))
     return inputs
 
