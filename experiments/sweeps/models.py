@@ -37,7 +37,7 @@ def encoder(batch, tokens, width=256, heads=4, layers=2):
 
 
 class PaddedEncoder(nn.Module):
-    """SmallEncoder for as many tokens as it is made for: fewer are padded, and what pads is masked."""
+    """SmallEncoder on as many tokens as it is made for: fewer are padded, what pads is masked."""
 
     def __init__(self, tokens, width, heads, layers):
         super().__init__()

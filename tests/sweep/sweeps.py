@@ -80,9 +80,10 @@ class SweepFolder:
 def children(pid):
     """Process ids of a process's children."""
     try:
-        return [int(c) for c in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        text = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text()
     except OSError:
         return []
+    return [int(child) for child in text.split()]
 
 
 def is_running(pid):

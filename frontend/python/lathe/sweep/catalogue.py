@@ -16,16 +16,17 @@ from lathe.sweep import models
 
 
 def torchvision_names(_):
-    models.import_torchvision()
+    models.declare_torchvision()
     return importlib.import_module("torchvision").models.list_models()
 
 
 def timm_names(_):
-    models.import_torchvision()
+    models.declare_torchvision()
     return importlib.import_module("timm").list_models()
 
 
 def config_names(_):
+    models.declare_torchvision()
     transformers = importlib.import_module("transformers")
     return [name for name in dir(transformers) if name.endswith("Config")]
 

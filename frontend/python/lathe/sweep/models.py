@@ -140,7 +140,7 @@ def from_file(model, folder):
 def from_torchvision(model, folder):
     import torch
 
-    import_torchvision()
+    declare_torchvision()
     import torchvision
 
     name = model["name"]
@@ -155,8 +155,8 @@ def from_torchvision(model, folder):
     return make
 
 
-def import_torchvision():
-    """Imports torchvision, also where its operators do not load.
+def declare_torchvision():
+    """Lets torchvision be imported, here or by timm and transformers, where its operators fail.
 
     The usual wheel is built for CUDA; beside a PyTorch for the CPU alone its library does not
     load, and importing fails at two operators whose shapes it declares unasked. No model for
@@ -164,22 +164,23 @@ def import_torchvision():
     """
     import torch
 
-    if "torchvision" in sys.modules:
+    found = importlib.util.find_spec("torchvision")
+    if found is None or "torchvision" in sys.modules:
         return
-    library = pathlib.Path(importlib.util.find_spec("torchvision").origin).parent / "_C.so"
+    library = pathlib.Path(found.origin).parent / "_C.so"
     try:
         torch.ops.load_library(library)
     except OSError:
         fragment = torch.library.Library("torchvision", "FRAGMENT")
         fragment.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
         fragment.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        import_torchvision.kept = fragment  # the declarations go with it
+        declare_torchvision.kept = fragment  # the declarations go with it
 
 
 def from_timm(model, folder):
     import torch
 
-    import_torchvision()
+    declare_torchvision()
     import timm
 
     def make(batch):
@@ -190,6 +191,7 @@ def from_timm(model, folder):
 
 
 def from_transformers(model, folder):
+    declare_torchvision()
     import transformers
 
     arguments = dict(model["arguments"])

@@ -41,7 +41,7 @@ def size(lists):
 
 
 def expand(spec):
-    """(place of the product in the file, settings, parts of the model) of every job, once or more."""
+    """(place of the product in the file, settings, parts of the model) of every job."""
     for place, lists in products(spec):
         for settings, model in combinations(lists, spec["against"]):
             if place != "$" or not any(matches(settings, rule) for rule in spec["exclude"]):
