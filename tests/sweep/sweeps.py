@@ -27,16 +27,16 @@ MODELS = {
 
 
 class SweepFolder:
-    """A folder with the files of MODELS; `models` are those that a sweep runs."""
+    """A folder with the files of MODELS, and a sweep."""
 
-    def __init__(self, case, models, **spec):
-        """case: the test that it lasts for."""
+    def __init__(self, case, names=(), **spec):
+        """case: the test that it lasts for. names: of files whose models the sweep runs."""
         folder = tempfile.TemporaryDirectory()
         case.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         for name, text in MODELS.items():
             (self.folder / f"{name}.py").write_text(f"{text}\n\ndef model():\n    pass\n")
-        self.spec = {"models": [f"file:{name}.py:model" for name in models], "backends": ["eager"],
+        self.spec = {"models": [f"file:{name}.py:model" for name in names], "backends": ["eager"],
                      "measure": {"samples": 0}} | spec
         self.path = self.folder / "test.json"
         self.results = self.folder / "results/test.sweep.jsonl"

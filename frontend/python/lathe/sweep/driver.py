@@ -124,7 +124,8 @@ class Sweep:
         """The row of a job that was killed as often as it may begin."""
         reason = f"{why}, {count} times; so ends what takes all memory of a machine"
         found = {"status": "crashed", "reason": reason}
-        return make_row(job, self.engine.environments()[0]["id"], found, time.time(), 0)
+        records = [*self.engine.environments(), *self.journal.environments().values()]
+        return make_row(job, records[0]["id"], found, time.time(), 0)
 
     def tell_beginning(self, total, before):
         text = f"{self.spec['name']}: {total} jobs"

@@ -13,9 +13,9 @@ def interleave(calls, samples, warmup, min_ms, threads, wait, deadline):
     """Milliseconds of each call, by name: `samples` of each, the i-th ones next to each other.
 
     Sides take turns in the order A B, B A, so that what drifts meets all alike. A sample is the
-    mean of as many calls as take min_ms. With several threads a sample begins with a rest and a call
-    that is not counted: threads of one side may spin on the cores of the other. wait: lets what
-    was launched on a device finish. deadline: of time.monotonic; past it no further round begins.
+    mean of as many calls as take min_ms. With several threads a sample begins with a rest and a
+    call that is not counted: threads of one side may spin on the cores of the other. wait: lets
+    what was launched on a device finish. deadline: of time.monotonic; past it no round begins.
     """
     for _ in range(warmup):
         for call in calls.values():

@@ -15,7 +15,7 @@ from lathe.sweep.backends import Refused
 from lathe.sweep.local_engine import LocalEngine
 
 LOOK_SECONDS = 5  # between looks for nodes that have come
-START_SECONDS = 120  # for an actor to say what its node is
+START_SECONDS = 120  # in which the nodes of the beginning say what they are
 ABSENT_SECONDS = 60  # without any node, after which a sweep gives up
 
 
@@ -61,29 +61,43 @@ class RayEngine:
         self.nodes = {}  # by node id: actor, environment record, jobs of its spool
         self.running = {}  # by the reference of its result: job, node id
         self.looked = -float("inf")
+        self.coming = {}  # by the reference of its description: node id, actor
         self.had_node = time.monotonic()
-        self.look()
+        self.look(START_SECONDS)
 
-    def look(self):
-        """Starts actors on nodes that have come, and lets go of those that have gone."""
-        if time.monotonic() < self.looked + self.look_seconds:
-            return
-        self.looked = time.monotonic()
-        alive = {n["NodeID"]: n for n in self.ray.nodes() if n["Alive"]}
-        busy = {node for _, node in self.running.values()}
-        for name in set(self.nodes) - set(alive) - busy:
-            del self.nodes[name]
-        new = {name: self.actor(node) for name, node in alive.items() if name not in self.nodes}
-        told = {name: actor.describe.remote() for name, actor in new.items()}
-        for name, reference in told.items():
-            try:
-                record, spooled = self.ray.get(reference, timeout=START_SECONDS)
-            except (self.ray.exceptions.RayError, TimeoutError):
-                self.ray.kill(new[name])
-                continue
-            self.nodes[name] = (new[name], record, set(spooled))
+    def look(self, wait_seconds=0):
+        """Starts actors on nodes that have come, and lets go of those that have gone.
+
+        An actor takes part once it has said what its node is; that is waited for only so long.
+        """
+        if time.monotonic() > self.looked + self.look_seconds:
+            self.looked = time.monotonic()
+            alive = {n["NodeID"]: n for n in self.ray.nodes() if n["Alive"]}
+            busy = {node for _, node in self.running.values()}
+            for name in set(self.nodes) - set(alive) - busy:
+                del self.nodes[name]
+            known = set(self.nodes) | {name for name, _ in self.coming.values()}
+            for name in set(alive) - known:
+                actor = self.actor(alive[name])
+                self.coming[actor.describe.remote()] = (name, actor)
+        if self.coming:
+            all_of_them = list(self.coming)
+            ready, _ = self.ray.wait(all_of_them, num_returns=len(all_of_them),
+                                     timeout=wait_seconds)
+            for reference in ready:
+                self.meet(reference)
         if self.nodes:
             self.had_node = time.monotonic()
+
+    def meet(self, reference):
+        """A node has told what it is, or cannot: then it is asked again at the next look."""
+        name, actor = self.coming.pop(reference)
+        try:
+            record, spooled = self.ray.get(reference)
+        except self.ray.exceptions.RayError:
+            self.ray.kill(actor)
+            return
+        self.nodes[name] = (actor, record, set(spooled))
 
     def actor(self, node):
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -146,9 +160,10 @@ class RayEngine:
 
     def stop(self):
         """Ends the actors, and with them what they run."""
-        for actor, _, _ in self.nodes.values():
+        actors = [actor for actor, _, _ in self.nodes.values()]
+        for actor in actors + [actor for _, actor in self.coming.values()]:
             self.ray.kill(actor)
-        self.nodes, self.running = {}, {}
+        self.nodes, self.running, self.coming = {}, {}, {}
         if self.is_ours:
             self.ray.shutdown()
 
