@@ -23,7 +23,7 @@ class SpecTest(unittest.TestCase):
                 "modes": [None, "max-autotun"]},
             r"at \$.dtypes\[0\]: found \"float23\", did you mean 'float32'": {
                 "dtypes": ["float23"]},
-            r"at \$.targets\[0\]: found \"tpu7\", expected one of cpu, cuda": {"targets": ["tpu7"]},
+            r"at \$.targets\[0\]: found \"web\", expected one of cpu, cuda": {"targets": ["web"]},
             r"at \$.batch\[0\]: found 0, expected at least 1": {"batch": [0]},
             r"at \$.batch\[0\]: found true, expected integer": {"batch": [True]},
             r"at \$.threads: found 4, expected array": {"threads": 4},

@@ -75,7 +75,7 @@ class WorkerTest(unittest.TestCase):
 
     def test_samples_are_pairs_and_the_first_call_is_taken_cold_and_warm(self):
         rows = self.rows(["linear"], backends=["aot_eager"], measure={"samples": 6, "min_ms": 1},
-                         against=["eager", "aot_eager:default"][:1])
+                         against=["eager"])
         (row,) = rows["linear"]
         self.assertEqual((self.code, row["status"], row["reason"]), (0, "pass", None))
         self.assertEqual({k: len(v) for k, v in row["samples"].items()},
@@ -130,8 +130,7 @@ class WorkerTest(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertEqual([row["status"] for row in folder.rows()], ["timeout"])
         time.sleep(0.2)
-        with self.assertRaises(ProcessLookupError):
-            os.killpg(workers[0], 0)
+        self.assertEqual(sweeps.group(workers[0]), [])
 
     def test_a_worker_that_is_killed_begins_again_as_often_as_it_may(self):
         folder = sweeps.SweepFolder(self, ["hangs"], limits={"attempts": 2})
