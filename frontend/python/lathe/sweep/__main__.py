@@ -123,12 +123,12 @@ def main():
     except (spec.SpecError, journal.JournalError, Refused) as error:
         print(error, file=sys.stderr)
         code = 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 2
     except OSError as error:  # of the results file: a full disk
         print(f"error: {error}; everything measured is kept. Run the same command to go on.",
               file=sys.stderr)
-        code = 2
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 2
     sys.exit(code)
 
