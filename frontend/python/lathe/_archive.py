@@ -21,11 +21,12 @@ def rewrite(source, target, change_trace):
     """Writes `target` from `source`; `change_trace` maps every stack_trace to its new text."""
     target = Path(target)
     with whole(target) as file, zipfile.ZipFile(source) as old:
+    with whole_file(target) as file, zipfile.ZipFile(source) as old:
         with zipfile.ZipFile(file, "w") as new:
             for entry in old.infolist():
                 if "models/" in entry.filename and entry.filename.endswith(".json"):
                     document = json.loads(old.read(entry))
-                    _change_traces(document, change_trace)
+                    change_traces(document, change_trace)
                     text = json.dumps(document, separators=(",", ":"), allow_nan=False)
                     with _create(new, entry.filename, len(text.encode())) as sink:
                         sink.write(text.encode())
@@ -38,11 +39,13 @@ def rewrite(source, target, change_trace):
 def save_arrays(path, arrays):
     """An .npz of arrays by name."""
     with whole(Path(path)) as file:
+    with whole_file(Path(path)) as file:
         np.savez(file, **arrays)
 
 
 @contextlib.contextmanager
 def whole(target):
+def whole_file(target):
     """A file for writing that becomes `target` when all of it is on the disk, and never before."""
     temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
     try:
@@ -64,13 +67,13 @@ def _create(archive, name, size):
     return archive.open(info, "w", force_zip64=size >= _LARGE)
 
 
-def _change_traces(value, change_trace):
+def change_traces(value, change_trace):
     if isinstance(value, list):
         for element in value:
-            _change_traces(element, change_trace)
+            change_traces(element, change_trace)
     elif isinstance(value, dict):
         for key, element in value.items():
             if key == "stack_trace" and isinstance(element, str):
                 value[key] = change_trace(element)
             else:
-                _change_traces(element, change_trace)
+                change_traces(element, change_trace)

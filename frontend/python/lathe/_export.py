@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-import os
 import re
-import sysconfig
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +13,7 @@ import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
-from lathe import _archive
-
-_FRAME = re.compile(r'File "([^"\n]*)", line ')
-_PACKAGES = re.compile(r".*/(?:site|dist)-packages/")
+from lathe import _archive, _shared_names
 
 
 @dataclass(frozen=True)
@@ -52,7 +47,7 @@ def export(model, args, kwargs=None, dynamic_shapes=None, *, path, core=False, p
         # The archive's root folder is named after the file.
         stock = Path(folder) / path.name
         torch.export.save(program, stock)
-        _archive.rewrite(stock, path, lambda text: _rewrite_frames(text, project))
+        _archive.rewrite(stock, path, lambda text: _shared_names.rewrite_frames(text, project))
 
     inputs, outputs, mutated = _run(model, args, kwargs)
     files = Exported(path, path.with_suffix(".inputs.npz"), path.with_suffix(".outputs.npz"),
@@ -116,21 +111,3 @@ def _array(tensor):
 
 def _same(a, b):
     return a.shape == b.shape and a.tobytes() == b.tobytes()
-
-
-def _rewrite_frames(trace, project):
-    return _FRAME.sub(lambda match: f'File "{_shared_name(match[1], project)}", line ', trace)
-
-
-def _shared_name(file, project):
-    """What a source file is called in a file that leaves this machine."""
-    if packaged := _PACKAGES.match(file):
-        return file[packaged.end():]
-    library = sysconfig.get_paths()["stdlib"]
-    for folder, prefix in ((project, ""), (library, "python/")):
-        # With links followed and without, since either side may be reached through one.
-        for place in (os.path.abspath, os.path.realpath):
-            relative = os.path.relpath(place(file), place(folder))
-            if relative.split(os.sep)[0] != os.pardir:
-                return prefix + relative
-    return os.path.basename(file)
