@@ -1,9 +1,14 @@
 // Readers of symbolic scalars, tensor metadata and arguments; private to the schema.
 #pragma once
+#include "frontend/file/json_reader.h"
 #include "frontend/pt2/argument.h"
-#include "frontend/pt2/schema_reader.h"
 
 namespace lathe::pt2 {
+
+using json::optional;
+using json::read_object;
+using json::Reader;
+using json::required;
 
 void read(Reader& reader, json::Value value, Device& out);
 void read(Reader& reader, json::Value value, SymInt& out);

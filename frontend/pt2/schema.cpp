@@ -28,7 +28,12 @@ static void read(Reader& reader, json::Value value, Node& out) {
               optional("name", out.name));
 }
 
-static void read(Reader& reader, json::Value value, ConstantValue& out) {
+// The variant is the standard library's, where no reader of ours would be looked for.
+struct ConstantTarget {
+  ConstantValue& value;
+};
+static void read(Reader& reader, json::Value value, ConstantTarget& target) {
+  ConstantValue& out = target.value;
   if (!reader.expect(value, json::Kind::object)) return;
   if (value.size() != 1) return reader.fail(value, "a constant has exactly one key");
   auto [key, member] = *value.members().begin();
@@ -88,7 +93,8 @@ static void read(Reader& reader, json::Value value, InputSpec& out) {
     read_object(reader, member, required("arg", tensor));
   } else if (key == "constant_input") {
     out.tag = Tag::constant_input;
-    read_object(reader, member, required("name", out.target), required("value", out.value));
+    ConstantTarget constant{out.value};
+    read_object(reader, member, required("name", out.target), required("value", constant));
   }
 }
 

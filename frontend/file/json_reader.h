@@ -1,4 +1,4 @@
-// Reading of JSON into structs by tables of fields; private to the schema.
+// Reading of JSON into structs by tables of fields. A struct's own `read` is found by its argument.
 //
 // The reader keeps the first error; after it every read does nothing, so that the tables stay
 // plain. Recursion is as deep as the document, which the JSON parser bounds.
@@ -16,20 +16,21 @@
 #include "frontend/file/json.h"
 #include "ir/support/diag_codes.h"
 
-namespace lathe::pt2 {
+namespace lathe::json {
 
 class Reader {
  public:
-  explicit Reader(LocTable& locs) : locs_(locs) {}
+  // `code` is that of errors about what the document says.
+  explicit Reader(LocTable& locs, const char* code = code::kBadModel) : locs_(locs), code_(code) {}
 
   bool failed() const { return failed_; }
   Diag take_error() && { return std::move(error_); }
-  void fail(json::Value at, std::string message, const char* code = code::kBadModel) {
+  void fail(Value at, std::string message, const char* code = nullptr) {
     if (failed_) return;
     failed_ = true;
-    error_ = json::error_at(at, locs_, code, std::move(message));
+    error_ = error_at(at, locs_, code ? code : code_, std::move(message));
   }
-  bool expect(json::Value value, json::Kind kind) {
+  bool expect(Value value, Kind kind) {
     if (value.kind() == kind) return !failed_;
     fail(value, fmt::format("expected {}, found {}", kind_name(kind), kind_name(value.kind())));
     return false;
@@ -37,6 +38,7 @@ class Reader {
 
  private:
   LocTable& locs_;
+  const char* code_;
   bool failed_ = false;
   Diag error_;
 };
@@ -58,20 +60,20 @@ Field<T> optional(std::string_view key, T& target) {
   return {key, target, false};
 }
 
-inline void read(Reader& reader, json::Value value, bool& out) {
-  if (reader.expect(value, json::Kind::boolean)) out = value.boolean();
+inline void read(Reader& reader, Value value, bool& out) {
+  if (reader.expect(value, Kind::boolean)) out = value.boolean();
 }
-inline void read(Reader& reader, json::Value value, int64_t& out) {
-  if (reader.expect(value, json::Kind::integer)) out = value.integer();
+inline void read(Reader& reader, Value value, int64_t& out) {
+  if (reader.expect(value, Kind::integer)) out = value.integer();
 }
-inline void read(Reader& reader, json::Value value, std::string& out) {
-  if (reader.expect(value, json::Kind::string)) out = value.string();
+inline void read(Reader& reader, Value value, std::string& out) {
+  if (reader.expect(value, Kind::string)) out = value.string();
 }
 // Infinities and NaN are strings in the format.
-inline void read(Reader& reader, json::Value value, double& out) {
-  if (value.kind() == json::Kind::integer || value.kind() == json::Kind::number) {
+inline void read(Reader& reader, Value value, double& out) {
+  if (value.kind() == Kind::integer || value.kind() == Kind::number) {
     out = value.number();
-  } else if (reader.expect(value, json::Kind::string)) {
+  } else if (reader.expect(value, Kind::string)) {
     std::string_view text = value.string();
     if (text == "Infinity")
       out = std::numeric_limits<double>::infinity();
@@ -85,14 +87,14 @@ inline void read(Reader& reader, json::Value value, double& out) {
 }
 
 template <class T>
-void read(Reader& reader, json::Value value, std::optional<T>& out) {
+void read(Reader& reader, Value value, std::optional<T>& out) {
   if (!value.is_null()) read(reader, value, out.emplace());
 }
 template <class T>
-void read(Reader& reader, json::Value value, std::vector<T>& out) {
-  if (!reader.expect(value, json::Kind::array)) return;
+void read(Reader& reader, Value value, std::vector<T>& out) {
+  if (!reader.expect(value, Kind::array)) return;
   out.reserve(value.size());
-  for (json::Value element : value.elements()) {
+  for (Value element : value.elements()) {
     if (reader.failed()) return;
     T item{};
     read(reader, element, item);
@@ -100,8 +102,8 @@ void read(Reader& reader, json::Value value, std::vector<T>& out) {
   }
 }
 template <class T, class Less>
-void read(Reader& reader, json::Value value, std::map<std::string, T, Less>& out) {
-  if (!reader.expect(value, json::Kind::object)) return;
+void read(Reader& reader, Value value, std::map<std::string, T, Less>& out) {
+  if (!reader.expect(value, Kind::object)) return;
   for (auto [key, member] : value.members()) {
     if (reader.failed()) return;
     read(reader, member, out[std::string(key)]);
@@ -111,9 +113,9 @@ void read(Reader& reader, json::Value value, std::map<std::string, T, Less>& out
 // Reads the members of an object that the rows name, in any order; null leaves an optional one as
 // it is.
 template <class... Fields>
-void read_object(Reader& reader, json::Value value, Fields... fields) {
-  if (!reader.expect(value, json::Kind::object)) return;
-  auto visit = [&](std::string_view key, json::Value member, auto& field) {
+void read_object(Reader& reader, Value value, Fields... fields) {
+  if (!reader.expect(value, Kind::object)) return;
+  auto visit = [&](std::string_view key, Value member, auto& field) {
     if (field.key != key) return false;
     field.is_seen = true;
     if (field.is_required || !member.is_null()) read(reader, member, field.target);
@@ -130,4 +132,4 @@ void read_object(Reader& reader, json::Value value, Fields... fields) {
   (check(fields), ...);
 }
 
-}  // namespace lathe::pt2
+}  // namespace lathe::json
