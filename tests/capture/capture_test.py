@@ -56,6 +56,7 @@ class CaptureTest(unittest.TestCase):
         self.assertEqual(len(found), 3)
         for row in captured.breaks:
             self.assertIn("# break:", row["code"])
+            self.assertEqual({frame["file"] for frame in row["stack"]}, {SOURCE.name})
         causes = [row for i, row in enumerate(captured.recompiles) if row["cause"] == i]
         self.assertEqual([row["call"] for row in causes], [1, 2])
         self.assertEqual([row["kind"] for row in causes], ["size", "requires_grad"])

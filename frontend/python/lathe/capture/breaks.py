@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from lathe import _shared_names
@@ -9,6 +10,7 @@ from lathe import _shared_names
 _FRAME = re.compile(r'^  File "(?P<file>[^"\n]*)", line (?P<line>\d+), in (?P<function>.*)$')
 _PLACE = re.compile(r"^Graph break in user code at (?P<file>.*):(?P<line>\d+)$", re.M)
 _URL = re.compile(r"For more details about this graph break, please visit: (\S+)")
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # What Dynamo says of every break of a kind before it says what this one is.
 _PREAMBLE = re.compile(r"^Encountered graph break .*?:\n+", re.S)
 
@@ -47,10 +49,13 @@ def _reason(full):
 
 
 def _stack(traceback, project):
-    """The frames of a traceback, outermost first."""
+    """The frames of a traceback that the model's call has, outermost first."""
     frames = []
     for line in traceback.splitlines():
         if match := _FRAME.match(line):
+            if match["file"].startswith(_OURS):
+                frames.clear()  # the capture's call of the model, and who asked for it
+                continue
             file = _shared_names.shared_name(match["file"], project)
             place = {"file": file, "line": int(match["line"]), "function": match["function"]}
             frames.append({**place, "code": ""})
