@@ -1,0 +1,38 @@
+// The files of a bundle by name: of a folder, or of a zip.
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "frontend/file/zip.h"
+
+namespace lathe::bundle {
+
+inline constexpr char kManifest[] = "manifest.json";
+inline constexpr uint64_t kMaxFileBytes = uint64_t{64} << 20;
+
+class BundleFiles {
+ public:
+  // A folder or a zip that has a manifest. Diags have no location; the message names the path.
+  static Result<BundleFiles> open(const std::string& path);
+  // A zip whose bytes come from elsewhere; `path` is what messages call it.
+  static Result<BundleFiles> of_zip(FileSource file, std::string path);
+
+  const std::string& path() const { return path_; }
+  // The bytes of a file, at most kMaxFileBytes. Of `name` the caller knows that it is one of a
+  // bundle's own, so no name that a file holds reaches the disk.
+  Result<FileBytes> read(const std::string& name) const;
+
+ private:
+  BundleFiles(std::string path, std::optional<ZipReader> zip)
+      : path_(std::move(path)), zip_(std::move(zip)) {}
+
+  std::string path_;
+  std::optional<ZipReader> zip_;  // none: a folder
+};
+
+// Whether the path is to be read as a bundle: a folder, which nothing else may be, or a zip that has
+// a manifest.
+bool is_bundle(const std::string& path);
+
+}  // namespace lathe::bundle
