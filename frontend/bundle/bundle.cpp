@@ -17,11 +17,19 @@ using json::read_object;
 using json::Reader;
 using json::required;
 
+static constexpr int64_t kMaxLine = INT32_MAX;
+
 // The readers are static, not in an anonymous namespace: argument-dependent lookup must find them.
+static void check_line(Reader& reader, json::Value value, int64_t line) {
+  if (line < 0 || line > kMaxLine)
+    reader.fail(value, fmt::format("line {} is not from 0 to {}", line, kMaxLine));
+}
+
 static void read(Reader& reader, json::Value value, Frame& out) {
   read_object(reader, value, required("frame", out.number), required("function", out.function),
               required("is_resumed", out.is_resumed), required("file", out.file),
               required("line", out.line));
+  check_line(reader, value, out.line);
 }
 
 static void read(Reader& reader, json::Value value, Input& out) {
@@ -66,6 +74,7 @@ static void read(Reader& reader, json::Value value, Break& out) {
               required("reason", out.reason), optional("explanation", out.explanation),
               optional("hints", out.hints), required("file", out.file), required("line", out.line),
               optional("code", out.code), optional("url", out.url));
+  check_line(reader, value, out.line);
 }
 
 static void read(Reader& reader, json::Value value, Recompile& out) {

@@ -1,10 +1,13 @@
 // lathe explain: what a model is, which kernels it becomes, from which lines, and how long each
 // takes.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
 
+#include "frontend/bundle/bundle_files.h"
+#include "frontend/cli/bundle_report.h"
 #include "frontend/cli/choices_table.h"
 #include "frontend/cli/command.h"
 #include "frontend/cli/format.h"
@@ -14,6 +17,7 @@
 #include "frontend/cli/places.h"
 #include "frontend/cli/terminal.h"
 #include "frontend/driver/launches.h"
+#include "ir/support/diag_codes.h"
 
 namespace lathe {
 
@@ -25,6 +29,7 @@ struct ExplainArguments {
   bool choices = false;
   bool guards = false;
   bool json = false;
+  std::string graph = {};  // of a bundle
 };
 
 // Launches that do the same for different layers: one line.
@@ -214,8 +219,30 @@ int show_guards(Loaded& loaded, bool as_json) {
   return kHeld;
 }
 
+// A bundle is shown, not compiled, so that options of compilation are a mistake.
+int explain_bundle(const ExplainArguments& arguments) {
+  std::vector<std::string> others;
+  for (const std::string& key : arguments.model.keys())
+    if (key != "model") others.push_back("--" + key);
+  if (arguments.choices) others.push_back("--choices");
+  if (!others.empty())
+    return report({code::kBadValue, Loc::unknown(),
+                   fmt::format("{} is for models; of a bundle explain takes --graph, --guards, "
+                               "--json and --all",
+                               fmt::join(others, ", "))},
+                  LocTable());
+  return show_bundle(
+      {arguments.model.model(), arguments.graph, arguments.guards, arguments.json, arguments.all});
+}
+
 int run(const ExplainArguments& arguments, const std::string& command_line) {
   LocTable locs;
+  const std::string path = arguments.model.model();
+  if (bundle::is_bundle(path)) return explain_bundle(arguments);
+  if (!arguments.graph.empty())
+    return report({code::kBadValue, Loc::unknown(),
+                   fmt::format("--graph is for bundles of lathe.capture, and '{}' is none", path)},
+                  locs);
   Result<Loaded> loaded = load(arguments.model, command_line, locs);
   if (!loaded.ok()) return report(loaded.error(), locs);
   if (arguments.guards) return show_guards(*loaded, arguments.json);
@@ -244,7 +271,9 @@ int run(const ExplainArguments& arguments, const std::string& command_line) {
 }  // namespace
 
 void add_explain(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand("explain", "Say what a model becomes, kernel by kernel");
+  CLI::App* command = app.add_subcommand(
+      "explain",
+      "Say what a model becomes, kernel by kernel, or what a bundle of lathe.capture has");
   auto arguments = std::make_shared<ExplainArguments>();
   arguments->model.add_to(*command);
   command->add_flag("--all", arguments->all, "every kernel, nothing cut");
@@ -252,10 +281,12 @@ void add_explain(CLI::App& app, Session& session) {
                     "of each launch its kind of kernel, and what the others would have taken");
   command->add_flag("--json", arguments->json,
                     "every launch with its choices, or with --guards every guard, as JSON");
+  command->add_option("--graph", arguments->graph,
+                      "of a bundle of lathe.capture: one graph's Python, inputs and guards");
   command->add_flag(
       "--guards", arguments->guards,
       "what symbolic sizes must satisfy, which line, pass and cause says so, and what "
-      "checking and dropping it costs");
+      "checking and dropping it costs; of a bundle, the guards as PyTorch prints them");
   command->callback([arguments, &session] {
     session.action = [arguments, &session] { return run(*arguments, session.command_line); };
   });

@@ -92,9 +92,18 @@ std::string to_file_name(std::string_view text) {
   return is_file_name(name) ? name : "unnamed";
 }
 
+std::optional<EntryPath> entry_path(const std::string& path) {
+  constexpr std::string_view kInside = ".zip/";
+  const size_t at = path.find(kInside);
+  if (at == std::string::npos || is_file(path)) return std::nullopt;
+  EntryPath found{path.substr(0, at + kInside.size() - 1), path.substr(at + kInside.size())};
+  if (!is_file(found.zip)) return std::nullopt;
+  return found;
+}
+
 Result<std::string> find_file(const std::string& path, const std::string& folder) {
   LATHE_DO(check_path(path));
-  if (is_file(path)) return path;
+  if (is_file(path) || entry_path(path)) return path;
   if (std::string below = (fs::path(folder) / path).string(); is_file(below)) return below;
   return file_error(path, "no such file");
 }

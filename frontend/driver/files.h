@@ -1,6 +1,7 @@
 // Files: where a model is found, reading with a bound, and writing that leaves nothing half done.
 #pragma once
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,12 @@ std::string tree_root();
 // may be empty), else the graph of that name in experiments/graphs or tests/zoo ("bert_base" is
 // bert_base.aten, "bert_base.core" the other form). kMissingFile names the nearest graph.
 Result<std::string> find_model(const std::string& name, const std::string& folder = {});
+
+// The path of an entry of a zip, as if the zip were a folder ("m.zip/graphs/0_0.json").
+struct EntryPath {
+  std::string zip, entry;
+};
+std::optional<EntryPath> entry_path(const std::string& path);  // none: no such zip is there
 
 // `path` itself when such a file exists, else below `folder`; kMissingFile.
 Result<std::string> find_file(const std::string& path, const std::string& folder);

@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "frontend/driver/files.h"
 #include "frontend/driver/machine.h"
 #include "frontend/file/file_source.h"
+#include "frontend/file/zip.h"
 #include "frontend/npz/npz.h"
 #include "frontend/weights/random.h"
 #include "ir/graph/text.h"
@@ -225,6 +227,18 @@ Result<Model> load_model(const pt2::ModelFile& file, const std::vector<GivenWeig
 Result<std::vector<RefusedCall>> find_refused_calls(const pt2::ModelFile& file) {
   LATHE_TRY(const ImportTable* table, import_table());
   return find_refused_calls(file, *table, builtin_registry());
+// A file, or an entry of a zip that is named as if the zip were a folder.
+static Result<FileSource> open_source(const std::string& path) {
+  const std::optional<EntryPath> inside = entry_path(path);
+  if (!inside) return open_file(path);
+  LATHE_TRY(FileSource file, open_file(inside->zip));
+  LATHE_TRY(const ZipReader zip, ZipReader::open(std::move(file)));
+  const ZipEntry* entry = zip.find(inside->entry);
+  if (entry == nullptr)
+    return Diag{code::kMissingFile, Loc::unknown(),
+                fmt::format("'{}' has no entry '{}'", inside->zip, inside->entry)};
+  LATHE_TRY(FileBytes bytes, zip.read(*entry, pt2::OpenOptions().max_json_bytes, true));
+  return whole_file(std::move(bytes));
 }
 
 Result<Model> load_model(const std::string& path, const ModelOptions& options,
@@ -233,7 +247,7 @@ Result<Model> load_model(const std::string& path, const ModelOptions& options,
     LATHE_TRY(std::string text, read_file(path));
     return load_text(text, path, options, locs_on_error);
   }
-  LATHE_TRY(FileSource source, open_file(path));
+  LATHE_TRY(FileSource source, open_source(path));
   Result<pt2::ModelFile> file = pt2::open_model(std::move(source), path);
   if (!file.ok()) {
     Diag diag = std::move(file).error();

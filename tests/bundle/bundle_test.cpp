@@ -134,6 +134,7 @@ TEST(Bundle, WrongTypesAreRefused) {
   };
   for (const auto& [from, to] : changes)
     EXPECT_NE(error_of(with("manifest.json", from, to)), "") << from << " -> " << to;
+  EXPECT_NE(error_of(with("breaks.jsonl", "\"line\":4", "\"line\":-9223372036854775808")), "");
   EXPECT_NE(error_of(with("recompiles.jsonl", "\"cause\":0", "\"cause\":1")), "");
   EXPECT_NE(error_of(with("recompiles.jsonl", "\"cause\":0", "\"cause\":-1")), "");
   EXPECT_NE(error_of(with("sources.json", "\"def f(x):\"", "7")), "");
