@@ -200,9 +200,9 @@ Status show_graph(const BundleFiles& files, const Bundle& bundle, const BundleRe
   if (compile == nullptr) {
     const std::string near = nearest(request.graph, bundle.graph_ids());
     return Diag{code::kBadValue, Loc::unknown(),
-                fmt::format("'{}' has no graph '{}'{}; it has {}", request.path, request.graph,
-                            near.empty() ? "" : fmt::format("; did you mean '{}'?", near),
-                            cut(fmt::format("{}", fmt::join(bundle.graph_ids(), ", ")), 200))};
+                fmt::format("'{}' has no graph '{}' among {}{}", request.path, request.graph,
+                            cut(fmt::format("{}", fmt::join(bundle.graph_ids(), ", ")), 200),
+                            near.empty() ? "" : fmt::format("; did you mean '{}'?", near))};
   }
   const bundle::CapturedGraph& graph = *compile->graph;
   say("graph {}   {}, {}\n", graph.id, frame_text(bundle.find_frame(compile->frame)),

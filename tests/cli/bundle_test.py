@@ -115,7 +115,7 @@ class BundleTest(unittest.TestCase):
         for part in ("def forward(self, l_x_):", "L['x']", "+- LAMBDA_GUARD: L['n'] == 3",
                      "ends at m.py:5: a call of print", "./lathe explain b/graphs/0_0.json "):
             self.assertIn(part, text)
-        self.assertIn("did you mean '0_0'?; it has 0_0, 1_1",
+        self.assertIn("no graph '0_9' among 0_0, 1_1; did you mean '0_0'?",
                       self.lathe("explain", "b", "--graph", "0_9", expect=2))
 
     def test_a_graph_of_a_folder_or_zip_is_a_model(self):
