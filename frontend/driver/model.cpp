@@ -227,8 +227,10 @@ Result<Model> load_model(const pt2::ModelFile& file, const std::vector<GivenWeig
 Result<std::vector<RefusedCall>> find_refused_calls(const pt2::ModelFile& file) {
   LATHE_TRY(const ImportTable* table, import_table());
   return find_refused_calls(file, *table, builtin_registry());
+}
+
 // A file, or an entry of a zip that is named as if the zip were a folder.
-static Result<FileSource> open_source(const std::string& path) {
+static Result<FileSource> open_path(const std::string& path) {
   const std::optional<EntryPath> inside = entry_path(path);
   if (!inside) return open_file(path);
   LATHE_TRY(FileSource file, open_file(inside->zip));
@@ -247,7 +249,7 @@ Result<Model> load_model(const std::string& path, const ModelOptions& options,
     LATHE_TRY(std::string text, read_file(path));
     return load_text(text, path, options, locs_on_error);
   }
-  LATHE_TRY(FileSource source, open_source(path));
+  LATHE_TRY(FileSource source, open_path(path));
   Result<pt2::ModelFile> file = pt2::open_model(std::move(source), path);
   if (!file.ok()) {
     Diag diag = std::move(file).error();

@@ -20,7 +20,6 @@ _LARGE = zipfile.ZIP64_LIMIT - 1
 def rewrite(source, target, change_trace):
     """Writes `target` from `source`; `change_trace` maps every stack_trace to its new text."""
     target = Path(target)
-    with whole(target) as file, zipfile.ZipFile(source) as old:
     with whole_file(target) as file, zipfile.ZipFile(source) as old:
         with zipfile.ZipFile(file, "w") as new:
             for entry in old.infolist():
@@ -38,13 +37,11 @@ def rewrite(source, target, change_trace):
 
 def save_arrays(path, arrays):
     """An .npz of arrays by name."""
-    with whole(Path(path)) as file:
     with whole_file(Path(path)) as file:
         np.savez(file, **arrays)
 
 
 @contextlib.contextmanager
-def whole(target):
 def whole_file(target):
     """A file for writing that becomes `target` when all of it is on the disk, and never before."""
     temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")

@@ -40,6 +40,8 @@ class Compiled:
         is_cuda = any(isinstance(a, torch.Tensor) and a.is_cuda for a in example_inputs)
         self.target = "cuda" if is_cuda else "cpu"
         self.refused = {}  # reasons by name of a call
+        if is_cuda:
+            self.refused.update(input_changes(self.graph))
         self.build(weights)
 
     def __call__(self, args):
@@ -247,6 +249,12 @@ def lift_constants(gm):
         constants[lifted.name] = tensor
         last = [lifted]
     return constants
+
+
+def input_changes(graph):
+    """Copies into inputs: the library puts what changes back on the host, not on a device."""
+    copies = (n for n in graph.nodes if n.target is torch.ops.aten.copy_.default)
+    return {node.name: "an input on the GPU is changed by PyTorch's own copy" for node in copies}
 
 
 def on_host(tensor):

@@ -113,7 +113,7 @@ def _write(texts, folder):
         if folder:
             folder.mkdir(parents=True, exist_ok=True)
         for path, text in texts.items():
-            with _archive.whole(path.resolve()) as file:  # what a link stands for
+            with _archive.whole_file(path.resolve()) as file:  # what a link stands for
                 file.write(text.encode())
     except OSError as error:
         raise UserError(f"{error.filename or 'the report'}: cannot be written: "
