@@ -31,8 +31,8 @@ class BundleFiles {
   std::optional<ZipReader> zip_;  // none: a folder
 };
 
-// Whether the path is to be read as a bundle: a folder, which nothing else may be, or a zip that has
-// a manifest.
+// Whether the path is to be read as a bundle: a folder, which nothing else may be, or a zip with a
+// manifest.
 bool is_bundle(const std::string& path);
 
 }  // namespace lathe::bundle

@@ -28,8 +28,8 @@ struct ImportOptions {
   // Their bytes are not touched: Weight::data has a type and the file's strides, and
   // ImportedModel::weight_places says where to read.
   bool leave_weights = false;
-  // Calls whose results are taken for inputs. find_refused_calls() fills it; whoever wants a module does
-  // not.
+  // Calls whose results are taken for inputs. find_refused_calls() fills it; whoever wants a module
+  // does not.
   std::vector<RefusedCall>* refused = nullptr;
 };
 

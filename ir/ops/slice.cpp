@@ -21,7 +21,7 @@ namespace {
 
 using Types = Result<std::vector<TensorType>>;
 
-// Whether a symbolic index is the negative of sizes: -s0, -2*s0*s1 - 1. It counts from the end then.
+// Whether a symbolic index is the negative of sizes, such as -s0: it counts from the end then.
 bool counts_from_end(const Dim& index) {
   if (index.is_const()) return false;
   std::map<std::string, DimRange> sizes;

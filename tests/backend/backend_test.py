@@ -14,7 +14,8 @@ from case import BackendTest, lathe  # noqa: E402
 
 class CallsTest(BackendTest):
     def test_a_function_gives_what_eager_gives(self):
-        self.expect_eager(lambda x, y: torch.relu(x @ y) + 1, (torch.randn(3, 4), torch.randn(4, 5)))
+        args = torch.randn(3, 4), torch.randn(4, 5)
+        self.expect_eager(lambda x, y: torch.relu(x @ y) + 1, args)
         self.assertEqual(self.report().calls_in_lathe, 3)
 
     def test_strides_of_inputs_are_any(self):

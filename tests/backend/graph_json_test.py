@@ -111,7 +111,8 @@ class WriterTest(unittest.TestCase):
         return {item["name"]: item["arg"] for item in node["inputs"]}
 
     def types(self, graph):
-        return {n: (t["dtype"], t["sizes"], t["strides"]) for n, t in graph["tensor_values"].items()}
+        values = graph["tensor_values"].items()
+        return {n: (t["dtype"], t["sizes"], t["strides"]) for n, t in values}
 
     def test_what_it_has_no_words_for_is_refused_by_name(self):
         graph = torch.fx.Graph()

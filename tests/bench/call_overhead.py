@@ -1,10 +1,10 @@
-"""What a call through torch.compile costs beside what it computes, backends by turns in one process.
+"""What a call through torch.compile costs beside what it computes, by turns in one process.
 
-    python tests/bench/call_overhead.py [--backends eager,inductor,lathe] [--seconds 5]
+    python tests/bench/call_overhead.py [--backends none,eager,inductor,lathe] [--seconds 5]
 
-Graphs so small that their arithmetic takes nothing: three ops on 64 numbers, the same with sizes that
-vary, and a row of layers with 200 weights, which a backend may look at in every call. Microseconds of
-a call: the median of blocks of calls, with the range from the 10th to the 90th percentile.
+Graphs so small that their arithmetic takes nothing: three ops on 64 numbers, the same with sizes
+that vary, and a row of layers with 200 weights, which a backend may look at in every call.
+Microseconds of a call: the median of blocks of calls, and their 10th to 90th percentile.
 """
 
 import argparse

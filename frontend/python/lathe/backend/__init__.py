@@ -18,10 +18,10 @@ watched (weights.py). What became of each graph stands in reports(): nothing fal
 import logging
 
 from lathe.backend.inference import NeedsGradients, compile_inference
-from lathe.backend.options import Options
+from lathe.backend.options import OPTIONS, Options
 from lathe.backend.report import Report
 
-__all__ = ["Report", "backend", "clear_reports", "reports"]
+__all__ = ["OPTIONS", "Report", "backend", "clear_reports", "reports"]
 
 log = logging.getLogger("lathe.backend")
 MAX_REPORTS = 1000  # a process that compiles for ever keeps the latest

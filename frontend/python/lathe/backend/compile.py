@@ -204,7 +204,8 @@ class LatheCall:
     """A piece that Lathe runs: a model of the library."""
 
     def __init__(self, piece, module, compiled):
-        packed = {n.name: compiled.packed[n.name] for n in piece.inputs if n.name in compiled.packed}
+        known = compiled.packed
+        packed = {n.name: known[n.name] for n in piece.inputs if n.name in known}
         program = write(module, {name: name for name in packed})
         options = compiled.options.of_library(compiled.target, {n.name for n in piece.nodes})
         if program["range_constraints"]:
@@ -214,7 +215,7 @@ class LatheCall:
         self.kernels = self.model.info["kernels"]
         self.taken = [k for k, n in enumerate(piece.inputs) if n.name not in packed]
         self.takes_all = not packed
-        # What eager's calls behind it may rely on; the whole graph's outputs are laid out at the end.
+        # What eager's calls behind it rely on; the whole graph's outputs are laid out at the end.
         self.layouts = None
         if compiled.refused:
             layouts = [compiled.outputs.layout_of(node) for node in piece.outputs]

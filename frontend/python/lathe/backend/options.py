@@ -50,7 +50,7 @@ class Options:
         """
         import torch
 
-        force = [text for text in self.force or () if text.split()[1:2] and text.split()[1] in nodes]
+        force = [text for text in self.force or () if nodes.intersection(text.split()[1:2])]
         given = {
             "mode": LATHE_MODES.get((target, self.mode), self.mode),
             "passes": self.passes,
@@ -73,6 +73,8 @@ class Options:
         changed = (n for n in names if getattr(self, n) != getattr(default, n))
         return ", ".join(f"{n}={getattr(self, n)!r}" for n in changed)
 
+
+OPTIONS = tuple(field.name for field in dataclasses.fields(Options))
 
 WORDS = {
     "mode": MODES,

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 
-from lathe import _archive, _graph_json, _shared_names
-
-_aten = torch.ops.aten
-# Composite operators that stay whole, so that a graph looks like the model that was written.
-_KEPT = [
-    _aten.conv1d.default,
-    _aten.conv2d.default,
-    _aten.conv3d.default,
-    _aten.layer_norm.default,
-    _aten.linear.default,
-    _aten.matmul.default,
-    _aten.scaled_dot_product_attention.default,
-    _aten.softmax.int,
-]
+from lathe import _archive, _composites, _graph_json, _shared_names
 
 
 def lower(gm, example_inputs, project):
@@ -42,7 +28,7 @@ def lower(gm, example_inputs, project):
         fw_compiler=take, inference_compiler=take, keep_inference_input_mutations=True
     )
     try:
-        with torch.no_grad(), _composites_whole():
+        with torch.no_grad(), _composites.kept_whole():
             trace(gm, example_inputs)
     except Exception as error:  # whatever PyTorch raises: the capture goes on without this graph
         return None, _reason(error)
@@ -57,19 +43,3 @@ def _reason(error):
     cause = error.__cause__ or error
     text = str(cause).strip() or str(error).strip()
     return f"{type(cause).__name__}: {text.splitlines()[0]}" if text else type(cause).__name__
-
-
-@contextlib.contextmanager
-def _composites_whole():
-    # Private: without it graphs are decomposed further, and as right.
-    try:
-        from torch.export.exported_program import _override_composite_implicit_decomp
-    except ImportError:
-        yield
-        return
-    with _override_composite_implicit_decomp({op: _not_decomposed for op in _KEPT}):
-        yield
-
-
-def _not_decomposed(*_, **__):
-    return NotImplemented

@@ -31,7 +31,9 @@ def of_lathe():
     return {
         "compile_ms": sum(times) if times else None,
         "fallbacks": [pick(item, FALLBACK) for report in told for item in report["fallbacks"]],
-        "kernels": [pick(item, KERNEL) for report in told for item in report["kernels"]],
+        "kernels": [
+            pick(item, KERNEL) for report in told for item in report.get("kernels", [])
+        ],
     }
 
 
