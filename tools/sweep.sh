@@ -8,7 +8,7 @@ torchvision_packages=(torchvision==0.28.0)
 timm_packages=(torchvision==0.28.0 timm==1.0.31)
 transformers_packages=(transformers==4.46.3)
 ray_packages=(ray==2.60.0)
-report_packages=(numpy vl-convert-python==1.9.0.post1)
+report_packages=(numpy Jinja2==3.1.6 vl-convert-python==1.9.0.post1)
 
 # Packages of .lathe/venv, as pip pins them; PyTorch stays the one that need_torch has installed.
 need_python() { # what for, packages...

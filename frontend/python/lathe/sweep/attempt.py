@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-from lathe.sweep import backends, journal
+from lathe.sweep import backends, environment, journal
 
 LOG_LINES = 30  # of what a process that crashed had printed
 DONE_KEYS = {"job", "environment", "part", "seconds"}
@@ -180,13 +180,12 @@ class Lost:
 
 def surroundings(settings, caches):
     """Variables of a worker: its threads, and caches that no other job has written."""
-    threads, package = str(settings["threads"]), str(pathlib.Path(__file__).parents[2])
-    paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+    threads = str(settings["threads"])
     return {
         "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads,
         "TORCHINDUCTOR_CACHE_DIR": f"{caches}/inductor", "TRITON_CACHE_DIR": f"{caches}/triton",
         "XDG_CACHE_HOME": str(caches), "HF_HUB_OFFLINE": "1",
-        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONPATH": environment.python_path(),
     }
 
 

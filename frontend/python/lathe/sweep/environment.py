@@ -81,6 +81,12 @@ def gpu_name():
     return next(iter(found.stdout.splitlines()), None)
 
 
+def python_path():
+    """PYTHONPATH for a process that finds this package too, wherever the driver found it."""
+    package = str(pathlib.Path(__file__).absolute().parents[2])
+    return os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
 def versions():
     """The packages that are installed, with their versions."""
     found = {}

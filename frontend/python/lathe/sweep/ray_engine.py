@@ -6,10 +6,10 @@ may come while the sweep runs. Every node needs Lathe's tree, the models and the
 the same places as here, as a shared file system or an image gives them.
 """
 
-import os
 import pathlib
 import time
 
+from lathe.sweep import environment
 from lathe.sweep.attempt import Lost, Spool
 from lathe.sweep.backends import Refused
 from lathe.sweep.local_engine import LocalEngine
@@ -102,12 +102,10 @@ class RayEngine:
     def actor(self, node):
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        package = str(pathlib.Path(__file__).resolve().parents[2])
-        paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
         return self.ray.remote(Node).options(
             num_cpus=node["Resources"].get("CPU", 0), max_restarts=0, max_task_retries=0,
             scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
-            runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(paths)}},
+            runtime_env={"env_vars": {"PYTHONPATH": environment.python_path()}},
         ).remote(str(self.spool), self.slots, node.get("NodeName") or node["NodeID"])
 
     def environments(self):

@@ -3,11 +3,12 @@
 import ast
 import difflib
 import json
+import os
 import pathlib
 import subprocess
 import sys
 
-from lathe.sweep import backends, models, product
+from lathe.sweep import backends, environment, models, product
 
 SCHEMA = "experiments/schema/sweep.schema.json"
 MAX_PROBLEMS = 20  # that are told at once
@@ -255,7 +256,7 @@ def ask(queries):
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=CATALOGUE_SECONDS,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL, env=os.environ | {"PYTHONPATH": environment.python_path()},
         )
         answers = dict(zip(kinds, json.loads(done.stdout.splitlines()[-1])))
     except (IndexError, ValueError, subprocess.TimeoutExpired) as error:
