@@ -63,6 +63,12 @@ class CallsTest(BackendTest):
         self.expect_eager(f, (torch.randn(3, 2),))
         self.expect_eager(f, *((torch.randn(n, 2),) for n in (3, 5, 6)), dynamic=True)
 
+    def test_no_tensor_goes_in(self):
+        weight = torch.nn.Parameter(torch.ones(3))
+        self.expect_eager(lambda: weight * 2 + torch.arange(3), (), ())
+        lathe.backend.clear_reports()
+        self.expect_eager(lambda n: torch.zeros(n) + 1, (2,), (3,), (4,), in_eager=4)
+
     def test_an_empty_tensor(self):
         self.expect_eager(lambda x: x + 1, (torch.empty(0, 3),))
 

@@ -69,6 +69,11 @@ class Calls:
             f"func @main(%x: {type_text}) -> {type_text} {{\n  %y = add(%x, %x)\n  return %y\n}}"
         )
 
+    def test_a_model_without_inputs(self):
+        model = self.text("func @main() -> i64[3] {\n  %y = arange() {end = 3}\n  return %y\n}")
+        for _ in range(3):
+            self.assertEqual(model().tolist(), [0, 1, 2])
+
     def take_the_short_way(self, model):
         """Further calls of `model` fail where the extension leaves them to Python."""
         if os.environ["LATHE_EXTENSION"] != "none":

@@ -87,7 +87,8 @@ bool Plan::fits(Scratch<Argument>& given, bool has_streams, const Argument*& lik
     if (!leaves[i].fits(given[i])) return false;
     if (like == nullptr && given[i].kind == Argument::Kind::tensor) like = &given[i];
   }
-  if (like == nullptr) return true;
+  // Nothing says whose the outputs shall be: NumPy's, which Python may not have told of yet.
+  if (like == nullptr) return frameworks.new_array != nullptr;
   const DlDevice device = like->device;
   if (device.type != kDlCpu && !(device.type == kDlCuda && has_streams)) return false;
   for (const Argument& argument : given)

@@ -206,6 +206,11 @@ class LatheCall:
     def __init__(self, piece, module, compiled):
         known = compiled.packed
         packed = {n.name: known[n.name] for n in piece.inputs if n.name in known}
+        tensors = [n.name for n in piece.inputs if isinstance(n.meta["val"], torch.Tensor)]
+        if not tensors:
+            raise LatheError("no tensor goes in, which would say where what comes out shall be")
+        if len(packed) == len(tensors):
+            packed.popitem()  # it says so, as an input
         program = write(module, {name: name for name in packed})
         options = compiled.options.of_library(compiled.target, {n.name for n in piece.nodes})
         if program["range_constraints"]:
