@@ -21,9 +21,10 @@ import sys
 
 ZOO = "experiments/sweeps/models.py"
 TOKENS = 64
+PICTURE = 224  # pixels, of a config that takes any
 # Of a transformers model, the shape of the main input by its name, from the config `c`.
 FLOAT_INPUTS = {
-    "pixel_values": lambda c: (c.num_channels, *pair(c.image_size)),
+    "pixel_values": lambda c: (c.num_channels, *pair(getattr(c, "image_size", PICTURE))),
     "input_features": lambda c: (c.num_mel_bins, 2 * c.max_source_positions),
     "input_values": lambda c: (16000,),
 }
