@@ -12,13 +12,10 @@ import zipfile
 
 sys.path[:0] = ["frontend/python", "tests/capture"]
 
-try:
-    import torch
+import torch  # noqa: E402
 
-    import captured_models as models
-    import lathe
-except ImportError as error:
-    raise unittest.SkipTest(f"needs torch: {error}") from None
+import captured_models as models  # noqa: E402
+import lathe  # noqa: E402
 
 SOURCE = pathlib.Path(models.__file__)
 

@@ -8,14 +8,11 @@ import unittest
 
 sys.path[:0] = ["frontend/python", "tests/capture"]
 
-try:
-    import torch
+import torch  # noqa: E402
 
-    import captured_models as models
-    import lathe
-    from lathe.capture import describe, replay
-except ImportError as error:
-    raise unittest.SkipTest(f"needs torch: {error}") from None
+import captured_models as models  # noqa: E402
+import lathe  # noqa: E402
+from lathe.capture import describe, replay  # noqa: E402
 
 
 def random_call(rng):

@@ -8,12 +8,6 @@ import unittest
 
 sys.path.insert(0, "frontend/python")
 
-try:
-    import jinja2  # noqa: F401
-    import vl_convert  # noqa: F401
-except ImportError as error:
-    raise unittest.SkipTest(f"needs Jinja2 and vl-convert-python: {error}") from None
-
 import chromium
 import journals
 import numpy as np
@@ -131,7 +125,6 @@ class HtmlTest(unittest.TestCase):
         self.assertEqual(len(ablation.tables(now)), 1)
 
 
-@unittest.skipUnless(chromium.PATH, "needs Chromium: apt-get install chromium")
 class BrowserTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

@@ -7,11 +7,8 @@ import unittest
 import sweeps
 from lathe.sweep import driver, spec
 
-try:
-    import ray
-    from ray import cluster_utils
-except ImportError:
-    raise unittest.SkipTest("ray is not installed: pip install ray==2.60.0") from None
+import ray
+from ray import cluster_utils
 
 from lathe.sweep import ray_engine
 
