@@ -11,6 +11,14 @@
 namespace lathe {
 namespace {
 
+// Whether the place of the last element can be counted in bytes.
+bool has_reach(const TensorData& data) {
+  double reach = 1;
+  for (size_t d = 0; d < data.strides.size(); ++d)
+    reach += static_cast<double>(data.type.shape[d].value()) * static_cast<double>(data.strides[d]);
+  return reach < 0x1p60;
+}
+
 Result<GivenWeight> given_weight(const lathe_weight& from) {
   const auto refuse = [&](const char* why) {
     return Diag{code::kBadValue, Loc::unknown(),
@@ -28,7 +36,7 @@ Result<GivenWeight> given_weight(const lathe_weight& from) {
     data.type.shape.emplace_back(from.shape[d]);
     data.strides.push_back(from.strides[d]);
   }
-  if (!data.type.static_elements()) return refuse("is too large");
+  if (!data.type.static_elements() || !has_reach(data)) return refuse("is too large");
   if (from.data == nullptr && *data.type.static_elements() > 0) return refuse("has no memory");
   static const std::byte kEmpty[1] = {};
   data.bytes = from.data == nullptr ? kEmpty : static_cast<const std::byte*>(from.data);

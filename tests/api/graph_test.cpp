@@ -107,13 +107,15 @@ TEST(GraphInMemory, SaysWhichWeightIsMissingOrNotItsOwn) {
 }
 
 TEST(GraphInMemory, RefusesWhatIsNoWeight) {
-  lathe_weight wrong[] = {weight(), weight(), weight(), weight(), weight()};
+  lathe_weight wrong[] = {weight(), weight(), weight(), weight(), weight(), weight()};
+  const int64_t far[] = {INT64_MAX, 1};
   const int64_t negative[] = {2, -1};
   wrong[0].name = nullptr;
   wrong[1].dtype = static_cast<lathe_dtype>(99);
   wrong[2].rank = -1;
   wrong[3].strides = negative;
   wrong[4].data = nullptr;
+  wrong[5].strides = far;
   for (const lathe_weight& one : wrong) {
     const Model model = load(graph(), {one});
     EXPECT_EQ(lathe_last_status(model.get()), LATHE_WRONG_INPUT);
