@@ -173,6 +173,12 @@ class OptionsTest(BackendTest):
         self.expect(self.compile(f, options={"numerics": "strict"})(x), f(x))
         self.assertGreater(many, self.report().segments[0].kernels)
 
+    def test_a_cuda_graph_that_is_skipped_can_be_an_error(self):
+        options = {"mode": "reduce-overhead", "fail_on_graph_skip": True}
+        self.fails("no CUDA graph: its tensors are on the CPU", options=options)
+        torch._dynamo.reset()
+        self.compile(torch.sin, options={"fail_on_graph_skip": True})(torch.zeros(2))
+
     def test_modes(self):
         x = torch.randn(8, 8)
         for mode in ("default", "reduce-overhead", "max-autotune-no-cudagraphs"):

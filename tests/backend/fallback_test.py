@@ -108,6 +108,19 @@ class FallbackTest(BackendTest):
             x = torch.randn(20)
             self.expect(compiled(x), f(x))
 
+    def test_a_result_whose_size_is_decided_by_elements(self):
+        torch._dynamo.config.capture_dynamic_output_shape_ops = True
+        self.addCleanup(setattr, torch._dynamo.config, "capture_dynamic_output_shape_ops", False)
+
+        def f(x):
+            places = (x * 2).nonzero()
+            return places, places.t() + 1, x.sum()
+
+        compiled = self.compile(f)
+        for _ in range(3):
+            x = torch.randn(5, 4).relu()
+            self.expect(compiled(x), f(x))
+
     def test_a_changed_input_behind_the_cut(self):
         def f(x):
             x.add_(twice(x) + 1)

@@ -48,8 +48,8 @@ def backend(gm, example_inputs, *, mode=None, options=None):
     except NeedsGradients as reason:
         report.whole_graph(str(reason), sum(n.op.startswith("call") for n in gm.graph.nodes))
         call = gm.forward
+    settings.fail_on(report)
     if report.fallbacks:
-        settings.fail_on(report)
         log.warning("%s", report)
     return call
 

@@ -78,7 +78,16 @@ class Compiled:
         for node in self.graph.nodes:
             if node.name in self.refused:
                 self.report.fall_back(str(node.target), self.refused[node.name], line_of(node))
+        self.report.graph_skip = self.graph_skip() if self.options.asks_for_graph else None
         self.report.compile_ms = (time.perf_counter() - start) * 1e3
+
+    def graph_skip(self):
+        """Why a run is more than one CUDA graph; None when it is one."""
+        if self.target == "cpu":
+            return "its tensors are on the CPU"
+        if self.report.fallbacks:
+            return f"'{self.report.fallbacks[0].op}' runs in eager"
+        return None
 
     def pieces(self):
         """All of them compiled; each round may find more calls that Lathe refuses."""

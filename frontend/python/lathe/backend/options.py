@@ -62,10 +62,17 @@ class Options:
         }
         return {name: value for name, value in given.items() if value is not None}
 
+    @property
+    def asks_for_graph(self):
+        """Whether a run on CUDA shall be one graph of its launches."""
+        return self.mode in ("reduce-overhead", "max-autotune")
+
     def fail_on(self, report):
-        """Raises what these options want to be an error of a graph that fell back."""
-        if self.fail_on_fallback:
+        """Raises what these options want to be an error."""
+        if self.fail_on_fallback and report.fallbacks:
             raise LatheError(f"fail_on_fallback: {report}")
+        if self.fail_on_graph_skip and report.graph_skip:
+            raise LatheError(f"fail_on_graph_skip: {report}")
 
     def __str__(self):
         default = Options()

@@ -26,13 +26,18 @@ class Sizes:
         if isinstance(size, int):
             return str(size)
         expr = size.node.expr
-        names = {s: f"args[{self.places[s]}]" for s in expr.free_symbols}
-        text = PythonPrinter().doprint(
-            expr.xreplace({s: type(s)(f"size_{i}") for i, s in enumerate(names)})
-        )
-        for i, name in enumerate(names.values()):
-            text = text.replace(f"size_{i}", name)
+        symbols = sorted(expr.free_symbols, key=str)
+        names = {s: type(s)(f"size_{i}_") for i, s in enumerate(symbols)}
+        text = PythonPrinter().doprint(expr.xreplace(names))
+        for symbol, name in names.items():
+            text = text.replace(str(name), f"args[{self.places[symbol]}]")
         return text
+
+    def knows(self, value):
+        """Whether arguments say a tensor's sizes: those that elements decide they do not."""
+        parts = (*value.shape, *value.stride(), value.storage_offset())
+        exprs = (part.node.expr for part in parts if isinstance(part, torch.SymInt))
+        return all(self.places.keys() >= expr.free_symbols for expr in exprs)
 
     def function(self, sizes):
         """args -> a tuple of numbers."""
@@ -81,7 +86,9 @@ class Outputs:
             owner = owners.get(storage)
             is_alone = storage is None or storages.count(storage) == 1
             of_input = owner is not None and owner.op == "placeholder"  # AOTAutograd's
-            if storage is None or of_input or (is_alone and self.is_plain(node)):
+            is_left = storage is None or of_input or (is_alone and self.is_plain(node))
+            # Elements decide its sizes: eager computes it, as eager has it.
+            if is_left or not (self.is_known(node) and self.is_known(owner)):
                 steps.append((self.place(kept, node), None, None))
             else:
                 steps.append((self.place(kept, owner), self.layout_of(owner), self.view(node)))
@@ -89,7 +96,9 @@ class Outputs:
             self.steps = steps
             output.args = (tuple(kept),)
             graph.eliminate_dead_code()
-        self.num_kept = len(kept)
+
+    def is_known(self, node):
+        return self.sizes.knows(node.meta["val"])
 
     @staticmethod
     def is_plain(node):
@@ -106,7 +115,7 @@ class Outputs:
     def layout_of(self, node):
         """Makes a tensor's shape and strides of a call's arguments; None where it is row-major."""
         value = node.meta["val"]
-        if not isinstance(value, torch.Tensor) or is_row_major(value):
+        if not isinstance(value, torch.Tensor) or is_row_major(value) or not self.is_known(node):
             return None
         return self.sizes.function(value.shape), self.sizes.function(value.stride())
 

@@ -36,6 +36,7 @@ class Report:
     reason: str | None = None  # why the whole graph runs in eager
     compile_ms: float = 0.0
     repacks: list = dataclasses.field(default_factory=list)  # why weights were packed anew
+    graph_skip: str | None = None  # why a run is no CUDA graph, where one was asked for
 
     def whole_graph(self, reason, calls):
         """All of it runs in eager."""
@@ -62,4 +63,6 @@ class Report:
             for f in self.fallbacks
         ]
         rows += [f"  weights were packed anew: {reason}" for reason in self.repacks]
+        if self.graph_skip:
+            rows.append(f"  no CUDA graph: {self.graph_skip}")
         return "\n".join([head, *rows])
