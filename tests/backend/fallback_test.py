@@ -153,6 +153,16 @@ class FallbackTest(BackendTest):
         lathe.backend.clear_reports()
         return count
 
+    def test_tensors_of_another_device_stay_there(self):
+        def f(x):
+            return x * 2, torch.ones(2, device="meta") + 1
+
+        found = self.compile(f)(torch.ones(3))
+        self.assertEqual(found[1].device.type, "meta")
+        self.expect(found[0], torch.full((3,), 2.0))
+        self.assertEqual(self.report().calls_in_lathe, 1)
+        self.assertIn("a tensor is on 'meta', others on 'cpu'", str(self.report()))
+
     def test_constants_on_both_sides(self):
         def f(x):
             return twice(x + torch.tensor([1.0, 2.0])) * torch.tensor([3.0, 4.0])

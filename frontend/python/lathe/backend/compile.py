@@ -37,10 +37,11 @@ class Compiled:
         gm.recompile()
         self.gm, self.graph = gm, gm.graph
         self.placeholders = [n for n in self.graph.nodes if n.op == "placeholder"]
-        is_cuda = any(isinstance(a, torch.Tensor) and a.is_cuda for a in example_inputs)
-        self.target = "cuda" if is_cuda else "cpu"
-        self.refused = {}  # reasons by name of a call
-        if is_cuda:
+        tensors = [a for a in example_inputs if isinstance(a, torch.Tensor)]
+        device = next((t.device for t in tensors if t.is_cuda), torch.device("cpu"))
+        self.target = device.type
+        self.refused = calls_elsewhere(self.graph, device)  # reasons by name of a call
+        if self.target == "cuda":
             self.refused.update(input_changes(self.graph))
         self.build(weights)
 
@@ -264,6 +265,19 @@ def lift_constants(gm):
         constants[lifted.name] = tensor
         last = [lifted]
     return constants
+
+
+def calls_elsewhere(graph, device):
+    """Calls that read or make a tensor of another device: a piece of Lathe's has one."""
+    refused = {}
+    for node in filter(is_tensor_call, graph.nodes):
+        values = torch.utils._pytree.tree_leaves(
+            [n.meta.get("val") for n in (*node.all_input_nodes, node)]
+        )
+        for value in values:
+            if isinstance(value, torch.Tensor) and value.device != device:
+                refused[node.name] = f"a tensor is on '{value.device}', others on '{device}'"
+    return refused
 
 
 def input_changes(graph):
