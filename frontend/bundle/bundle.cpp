@@ -81,7 +81,9 @@ static void read(Reader& reader, json::Value value, Recompile& out) {
   read_object(reader, value, required("frame", out.frame), required("compile", out.compile),
               required("call", out.call), required("reasons", out.reasons),
               required("kind", out.kind), required("reason", out.reason),
-              required("cause", out.cause));
+              required("cause", out.cause), optional("file", out.file), optional("line", out.line),
+              optional("code", out.code));
+  check_line(reader, value, out.line);
 }
 
 static void read(Reader& reader, json::Value value, Guard& out) {

@@ -71,6 +71,9 @@ struct Recompile {
   std::string kind = {};                  // of change: "size", "dtype", ...
   std::string reason = {};                // the nearest compilation's, one line
   int64_t cause = 0;                      // index of the one that it follows from, or its own
+  std::string file = {};                  // the line that asked for the guard; may be unknown
+  int64_t line = 0;
+  std::string code = {};
 };
 
 struct Guard {

@@ -78,6 +78,10 @@ class CaptureTest(unittest.TestCase):
         captured = self.capture(models.Choosing(), [(x, y), (x, y, 4), (x, y, 4, False)])
         self.assertEqual([row["cause"] for row in captured.recompiles], [0, 1])
         self.assertEqual([row["reason"] for row in captured.recompiles], ["n == 3", "flag == True"])
+        self.assertEqual([row["code"] for row in captured.recompiles], ["x = x * n", "if flag:"])
+        for row in captured.recompiles:
+            self.assertEqual(row["file"], SOURCE.name)
+            self.assertIn(row["code"], SOURCE.read_text().splitlines()[row["line"] - 1])
 
     def test_dynamic_compiles_sizes_as_symbols_once(self):
         calls = [(torch.randn(n, 8),) for n in (4, 5, 6)]

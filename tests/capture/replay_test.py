@@ -203,6 +203,16 @@ class CausesTest(unittest.TestCase):
         self.assertEqual([row["cause"] for row in found], [0, 0, 2, 3])
         self.assertEqual(found[2]["reason"], "n == 3")
 
+    def test_a_reason_names_the_innermost_line_of_its_stack(self):
+        reason = ('0/0: n == 3    # return x * n  # m.py:2 in g\nUser stack trace:\n'
+                  '  File "m.py", line 9, in f\n    return g(x, n)\n'
+                  '  File "m.py", line 2, in g\n    return x * n')
+        rows = [{"frame": 0, "compile": i, "call": i, "reasons": [text]}
+                for i, text in enumerate([reason, "0/0: tensor 'x' rank mismatch"], 1)]
+        named, unnamed = recompiles.with_causes(rows, 0)
+        self.assertEqual((named["file"], named["line"], named["code"]), ("m.py", 2, "return x * n"))
+        self.assertNotIn("line", unnamed)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -56,8 +56,9 @@ class Explanation:
             if row["cause"] == i:
                 more = sum(other["cause"] == i for other in self.recompiles) - 1
                 also = f"; {_count(more, 'recompile')} more for it" if more else ""
+                place = f" ({row['file']}:{row['line']})" if "line" in row else ""
                 yield (f"call {row['call']} recompiles frame {row['frame']}: "
-                       f"{_cut(row['reason'])}{also}")
+                       f"{_cut(row['reason'])}{place}{also}")
 
     def _refused(self):
         for graph, reason in self.refused.items():

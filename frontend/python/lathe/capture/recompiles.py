@@ -24,6 +24,7 @@ _KINDS = [
     ("value", re.compile(r"==|!=|<=|>=")),
 ]
 _ENTRY = re.compile(r"^\d+/\d+: ")
+_FRAME = re.compile(r'^ *File "([^"\n]+)", line (\d+), in [^\n]*\n +([^\n]+)', re.MULTILINE)
 
 
 def kind_of(reason):
@@ -37,14 +38,24 @@ def first_line(reason):
     return re.sub(r"\s{2,}#.*$", "", line).strip()
 
 
+def line_of(reason):
+    """The user's line that asked for the guard, as `file`, `line` and `code`; {} for guards of
+    tensors and of the frame's state, of which PyTorch does not say it."""
+    frames = _FRAME.findall(reason)
+    if not frames:
+        return {}
+    file, line, code = frames[-1]
+    return {"file": file, "line": int(line), "code": code.strip()}
+
+
 def nearest_reason(reasons):
     """The reason of the newest compilation, whose guards are nearest to the call's."""
     return reasons[0] if reasons else ""
 
 
 def with_causes(recompiles, entry_frame):
-    """The rows with `kind`, `reason` (one line) and `cause`: the index of the row that it follows
-    from, its own when it is a cause.
+    """The rows with `kind`, `reason` (one line), the line that asked for it where it is known, and
+    `cause`: the index of the row that it follows from, its own when it is a cause.
 
     A value that the entry's frame compares is an argument, so it is a cause of its own.
     """
@@ -58,5 +69,6 @@ def with_causes(recompiles, entry_frame):
         if cause != index and is_argument and rows[cause]["reason"] != reason:
             cause = index
         causes.setdefault(key, cause)
-        rows.append({**row, "kind": kind, "reason": reason, "cause": cause})
+        place = line_of(nearest)
+        rows.append({**row, "kind": kind, "reason": reason, "cause": cause, **place})
     return rows
