@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <tuple>
-
-#include "frontend/bundle/bundle.h"
+#include "frontend/bundle/groups.h"
 #include "frontend/cli/command.h"
 #include "frontend/cli/format.h"
 #include "frontend/cli/terminal.h"
@@ -16,8 +13,10 @@ namespace lathe {
 namespace {
 
 using bundle::Break;
+using bundle::BreakGroup;
 using bundle::Bundle;
 using bundle::BundleFiles;
+using bundle::CauseGroup;
 using bundle::Compile;
 using bundle::Frame;
 using bundle::Recompile;
@@ -26,49 +25,8 @@ constexpr size_t kRowsShown = 16;  // without --all
 constexpr int64_t kLinesAround = 2;
 constexpr size_t kNumberRoom = 6;
 
-// A break, and the graphs that end at it: compilations of one frame meet it again.
-struct BreakGroup {
-  const Break* first = nullptr;
-  std::vector<std::string> graphs = {};
-};
-
-struct CauseGroup {
-  const Recompile* cause = nullptr;
-  std::vector<std::string> follow = {};  // compilations that it brought about beside its own
-};
-
-std::string id_of(int64_t frame, int64_t compile) { return fmt::format("{}_{}", frame, compile); }
-
 std::string place_of(const std::string& file, int64_t line) {
   return file.empty() ? "" : fmt::format("{}:{}", file, line);
-}
-
-std::vector<BreakGroup> group_breaks(const Bundle& bundle) {
-  std::vector<BreakGroup> groups;
-  for (const Break& row : bundle.breaks) {
-    const auto key = [](const Break& b) { return std::tie(b.file, b.line, b.reason); };
-    auto same = std::find_if(groups.begin(), groups.end(),
-                             [&](const BreakGroup& g) { return key(*g.first) == key(row); });
-    if (same == groups.end()) same = groups.insert(groups.end(), BreakGroup{&row});
-    same->graphs.push_back(id_of(row.frame, row.compile));
-  }
-  return groups;
-}
-
-std::vector<CauseGroup> group_recompiles(const Bundle& bundle) {
-  std::vector<CauseGroup> groups;
-  std::vector<size_t> group_of(bundle.recompiles.size());
-  for (size_t i = 0; i < bundle.recompiles.size(); ++i) {
-    const Recompile& row = bundle.recompiles[i];
-    if (static_cast<size_t>(row.cause) == i) {
-      group_of[i] = groups.size();
-      groups.push_back({&row});
-    } else {
-      group_of[i] = group_of[static_cast<size_t>(row.cause)];
-      groups[group_of[i]].follow.push_back(id_of(row.frame, row.compile));
-    }
-  }
-  return groups;
 }
 
 std::string frame_text(const Frame* frame) {
@@ -79,11 +37,8 @@ std::string frame_text(const Frame* frame) {
 
 std::string end_of(const Compile& compile, const std::vector<BreakGroup>& breaks) {
   if (compile.failure) return "not compiled: " + *compile.failure;
-  for (size_t i = 0; i < breaks.size(); ++i) {
-    const auto& graphs = breaks[i].graphs;
-    if (std::find(graphs.begin(), graphs.end(), compile.id()) != graphs.end())
-      return fmt::format("break {}", i + 1);
-  }
+  for (size_t i = 0; i < breaks.size(); ++i)
+    if (breaks[i].ends(compile.id())) return fmt::format("break {}", i + 1);
   return compile.graph ? compile.graph->ends : "";
 }
 
@@ -108,17 +63,10 @@ std::string compiles_table(const Bundle& bundle, const std::vector<BreakGroup>& 
 
 // The code around a line, the line itself marked.
 std::string code_around(const Bundle& bundle, const Break& row) {
-  const auto lines = bundle.sources.find(row.file);
   std::string text;
-  for (int64_t line = row.line - kLinesAround; line <= row.line + kLinesAround; ++line) {
-    std::string code = line == row.line ? row.code : "";
-    if (lines != bundle.sources.end())
-      if (const auto known = lines->second.find(std::to_string(line)); known != lines->second.end())
-        code = known->second;
-    if (!code.empty())
-      text +=
-          fmt::format("  {} {:>{}}  {}\n", line == row.line ? ">" : " ", line, kNumberRoom, code);
-  }
+  for (const bundle::SourceLine& line : bundle::lines_around(bundle, row, kLinesAround))
+    text += fmt::format("  {} {:>{}}  {}\n", line.number == row.line ? ">" : " ", line.number,
+                        kNumberRoom, line.code);
   return text;
 }
 
@@ -143,10 +91,12 @@ std::string recompiles_text(const Bundle& bundle, const std::vector<CauseGroup>&
   std::string text = groups.empty() ? "" : "\n";
   for (size_t i = 0; i < groups.size() && (all || i < kRowsShown); ++i) {
     const Recompile& cause = *groups[i].cause;
-    text +=
-        fmt::format("call {} recompiles {}   {}\n", cause.call, id_of(cause.frame, cause.compile),
-                    frame_text(bundle.find_frame(cause.frame)));
+    text += fmt::format("call {} recompiles {}   {}\n", cause.call,
+                        bundle::id_of(cause.frame, cause.compile),
+                        frame_text(bundle.find_frame(cause.frame)));
     text += wrap(cause.reason, output_width(), 4);
+    if (cause.line > 0)
+      text += fmt::format("    {}  {}\n", place_of(cause.file, cause.line), cause.code);
     if (!groups[i].follow.empty())
       text +=
           wrap(fmt::format("and for it {}", fmt::join(groups[i].follow, ", ")), output_width(), 4);
@@ -217,7 +167,7 @@ Status show_graph(const BundleFiles& files, const Bundle& bundle, const BundleRe
   }
   LATHE_DO(show_guards(files, *compile));
   for (const BreakGroup& group : group_breaks(bundle))
-    if (std::find(group.graphs.begin(), group.graphs.end(), graph.id) != group.graphs.end())
+    if (group.ends(graph.id))
       say("\nends at {}: {}\n{}", place_of(group.first->file, group.first->line),
           group.first->reason, code_around(bundle, *group.first));
   if (graph.refused) say("\nno JSON for Lathe: {}\n", *graph.refused);

@@ -1,5 +1,5 @@
-// Bundles of lathe.capture: what is read of them, and what is refused.
-#include "frontend/bundle/bundle.h"
+// Bundles of lathe.capture: what is read of them, what belongs together, and what is refused.
+#include "frontend/bundle/groups.h"
 
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ Files sample() {
        "\n"},
       {"recompiles.jsonl",
        R"({"frame":0,"compile":1,"call":1,"reasons":["0/0: n == 3"],"kind":"value",)"
-       R"("reason":"n == 3","cause":0})"
+       R"("reason":"n == 3","cause":0,"file":"m.py","line":4,"code":"x * n"})"
        "\n"},
       {"sources.json", R"json({"m.py":{"3":"def f(x):","4":"    print(x)"}})json"},
       {"guards/0_0.json",
@@ -82,10 +82,41 @@ TEST(Bundle, ReadsWhatACaptureSays) {
   ASSERT_EQ(bundle->breaks.size(), 2u);
   EXPECT_EQ(bundle->breaks[1].line, 4);
   EXPECT_EQ(bundle->sources.at("m.py").at("4"), "    print(x)");
+  EXPECT_EQ(bundle->recompiles[0].line, 4);
   const auto guards = read_guards(*files, bundle->compiles[0], locs);
   ASSERT_TRUE(guards.ok());
   EXPECT_EQ((*guards)[0].code, "L['n'] == 3");
   EXPECT_TRUE(read_guards(*files, bundle->compiles[1], locs)->empty());
+}
+
+TEST(Bundle, ABreakIsOneHoweverManyCompilationsMetIt) {
+  const Result<BundleFiles> files = zip_of(sample());
+  ASSERT_TRUE(files.ok());
+  LocTable locs;
+  const Result<Bundle> bundle = read(*files, locs);
+  ASSERT_TRUE(bundle.ok());
+  const std::vector<BreakGroup> breaks = group_breaks(*bundle);
+  ASSERT_EQ(breaks.size(), 1u);
+  EXPECT_EQ(breaks[0].graphs, (std::vector<std::string>{"0_0", "0_1"}));
+  EXPECT_TRUE(breaks[0].ends("0_1"));
+  EXPECT_FALSE(breaks[0].ends("0_2"));
+  const std::vector<SourceLine> lines = lines_around(*bundle, *breaks[0].first, 2);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0].number, 3);
+  EXPECT_EQ(lines[1].code, "    print(x)");
+}
+
+TEST(Bundle, ARecompileStandsWithItsCause) {
+  Bundle bundle;
+  bundle.recompiles = {{0, 1, 1, {}, "size", "a", 0},
+                       {1, 1, 1, {}, "size", "b", 0},
+                       {0, 2, 2, {}, "value", "c", 2},
+                       {2, 1, 2, {}, "size", "d", 1}};
+  const std::vector<CauseGroup> causes = group_recompiles(bundle);
+  ASSERT_EQ(causes.size(), 2u);
+  EXPECT_EQ(causes[0].cause->reason, "a");
+  EXPECT_EQ(causes[0].follow, (std::vector<std::string>{"1_1", "2_1"}));
+  EXPECT_TRUE(causes[1].follow.empty());
 }
 
 TEST(Bundle, NamesThatLeaveTheBundleAreRefused) {
@@ -136,6 +167,7 @@ TEST(Bundle, WrongTypesAreRefused) {
     EXPECT_NE(error_of(with("manifest.json", from, to)), "") << from << " -> " << to;
   EXPECT_NE(error_of(with("breaks.jsonl", "\"line\":4", "\"line\":-9223372036854775808")), "");
   EXPECT_NE(error_of(with("recompiles.jsonl", "\"cause\":0", "\"cause\":1")), "");
+  EXPECT_NE(error_of(with("recompiles.jsonl", "\"line\":4", "\"line\":-1")), "");
   EXPECT_NE(error_of(with("recompiles.jsonl", "\"cause\":0", "\"cause\":-1")), "");
   EXPECT_NE(error_of(with("sources.json", "\"def f(x):\"", "7")), "");
   EXPECT_NE(error_of(with("guards/0_0.json", "[{", "{\"a\":{")), "");

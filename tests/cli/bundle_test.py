@@ -9,6 +9,7 @@ import unittest
 import zipfile
 
 LATHE = pathlib.Path("frontend/cli/lathe").resolve()
+CAPTURED = pathlib.Path("tests/bundle/three_breaks.zip").absolute()
 
 
 def line(**row):
@@ -34,7 +35,8 @@ MANIFEST = {
 }
 BREAK = {"reason": "a call of print", "file": "m.py", "line": 5, "code": "print(x)",
          "hints": ["do not print"], "explanation": "why", "url": "https://example.org"}
-RECOMPILE = {"reasons": ["0/0: n == 3"], "kind": "value", "reason": "n == 3", "cause": 0}
+RECOMPILE = {"reasons": ["0/0: n == 3"], "kind": "value", "reason": "n == 3", "cause": 0,
+             "file": "m.py", "line": 4, "code": "x * n"}
 FILES = {
     "manifest.json": json.dumps(MANIFEST),
     "breaks.jsonl": line(frame=0, compile=0, **BREAK) + line(frame=0, compile=1, **BREAK),
@@ -98,11 +100,22 @@ class BundleTest(unittest.TestCase):
         self.assertIn("break 1   m.py:5   ends 0_0, 0_1\n  a call of print\n"
                       "         3  line 3\n         4  line 4\n  >      5  line 5\n"
                       "         6  line 6\n         7  line 7\n    hint: do not print\n", text)
-        self.assertIn("call 1 recompiles 0_1   forward m.py:3\n    n == 3\n    and for it 1_1\n",
-                      text)
+        self.assertIn("call 1 recompiles 0_1   forward m.py:3\n    n == 3\n    m.py:4  x * n\n"
+                      "    and for it 1_1\n", text)
         self.assertIn("no JSON for Lathe: no words for it", text)
         self.assertIn("forward, resumed m.py:6", text)
         self.assertIn("./lathe explain b --graph 0_0 ", text)
+
+    def test_names_the_lines_of_three_breaks_and_two_recompiles(self):
+        text = self.lathe("explain", CAPTURED)
+        self.assertIn("4 frames, 6 graphs, 3 graph breaks, 2 recompiles of 2 causes", text)
+        lines = CAPTURED.with_suffix(".py").read_text().splitlines()
+        broken = [i for i, code in enumerate(lines, 1) if "# break:" in code]
+        self.assertEqual([f"break {k}   three_breaks.py:{i} " in text
+                          for k, i in enumerate(broken, 1)], [True] * 3)
+        for mark in ("self.inner(x) * scale", "if is_gated:"):
+            at, = (i for i, code in enumerate(lines, 1) if mark in code)
+            self.assertIn(f"    three_breaks.py:{at}  {lines[at - 1].strip()}\n", text)
 
     def test_a_zip_shows_the_same(self):
         self.write(FILES)
