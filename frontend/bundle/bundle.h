@@ -12,6 +12,7 @@
 namespace lathe::bundle {
 
 inline constexpr int64_t kVersion = 1;
+inline constexpr const char* kRowFiles[] = {"breaks.jsonl", "recompiles.jsonl", "sources.json"};
 
 // A code object that Dynamo compiled.
 struct Frame {

@@ -25,7 +25,14 @@ Diag no_manifest(const std::string& path) {
 Result<BundleFiles> BundleFiles::of_zip(FileSource file, std::string path) {
   LATHE_TRY(ZipReader zip, ZipReader::open(std::move(file)));
   if (!zip.find(kManifest)) return no_manifest(path);
-  return BundleFiles(std::move(path), std::move(zip));
+  const auto read = [zip = std::move(zip), path](const std::string& name) -> Result<FileBytes> {
+    const ZipEntry* entry = zip.find(name);
+    if (entry == nullptr)
+      return Diag{code::kMissingFile, Loc::unknown(),
+                  fmt::format("'{}' has no entry '{}'", path, name)};
+    return zip.read(*entry, kMaxFileBytes, true);
+  };
+  return BundleFiles(std::move(path), read);
 }
 
 Result<BundleFiles> BundleFiles::open(const std::string& path) {
@@ -33,22 +40,13 @@ Result<BundleFiles> BundleFiles::open(const std::string& path) {
   if (is_folder(path)) {
     std::error_code error;
     if (!std::filesystem::is_regular_file(path + "/" + kManifest, error)) return no_manifest(path);
-    return BundleFiles(path, std::nullopt);
+    return BundleFiles(path, [path](const std::string& name) -> Result<FileBytes> {
+      LATHE_TRY(FileSource file, open_file(path + "/" + name));
+      return read_all(file, kMaxFileBytes);
+    });
   }
   LATHE_TRY(FileSource file, open_file(path));
   return of_zip(std::move(file), path);
-}
-
-Result<FileBytes> BundleFiles::read(const std::string& name) const {
-  if (!zip_) {
-    LATHE_TRY(FileSource file, open_file(path_ + "/" + name));
-    return read_all(file, kMaxFileBytes);
-  }
-  const ZipEntry* entry = zip_->find(name);
-  if (!entry)
-    return Diag{code::kMissingFile, Loc::unknown(),
-                fmt::format("'{}' has no entry '{}'", path_, name)};
-  return zip_->read(*entry, kMaxFileBytes, true);
 }
 
 bool is_bundle(const std::string& path) { return is_folder(path) || BundleFiles::open(path).ok(); }

@@ -1,6 +1,6 @@
 // The files of a bundle by name: of a folder, or of a zip.
 #pragma once
-#include <optional>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -21,14 +21,14 @@ class BundleFiles {
   const std::string& path() const { return path_; }
   // The bytes of a file, at most kMaxFileBytes. Of `name` the caller knows that it is one of a
   // bundle's own, so no name that a file holds reaches the disk.
-  Result<FileBytes> read(const std::string& name) const;
+  Result<FileBytes> read(const std::string& name) const { return read_(name); }
 
  private:
-  BundleFiles(std::string path, std::optional<ZipReader> zip)
-      : path_(std::move(path)), zip_(std::move(zip)) {}
+  using Read = std::function<Result<FileBytes>(const std::string& name)>;
+  BundleFiles(std::string path, Read read) : path_(std::move(path)), read_(std::move(read)) {}
 
   std::string path_;
-  std::optional<ZipReader> zip_;  // none: a folder
+  Read read_;  // a zip's knows no folders, so that a page, which has no disk, links none
 };
 
 // Whether the path is to be read as a bundle: a folder, which nothing else may be, or a zip with a

@@ -229,28 +229,16 @@ Result<std::vector<RefusedCall>> find_refused_calls(const pt2::ModelFile& file) 
   return find_refused_calls(file, *table, builtin_registry());
 }
 
-// A file, or an entry of a zip that is named as if the zip were a folder.
-static Result<FileSource> open_path(const std::string& path) {
-  const std::optional<EntryPath> inside = entry_path(path);
-  if (!inside) return open_file(path);
-  LATHE_TRY(FileSource file, open_file(inside->zip));
-  LATHE_TRY(const ZipReader zip, ZipReader::open(std::move(file)));
-  const ZipEntry* entry = zip.find(inside->entry);
-  if (entry == nullptr)
-    return Diag{code::kMissingFile, Loc::unknown(),
-                fmt::format("'{}' has no entry '{}'", inside->zip, inside->entry)};
-  LATHE_TRY(FileBytes bytes, zip.read(*entry, pt2::OpenOptions().max_json_bytes, true));
-  return whole_file(std::move(bytes));
-}
-
 Result<Model> load_model(const std::string& path, const ModelOptions& options,
                          LocTable& locs_on_error) {
   if (is_text_path(path)) {
     LATHE_TRY(std::string text, read_file(path));
     return load_text(text, path, options, locs_on_error);
   }
-  LATHE_TRY(FileSource source, open_path(path));
-  Result<pt2::ModelFile> file = pt2::open_model(std::move(source), path);
+  const std::optional<EntryPath> inside = entry_path(path);
+  LATHE_TRY(FileSource source, open_file(inside ? inside->zip : path));
+  Result<pt2::ModelFile> file = inside ? pt2::open_entry(std::move(source), inside->entry, path)
+                                       : pt2::open_model(std::move(source), path);
   if (!file.ok()) {
     Diag diag = std::move(file).error();
     if (diag.loc.is_unknown()) diag.loc = locs_on_error.text(path, 0, 0);

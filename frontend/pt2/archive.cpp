@@ -145,6 +145,17 @@ Result<ModelFile> open_model(FileBytes bytes, std::string file, const OpenOption
   return model;
 }
 
+Result<ModelFile> open_entry(FileSource zip, const std::string& entry, std::string file,
+                             const OpenOptions& options) {
+  LATHE_TRY(const ZipReader reader, ZipReader::open(std::move(zip)));
+  const ZipEntry* found = reader.find(entry);
+  if (found == nullptr)
+    return Diag{code::kMissingFile, Loc::unknown(),
+                fmt::format("the zip has no entry '{}'", entry)};
+  LATHE_TRY(FileBytes bytes, reader.read(*found, options.max_json_bytes, true));
+  return open_model(std::move(bytes), std::move(file), options);
+}
+
 Result<ModelFile> open_model(FileSource source, std::string file, const OpenOptions& options) {
   LATHE_TRY(FileBytes head, source.read(0, std::min<uint64_t>(source.size, 2)));
   if (head.text() == kZipMagic) return open_archive(std::move(source), std::move(file), options);

@@ -45,4 +45,9 @@ Result<ModelFile> open_model(FileSource source, std::string file, const OpenOpti
 Result<ModelFile> open_archive(FileSource source, std::string file,
                                const OpenOptions& options = {});
 
+// The model JSON that an entry of a zip holds, such as "graphs/0_0.json" of a bundle; `file` names
+// both. Weights have no values there.
+Result<ModelFile> open_entry(FileSource zip, const std::string& entry, std::string file,
+                             const OpenOptions& options = {});
+
 }  // namespace lathe::pt2

@@ -19,6 +19,7 @@ constexpr size_t kMaxRequest = size_t{4} << 20;
 
 constexpr Handler kHandlers[] = {
     {"about", handle_about},
+    {"bundle", handle_bundle},
     {"catalogue", handle_catalogue},
     {"check", handle_check},
     {"close", handle_close},

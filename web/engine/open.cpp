@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "ir/graph/verify.h"
-#include "ir/support/diag_codes.h"
 #include "web/engine/tensor_json.h"
 #include "web/engine/workspace.h"
 
@@ -67,43 +66,25 @@ Result<ModelOptions> options_of(const Request& request) {
 }
 
 Result<Answer> open_remote(Workspace& workspace, const Request& request) {
-  int64_t handle = 0;
-  if (request.has("file")) {
-    LATHE_TRY(handle, request.integer("file"));
-  } else {
-    LATHE_TRY(int64_t size, request.integer("size"));
-    if (size < 0) return request.bad("size", fmt::format("'size' is {}, expected bytes", size));
-    LATHE_TRY(std::string name, request.text("name"));
-    handle = workspace.next_handle();
-    workspace.files[handle] = std::make_unique<RemoteFile>(static_cast<uint64_t>(size));
-    workspace.file_names[handle] = std::move(name);
-  }
-  auto found = workspace.files.find(handle);
-  if (found == workspace.files.end())
-    return request.bad("file", fmt::format("no file {} is being opened", handle));
-  RemoteFile& file = *found->second;
-  LATHE_DO(take_ranges(request, file));
+  LATHE_TRY(const int64_t handle, opening_of(workspace, request));
   LATHE_TRY(ModelOptions options, options_of(request));
-  const std::string& name = workspace.file_names[handle];
-  pt2::OpenOptions open_options;
-  LATHE_TRY(open_options.model, request.text("entry", ""));
-  Result<pt2::ModelFile> opened = pt2::open_archive(file.source(), name, open_options);
-  if (!opened.ok() && opened.error().code == code::kUnavailable && !file.needed().empty()) {
-    Answer answer;
-    answer.json["file"] = handle;
-    answer.json["need"] = needed_json(file);
-    return answer;
-  }
+  LATHE_TRY(const std::string entry, request.text("entry", ""));
+  OpeningFile& file = *workspace.files[handle];
+  Result<pt2::ModelFile> opened = entry.empty()
+                                      ? pt2::open_archive(file.remote->source(), file.name)
+                                      : pt2::open_entry(file.remote->source(), entry, file.name);
+  if (!opened.ok())
+    if (auto more = ask_for_more(workspace, handle, opened.error())) return *std::move(more);
   OpenModel open;
-  open.remote = std::move(found->second);
-  open.name = name;
-  workspace.files.erase(found);
-  workspace.file_names.erase(handle);
+  open.remote = std::move(file.remote);
+  open.name = std::move(file.name);
+  workspace.files.erase(handle);
   if (!opened.ok()) return std::move(opened).error();
   open.file = *std::move(opened);
   LATHE_TRY(open.model, load_model(*open.file, options, request.locs()));
   open.file->program = {};  // only the directory is used from now on
   open.remote->forget();
+  if (!entry.empty()) open.remote = nullptr;  // places in the entry are none in the file
   return keep(workspace, std::move(open));
 }
 

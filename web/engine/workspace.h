@@ -16,6 +16,12 @@
 
 namespace lathe {
 
+// A file that stays with the page, opened over several requests: each brings ranges of it.
+struct OpeningFile {
+  std::string name;
+  std::unique_ptr<RemoteFile> remote;
+};
+
 struct OpenModel {
   std::unique_ptr<RemoteFile> remote;  // of an archive that stays with the page
   std::optional<pt2::ModelFile> file;  // the archive's directory, to find weights
@@ -51,8 +57,7 @@ class Workspace {
   template <class T>
   using Table = std::map<int64_t, std::unique_ptr<T>>;
 
-  Table<RemoteFile> files;
-  std::map<int64_t, std::string> file_names;
+  Table<OpeningFile> files;
   Table<OpenModel> models;
   Table<PipelineRun> runs;
 
@@ -65,6 +70,12 @@ class Workspace {
 // The thing that a member of the request names, such as "model": 3.
 Result<OpenModel*> model_of(Workspace& workspace, const Request& request);
 Result<PipelineRun*> run_of(Workspace& workspace, const Request& request);
+// The handle of the file that the request begins to open ("name", "size") or goes on with ("file"),
+// which has the ranges that came with it.
+Result<int64_t> opening_of(Workspace& workspace, const Request& request);
+// What to answer when reading that file failed for want of ranges; none when it failed otherwise.
+std::optional<Answer> ask_for_more(const Workspace& workspace, int64_t handle, const Diag& why);
+
 // The member "step": 0 (the import) to the last one, which is the default.
 Result<size_t> step_of(const PipelineRun& run, const Request& request);
 
@@ -75,6 +86,7 @@ struct Handler {
   Result<Answer> (*handle)(Workspace& workspace, const Request& request);
 };
 Result<Answer> handle_about(Workspace& workspace, const Request& request);
+Result<Answer> handle_bundle(Workspace& workspace, const Request& request);
 Result<Answer> handle_catalogue(Workspace& workspace, const Request& request);
 Result<Answer> handle_open(Workspace& workspace, const Request& request);
 Result<Answer> handle_close(Workspace& workspace, const Request& request);
