@@ -7,6 +7,7 @@ import { startKeeping } from "./storage/tabs.ts";
 import { App } from "./view/app.tsx";
 import "./view/page.css";
 import "./view/cell.css";
+import "./view/bundle.css";
 import "./view/passes.css";
 import "./view/sizes.css";
 

@@ -23,7 +23,7 @@ command -v node >/dev/null || skip "no node on the path"
 [ -e "$here/node_modules" ] || skip "the page's packages are not installed; ./lathe web does it"
 cd "$here" || exit 1
 files="test/page_test.mjs test/bench_test.mjs test/choices_test.mjs test/failing_kernels_test.mjs"
-files="$files test/sizes_test.mjs"
+files="$files test/sizes_test.mjs test/bundle_test.mjs"
 [ "$what" != models ] || files=test/models_test.mjs
 if [ "$what" = unit ]; then
   node node_modules/typescript/bin/tsc --noEmit || exit 1

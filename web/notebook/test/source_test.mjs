@@ -8,6 +8,7 @@ import * as kernelNames from "../.build/source/kernel_names.js";
 import { nearest } from "../.build/source/nearest.js";
 import { parse, quote, unquote } from "../.build/source/parse.js";
 import * as pipeline from "../.build/source/pipeline.js";
+import { splitPath } from "../.build/source/zip_path.js";
 
 const meaning = (text) => {
   const understood = understand(text);
@@ -29,6 +30,27 @@ test("a model cell names a file and sizes", () => {
     file: "attention_block",
     dims: { s0: 64 },
   });
+});
+
+test("a bundle cell names a file and has no name", () => {
+  assert.deepEqual(meaning('bundle("m.zip")'), { kind: "bundle", file: "m.zip" });
+  assert.match(mistake("bundle(m)")[1], /expected a file in quotes, such as "model\.zip"/);
+  assert.deepEqual(mistake("bundle()")[0], "bundle");
+  assert.deepEqual(mistake('bundle("m.zip", s0=3)'), [
+    "s0",
+    "a bundle takes nothing but its file",
+  ]);
+  assert.deepEqual(mistake('b = bundle("m.zip")'), [
+    "b",
+    "a bundle has no name; write bundle(...)",
+  ]);
+});
+
+test("a path into a zip names the zip and its entry", () => {
+  const inside = { path: "m.zip", entry: "graphs/0_1.json" };
+  assert.deepEqual(splitPath("m.zip/graphs/0_1.json"), inside);
+  for (const path of ["m.zip", "m.pt2", "attention_block", "a/b.json"])
+    assert.deepEqual(splitPath(path), { path, entry: null });
 });
 
 test("a passes cell knows where its pipeline stands", () => {
@@ -153,6 +175,7 @@ test("moving, adding and taking out spell the steps", () => {
 
 test("completions fit their place", () => {
   const known = {
+    bundles: ["mine.zip"],
     models: ["attention_block"],
     modelNames: ["block"],
     passesNames: ["fast"],
@@ -162,7 +185,8 @@ test("completions fit their place", () => {
   };
   const labels = (text) =>
     completionsAt(text, text.length, known)?.options.map(({ label }) => label);
-  assert.deepEqual(labels("x = im"), ["import", "passes", "bench"]);
+  assert.deepEqual(labels("x = im"), ["import", "passes", "bundle", "bench"]);
+  assert.deepEqual(labels('bundle("'), ["mine.zip"]);
   assert.deepEqual(labels('x = import("att'), ["attention_block"]);
   assert.deepEqual(labels("x = passes(b"), ["block"]);
   assert.deepEqual(labels('x = passes(block, "short,-c'), ["short", "cse"]);

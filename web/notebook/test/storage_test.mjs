@@ -126,6 +126,27 @@ test("figures of notebooks from before they said what was measured are read", ()
   assert.equal(result.runs[0].steps[0].plan, undefined);
 });
 
+test("a bundle's lines stand in the notebook for programs that cannot open it", () => {
+  const cell = makeCell("bundle", 'bundle("mine.zip")', "bundle");
+  const info = {
+    model: "Mine",
+    compiles: [{ id: "0_0", frame: 0, graph: { ops: 1, ends: "break", inputs: [] }, break: 0 }],
+    breaks: [{ file: "m.py", line: 7, reason: "a <print>", hints: [], lines: [] }],
+    num_recompiles: 1,
+    recompiles: [{ id: "0_1", call: 1, file: "m.py", line: 9, reason: "n == 3", follow: [] }],
+  };
+  const value = { kind: "bundle", file: "mine.zip", info };
+  cell.outcome.value = { state: "done", value, milliseconds: 1, source: cell.source.value };
+  const written = writeNotebook([cell], "all");
+  const [{ outputs }] = JSON.parse(written).cells;
+  const text = outputs[0].data["text/plain"].join("");
+  assert.match(text, /^Mine: 1 graph, 1 graph break, 1 recompile\n/);
+  assert.match(text, /break +m\.py:7 +a <print>\nrecompile +m\.py:9 +call 1: n == 3/);
+  assert.match(outputs[0].data["text/html"].join(""), /a &lt;print&gt;/);
+  assert.equal(readNotebook(written)[0].kind, "bundle");
+  assert.deepEqual(JSON.parse(writeNotebook([cell], "figures")).cells[0].outputs, []);
+});
+
 test("figures that no bench would write are not taken", () => {
   const refuses = (what, change) => {
     const file = JSON.parse(benchNotebook(figures));
@@ -211,9 +232,10 @@ test("a link reads back, and says what it cannot carry", async () => {
   );
   assert.equal(await readLink("#elsewhere"), null);
   const mine = makeCell("model", 'm = import("mine.pt2")');
+  const captured = makeCell("bundle", 'bundle("mine.zip")');
   assert.deepEqual(
-    foreignFiles([...cells(), mine], (name) => !name.includes(".")),
-    ["mine.pt2"],
+    foreignFiles([...cells(), mine, captured], (name) => !name.includes(".")),
+    ["mine.pt2", "mine.zip"],
   );
 });
 

@@ -10,6 +10,7 @@ import { sizesToMeasure } from "../.build/run/choose_sizes.js";
 import { isFar, spreadOf } from "../.build/run/bench_result.js";
 import { details, mostTelling, sizeWords, summary } from "../.build/view/changes.js";
 import { beginning } from "../.build/view/beginning.js";
+import * as bundleRows from "../.build/view/bundle_rows.js";
 import { decadesOf, logScale, ticksOf } from "../.build/view/log_scale.js";
 import { makeRenderer } from "../.build/view/markdown.js";
 import * as quantities from "../.build/view/quantities.js";
@@ -222,6 +223,53 @@ test("ranges of a file come plain or inflated, and never larger than promised", 
 test("a launch is far from its limit beyond four times", () => {
   const launch = (mean, limit) => isFar({ label: "", kernel: 0, flops: 0, bytes: 0, mean, limit });
   assert.deepEqual([launch(4.1, 1), launch(3.9, 1), launch(1, undefined)], [true, false, false]);
+});
+
+test("a bundle's rows are the graphs of a frame that end alike, in the order of calls", () => {
+  const frame = { frame: 0, function: "forward", is_resumed: false, file: "m.py", line: 3 };
+  const compile = (id, more) => ({ id, frame: Number(id[0]), ...more });
+  const graph = { ops: 1, ends: "break", inputs: [] };
+  const info = {
+    frames: [frame],
+    breaks: [{ reason: "a" }, { reason: "b" }],
+    compiles: [
+      compile("0_0", { graph, break: 0 }),
+      compile("0_1", { graph, break: 1 }),
+      compile("0_2", { graph, break: 0 }),
+      compile("7_0", { failure: "too many" }),
+      compile("7_1", { break: 9 }),
+    ],
+    num_recompiles: 3,
+    recompiles: [{}],
+  };
+  const { bundleSummary, frameText, placeOf } = bundleRows;
+  const rows = bundleRows.rowsOf(info);
+  assert.deepEqual(
+    rows.map(({ compiles, end }) => [compiles.map(({ id }) => id).join(), end?.number]),
+    [
+      ["0_0,0_2", 1],
+      ["0_1", 2],
+      ["7_0", undefined],
+      ["7_1", undefined],
+    ],
+  );
+  assert.equal(rows[0].frame, frame);
+  assert.equal(frameText(rows[2].frame), "an unknown frame");
+  assert.equal(frameText({ ...frame, is_resumed: true }), "forward, resumed");
+  assert.equal(bundleSummary(info), "3 graphs, 2 graph breaks, 3 recompiles of 1 cause");
+  assert.equal(placeOf({ file: "", line: 0 }), "an unknown line");
+});
+
+test("long lists and indentation of a bundle are cut", () => {
+  const { dedented, inputsText, listed } = bundleRows;
+  assert.equal(listed(["a", "b", "c"], 2), "a, b, and 1 more");
+  const weight = { source: "L['self'].w", is_state: true };
+  assert.equal(inputsText([weight, { source: "L['x']", is_state: false }]), "L['x'] and 1 weight");
+  assert.equal(inputsText([weight, weight]), "2 weights");
+  const codes = (...list) => dedented(list.map((code) => ({ code }))).map(({ code }) => code);
+  assert.deepEqual(codes("    a", "      b", "", "    c"), ["a", "  b", "", "c"]);
+  assert.deepEqual(codes("a", "  b"), ["a", "  b"]);
+  assert.deepEqual(codes(), []);
 });
 
 test("a spread is made of samples", () => {

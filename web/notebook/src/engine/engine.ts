@@ -3,7 +3,17 @@
 // worker kept (models, runs) goes with it. handle.ts makes such things again.
 import { signal } from "@preact/signals";
 import engineUrl from "../../data/engine.wasm?url";
-import type { Ask, AnswerOf, EngineError, FromWorker, RequestName, ToWorker } from "./protocol.ts";
+import type { BundleInfo } from "./bundle_info.ts";
+import type {
+  AnswerOf,
+  Ask,
+  Dims,
+  EngineError,
+  FromWorker,
+  ModelInfo,
+  RequestName,
+  ToWorker,
+} from "./protocol.ts";
 
 // The engine's own word: the input is wrong, or an op is not supported.
 export class EngineRefusal extends Error {
@@ -58,10 +68,17 @@ class Engine {
     return { json: reply.json as AnswerOf<K>, bytes: reply.bytes };
   }
 
-  async open(name: string, data: Blob, dims: Record<string, number>) {
+  // `entry`: of a zip that holds the model's JSON; `name` names both.
+  async open(name: string, data: Blob, entry: string | null, dims: Dims): Promise<ModelInfo> {
     const id = this.nextId++;
-    const reply = await this.send({ id, kind: "open", name, data, dims }, id, `opening ${name}`);
-    return reply.json as import("./protocol.ts").ModelInfo;
+    const message: ToWorker = { id, kind: "open", name, data, entry, dims };
+    return (await this.send(message, id, `opening ${name}`)).json as ModelInfo;
+  }
+
+  async readBundle(name: string, data: Blob): Promise<BundleInfo> {
+    const id = this.nextId++;
+    const reply = await this.send({ id, kind: "bundle", name, data }, id, `opening ${name}`);
+    return reply.json as BundleInfo;
   }
 
   cancel(): void {

@@ -27,6 +27,7 @@ export class Handle {
 export interface ModelSource {
   name: string; // of a file, with its ending
   read(): Promise<Blob>;
+  entry: string | null; // of that file, a zip, which holds the model's JSON
   dims: Record<string, number>;
 }
 
@@ -44,7 +45,7 @@ export class OpenModel {
   static async open(source: ModelSource): Promise<OpenModel> {
     let info: ModelInfo | null = null;
     const handle = new Handle(async () => {
-      info = await engine.open(source.name, await source.read(), source.dims);
+      info = await engine.open(source.name, await source.read(), source.entry, source.dims);
       return info.model;
     });
     await handle.id();

@@ -1,5 +1,6 @@
 // What the engine is asked and what it answers: the JSON of web/engine, as types. A field that is
 // optional here is left out by the engine when it is empty.
+import type { BundleInfo } from "./bundle_info.ts";
 
 export interface Frame {
   file?: string;
@@ -319,9 +320,13 @@ export interface Requests {
   open: {
     ask:
       | { name: string; dims?: Dims }
-      | { name: string; size: number; dims?: Dims }
-      | { file: number; ranges: Range[]; dims?: Dims };
+      | { name: string; size: number; entry?: string; dims?: Dims }
+      | { file: number; ranges: Range[]; entry?: string; dims?: Dims };
     answer: ModelInfo | NeedRanges;
+  };
+  bundle: {
+    ask: { name: string; size: number } | { file: number; ranges: Range[] };
+    answer: BundleInfo | NeedRanges;
   };
   close: { ask: { model?: number; run?: number; file?: number }; answer: object };
   weights: { ask: { model: number }; answer: { weights: WeightInfo[] } };
@@ -373,7 +378,8 @@ export type AnswerOf<K extends RequestName> = Requests[K]["answer"];
 export type ToWorker =
   | { kind: "load"; url: string }
   | { id: number; kind: "request"; name: RequestName; ask: object; bytes?: Uint8Array }
-  | { id: number; kind: "open"; name: string; data: Blob; dims: Dims };
+  | { id: number; kind: "open"; name: string; data: Blob; entry: string | null; dims: Dims }
+  | { id: number; kind: "bundle"; name: string; data: Blob };
 export type FromWorker =
   | { id: number; kind: "answer"; json: unknown; bytes: Uint8Array }
   | { id: number; kind: "refused"; error: EngineError }

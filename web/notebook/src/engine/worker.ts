@@ -32,9 +32,10 @@ function errorIn(json: unknown): EngineError | undefined {
 }
 
 async function open(message: OpenMessage): Promise<Reply> {
-  const { name, data, dims } = message;
+  const { name, data, entry, dims } = message;
   const module = await engine;
-  if (name.endsWith(".pt2") || name.endsWith(".zip")) return openArchive(module, message);
+  if (entry !== null) return handOver(module, "open", name, data, { entry, dims });
+  if (name.endsWith(".pt2")) return handOver(module, "open", name, data, { dims });
   let bytes: Uint8Array;
   try {
     const isPacked = name.endsWith(".gz");
@@ -50,11 +51,14 @@ async function open(message: OpenMessage): Promise<Reply> {
 }
 
 // Only the ranges that the engine asks for are read; weights stay in the file.
-async function openArchive(
+async function handOver(
   module: EngineModule,
-  { name, data, dims }: OpenMessage,
+  request: "open" | "bundle",
+  name: string,
+  data: Blob,
+  options: object,
 ): Promise<Reply> {
-  let reply = module.request({ do: "open", name, size: data.size, dims });
+  let reply = module.request({ do: request, name, size: data.size, ...options });
   for (;;) {
     const { file, need } = reply.json as Partial<NeedRanges>;
     if (errorIn(reply.json) || file === undefined || !need) return reply;
@@ -65,8 +69,15 @@ async function openArchive(
       module.request({ do: "close", file });
       throw badFile(name, "a packed part of the archive is damaged or ends early");
     }
-    reply = module.request({ do: "open", file, ranges: need, dims }, bytes);
+    reply = module.request({ do: request, file, ranges: need, ...options }, bytes);
   }
+}
+
+async function replyTo(message: Exclude<ToWorker, { kind: "load" }>): Promise<Reply> {
+  if (message.kind === "open") return open(message);
+  const module = await engine;
+  if (message.kind === "bundle") return handOver(module, "bundle", message.name, message.data, {});
+  return module.request({ do: message.name, ...message.ask }, message.bytes);
 }
 
 async function answer(message: ToWorker): Promise<void> {
@@ -77,10 +88,7 @@ async function answer(message: ToWorker): Promise<void> {
   }
   const { id } = message;
   try {
-    const reply =
-      message.kind === "open"
-        ? await open(message)
-        : (await engine).request({ do: message.name, ...message.ask }, message.bytes);
+    const reply = await replyTo(message);
     const error = errorIn(reply.json);
     if (error) return send({ id, kind: "refused", error });
     send({ id, kind: "answer", json: reply.json, bytes: reply.bytes });

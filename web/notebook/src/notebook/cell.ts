@@ -1,11 +1,12 @@
 // A cell: what a person typed, and what came of it.
 import { signal, type Signal } from "@preact/signals";
 import type { OpenModel, Run } from "../engine/handle.ts";
+import type { BundleInfo } from "../engine/bundle_info.ts";
 import type { EngineError } from "../engine/protocol.ts";
 import type { BenchResult } from "../run/bench_result.ts";
 import type { SourceError } from "../source/parse.ts";
 
-export type CodeKind = "model" | "passes" | "bench";
+export type CodeKind = "model" | "passes" | "bench" | "bundle";
 // A foreign cell came with an .ipynb from elsewhere; it is shown, kept and never run.
 export type Kind = CodeKind | "markdown" | "foreign";
 
@@ -20,6 +21,7 @@ export type CellValue =
   // `graph` is a run of no passes: the graph as it was imported, to be drawn.
   | { kind: "model"; name: string; model: OpenModel; graph: Run }
   | { kind: "passes"; name: string; run: Run }
+  | { kind: "bundle"; file: string; info: BundleInfo }
   | Measured;
 export interface Measured {
   kind: "bench";

@@ -18,7 +18,7 @@ import {
   type Outcome,
 } from "./cell.ts";
 import { canBench, loadCatalogue, usualTarget } from "./catalogue.ts";
-import { sourceOf } from "./models.ts";
+import { bundleOf, sourceOf } from "./models.ts";
 import { cells, say } from "./notebook.ts";
 
 export const isRunning = signal(false);
@@ -31,7 +31,7 @@ class Failed extends Error {
 
 const definedName = (cell: Cell) => {
   const understood = understand(cell.source.value);
-  return understood.ok && understood.code.kind !== "bench" ? understood.code.name : null;
+  return understood.ok && "name" in understood.code ? understood.code.name : null;
 };
 
 // Values by name that a cell can see: the nearest above wins.
@@ -40,7 +40,7 @@ function scopeAbove(cell: Cell): Map<string, CellValue> {
   for (const above of cells.value) {
     if (above === cell) break;
     const value = isCode(above) ? valueOf(above) : null;
-    if (value && value.kind !== "bench") scope.set(value.name, value);
+    if (value && "name" in value) scope.set(value.name, value);
   }
   return scope;
 }
@@ -76,6 +76,10 @@ async function valueFrom(cell: Cell, code: CellCode): Promise<CellValue> {
     const force = code.force.map(({ value }) => value);
     const run = await Run.compile(model, code.pipeline.value, target, force);
     return { kind: "passes", name: code.name, run };
+  }
+  if (code.kind === "bundle") {
+    const info = await engine.readBundle(code.file, await bundleOf(code.file));
+    return { kind: "bundle", file: code.file, info };
   }
   if (!canBench.value) throw new Error("this engine has no WebAssembly target, so nothing can run");
   const runs = code.runs.map((name) => find(cell, name, "passes"));
@@ -212,7 +216,7 @@ export function run(cell: Cell): Promise<void> {
   const list = [cell];
   const changed = new Set([definedName(cell)]);
   const value = valueOf(cell);
-  if (value && value.kind !== "bench") changed.add(value.name); // the name may be new
+  if (value && "name" in value) changed.add(value.name); // the name may be new
   for (const below of cells.value.slice(cells.value.indexOf(cell) + 1)) {
     if (!isCode(below) || below.kind === "bench") continue;
     if (!usedNames(below).some((name) => changed.has(name))) continue;

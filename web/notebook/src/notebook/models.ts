@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals";
 import type { ModelSource } from "../engine/handle.ts";
 import { nearest } from "../source/nearest.ts";
+import { splitPath } from "../source/zip_path.ts";
 import { storeFile, storedFile } from "../storage/store.ts";
 
 const urls = import.meta.glob<string>("../../data/models/*.json.gz", {
@@ -24,6 +25,7 @@ export const isBuiltIn = (name: string) => builtIn.has(name);
 
 export const fileEndings = [".pt2", ".json", ".json.gz", ".lathe"];
 export const isModelFile = (name: string) => fileEndings.some((ending) => name.endsWith(ending));
+export const isBundleFile = (name: string) => name.endsWith(".zip");
 
 // By name; kept in the browser, so that a reload finds them.
 export const files = signal<ReadonlyMap<string, Blob>>(new Map());
@@ -36,6 +38,18 @@ export function addFile(file: File): void {
 
 export class NoSuchModel extends Error {}
 
+const fileOf = async (name: string) => files.value.get(name) ?? (await storedFile(name));
+const notHere = (name: string) =>
+  new NoSuchModel(`the file '${name}' is not here; drop it on the page, or choose it`);
+
+export async function bundleOf(name: string): Promise<Blob> {
+  const file = await fileOf(name);
+  if (file) return file;
+  throw isBundleFile(name)
+    ? notHere(name)
+    : new NoSuchModel(`'${name}' is no bundle's file; lathe.capture writes one that ends in .zip`);
+}
+
 export async function sourceOf(name: string, dims: Record<string, number>): Promise<ModelSource> {
   const url = builtIn.get(name);
   if (url) {
@@ -44,12 +58,12 @@ export async function sourceOf(name: string, dims: Record<string, number>): Prom
       if (!response.ok) throw new Error(`${name}: ${response.status} ${response.statusText}`);
       return response.blob();
     };
-    return { name: `${name}.json.gz`, read, dims };
+    return { name: `${name}.json.gz`, read, entry: null, dims };
   }
-  const file = files.value.get(name) ?? (await storedFile(name));
-  if (file) return { name, read: () => Promise.resolve(file), dims };
-  if (isModelFile(name))
-    throw new NoSuchModel(`the file '${name}' is not here; drop it on the page, or choose it`);
+  const { path, entry } = splitPath(name);
+  const file = await fileOf(path);
+  if (file) return { name, read: () => Promise.resolve(file), entry, dims };
+  if (entry !== null || isModelFile(name)) throw notHere(path);
   const near = nearest(name, builtInNames);
   const hint = near ? `did you mean '${near}'?` : "files have an ending, such as .pt2";
   throw new NoSuchModel(`no model named '${name}'; ${hint}`);
@@ -57,6 +71,10 @@ export async function sourceOf(name: string, dims: Record<string, number>): Prom
 
 // A name that a cell can use, from a file's.
 export function nameFor(file: string): string {
-  const stem = file.replace(/\.(json\.gz|json|pt2|lathe)$/, "").replace(/\W+/g, "_");
+  const { path, entry } = splitPath(file);
+  const inside = entry === null ? "" : `_${entry.replace(/^.*\//, "")}`;
+  const stem = (path.replace(/\.zip$/, "") + inside)
+    .replace(/\.(json\.gz|json|pt2|lathe)$/, "")
+    .replace(/\W+/g, "_");
   return /^[A-Za-z_]/.test(stem) ? stem : `model_${stem}`;
 }

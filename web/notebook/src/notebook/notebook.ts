@@ -1,5 +1,6 @@
 // The list of cells and what can be done to it. Every change of the list can be undone.
 import { batch, computed, signal } from "@preact/signals";
+import { calls, type CallName } from "../source/cell_code.ts";
 import { isCode, makeCell, type Cell, type Kind } from "./cell.ts";
 
 export const cells = signal<readonly Cell[]>([]);
@@ -100,11 +101,11 @@ export function becomes(id: string, kind: Kind): void {
 // The kind of code cell that its call names; a passes cell when it names none.
 export function becomesCode(id: string): void {
   const text = cellOf(id)?.source.value ?? "";
-  const call = /(?:^|=)\s*(import|passes|bench)\s*\(/.exec(text)?.[1];
-  becomes(id, call === "import" ? "model" : call === "bench" ? "bench" : "passes");
+  const call = /(?:^|=)\s*(import|passes|bench|bundle)\s*\(/.exec(text)?.[1];
+  becomes(id, call ? calls[call as CallName] : "passes");
 }
 
-function freeName(stem: string): string {
+export function freeName(stem: string): string {
   const taken = cells.value.map((cell) => /^\s*(\w+)\s*=/.exec(cell.source.value)?.[1]);
   if (!taken.includes(stem)) return stem;
   for (let i = 2; ; ++i) if (!taken.includes(`${stem}_${i}`)) return `${stem}_${i}`;

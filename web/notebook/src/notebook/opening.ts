@@ -10,7 +10,7 @@ import { quote } from "../source/parse.ts";
 import { makeCell, type Cell } from "./cell.ts";
 import { run, runAll } from "./evaluate.ts";
 import { lessonText } from "./lessons.ts";
-import { addFile, isModelFile, nameFor } from "./models.ts";
+import { addFile, isBundleFile, isModelFile, nameFor } from "./models.ts";
 import * as notebook from "./notebook.ts";
 
 // What a person must know about the last thing that was opened or shared.
@@ -32,16 +32,20 @@ function starting(): Cell[] {
 }
 
 // Cells for a model: the model's own and the default passes.
-export async function openModel(file: string, stem = nameFor(file)): Promise<void> {
-  const taken = notebook.cells.value.map((cell) => /^\s*(\w+)\s*=/.exec(cell.source.value)?.[1]);
-  let name = stem;
-  for (let i = 2; taken.includes(name); ++i) name = `${stem}_${i}`;
-  const at = notebook.cells.value.length;
+export async function openModel(file: string, at = notebook.cells.value.length): Promise<void> {
+  const name = notebook.freeName(nameFor(file));
   const model = notebook.insert(makeCell("model", `${name} = import(${quote(file)})`), at);
   const source = `${name}_fast = passes(${name}, "default")`;
   notebook.insert(makeCell("passes", source), at + 1);
   notebook.focus(model.id);
   await run(model);
+}
+
+async function openBundle(file: string): Promise<void> {
+  const cell = makeCell("bundle", `bundle(${quote(file)})`);
+  notebook.insert(cell, notebook.cells.value.length);
+  notebook.focus(cell.id);
+  await run(cell);
 }
 
 async function openNotebook(text: string, name: string): Promise<void> {
@@ -60,8 +64,14 @@ export async function openFiles(files: FileList): Promise<void> {
       } else if (isModelFile(file.name)) {
         addFile(file);
         await openModel(file.name);
+      } else if (isBundleFile(file.name)) {
+        addFile(file);
+        await openBundle(file.name);
       } else {
-        throw new BadNotebook("expected .pt2, .json, .json.gz, .lathe or .ipynb");
+        throw new BadNotebook(
+          "expected a model (.pt2, .json, .json.gz, .lathe), a notebook (.ipynb) or a bundle " +
+            "(.zip: lathe.capture writes one where its path ends so; a folder is not opened here)",
+        );
       }
       message.value = "";
     } catch (error) {

@@ -23,11 +23,20 @@ export interface BenchCode {
   repeats: number;
   seed: number;
 }
-export type CellCode = ModelCode | PassesCode | BenchCode;
+export interface BundleCode {
+  kind: "bundle";
+  file: string;
+}
+export type CellCode = ModelCode | PassesCode | BenchCode | BundleCode;
 export type Understood = { ok: true; code: CellCode } | { ok: false; error: SourceError };
 
 // The call that makes a cell of each kind.
-export const calls = { import: "model", passes: "passes", bench: "bench" } as const;
+export const calls = {
+  import: "model",
+  passes: "passes",
+  bench: "bench",
+  bundle: "bundle",
+} as const;
 export type CallName = keyof typeof calls;
 
 function error(span: Span, message: string): { ok: false; error: SourceError } {
@@ -110,6 +119,14 @@ function benchCode(statement: Statement): Understood {
   return { ok: true, code };
 }
 
+function bundleCode(statement: Statement): Understood {
+  const [file, more] = statement.args;
+  if (!file || file.key || file.value.kind !== "text")
+    return error(file?.value ?? statement.call, 'expected a file in quotes, such as "model.zip"');
+  if (more) return error(more.key ?? more.value, "a bundle takes nothing but its file");
+  return { ok: true, code: { kind: "bundle", file: file.value.value } };
+}
+
 function unknownKey(argument: Argument, known: string[]) {
   const span = argument.key ?? argument.value;
   const word = argument.key?.value ?? String(argument.value.value);
@@ -125,12 +142,12 @@ export function understand(source: string): Understood {
   const { call, name } = statement;
   if (!isCall(call.value)) {
     const near = nearest(call.value, Object.keys(calls));
-    const hint = near ? `did you mean '${near}'?` : "there are import, passes and bench";
+    const hint = near ? `did you mean '${near}'?` : "there are import, passes, bench and bundle";
     return error(call, `no call named '${call.value}'; ${hint}`);
   }
-  if (calls[call.value] === "bench") {
-    if (name) return error(name, "a bench has no name; write bench(...)");
-    return benchCode(statement);
+  if (calls[call.value] === "bench" || calls[call.value] === "bundle") {
+    if (name) return error(name, `a ${call.value} has no name; write ${call.value}(...)`);
+    return calls[call.value] === "bench" ? benchCode(statement) : bundleCode(statement);
   }
   if (!name) return error(call, `'${call.value}' needs a name: NAME = ${call.value}(...)`);
   return calls[call.value] === "model"

@@ -3,6 +3,7 @@ import type { Catalogue } from "../engine/protocol.ts";
 
 export interface Known {
   models: string[]; // to import
+  bundles: string[];
   modelNames: string[]; // values of cells above
   passesNames: string[];
   targets: readonly string[];
@@ -32,12 +33,15 @@ export function completionsAt(source: string, at: number, known: Known): Choices
   const call = /(\w+)\s*\(([^]*)$/.exec(before);
   if (!call) {
     if (!/=\s*\w*$|^\s*\w*$/.test(before)) return null;
-    return { from, options: plain(["import", "passes", ...(known.canBench ? ["bench"] : [])]) };
+    const words = ["import", "passes", "bundle"];
+    return { from, options: plain(known.canBench ? [...words, "bench"] : words) };
   }
   const [, name, rest = ""] = call;
   const isInText = (rest.replace(/\\./g, "").split('"').length - 1) % 2 === 1;
-  if (name === "import" && isInText)
-    return { from: at - rest.length + rest.lastIndexOf('"') + 1, options: plain(known.models) };
+  if ((name === "import" || name === "bundle") && isInText) {
+    const options = plain(name === "import" ? known.models : known.bundles);
+    return { from: at - rest.length + rest.lastIndexOf('"') + 1, options };
+  }
   if (name === "passes" && isInText) {
     if (/target\s*=\s*"[^"]*$/.test(rest)) return { from, options: plain(known.targets) };
     if (/force\s*=\s*"[^"]*$/.test(rest)) {

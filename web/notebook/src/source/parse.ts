@@ -85,7 +85,7 @@ class Parser {
     let call = first;
     if (this.takes("=")) {
       name = first;
-      call = this.expect("name", "import, passes or bench");
+      call = this.expect("name", "import, passes, bench or bundle");
     }
     this.mark("(", `after ${call.value}`);
     const args: Argument[] = [];

@@ -13,7 +13,7 @@ interface NotebookFile {
 
 export class BadNotebook extends Error {}
 
-const codeKinds: readonly string[] = ["model", "passes", "bench"] satisfies CodeKind[];
+const codeKinds: readonly string[] = ["model", "passes", "bench", "bundle"] satisfies CodeKind[];
 const idRule = /^[A-Za-z0-9_-]{1,64}$/;
 
 function asObject(value: unknown): Record<string, unknown> | null {

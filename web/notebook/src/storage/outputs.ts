@@ -1,7 +1,9 @@
 // What came of a cell, for programs that cannot run it: text, HTML without scripts, pictures.
+import type { BundleInfo } from "../engine/bundle_info.ts";
 import { pictureOf } from "../graph/drawn.ts";
 import { shownValue, type Cell, type CellValue } from "../notebook/cell.ts";
 import type { BenchResult } from "../run/bench_result.ts";
+import { bundleSummary, placeOf } from "../view/bundle_rows.ts";
 import { summary } from "../view/changes.ts";
 import { big, bytes, milliseconds } from "../view/quantities.ts";
 import { benchType } from "./read_bench.ts";
@@ -33,7 +35,7 @@ function textTable(head: Row, rows: Row[]): string {
     .join("\n");
 }
 
-function bundle(head: Row, rows: Row[], title: string, extra: object) {
+function display(head: Row, rows: Row[], title: string, extra: object) {
   const data = {
     ...extra,
     "text/html": [`<p>${escape(title)}</p>\n`, htmlTable(head, rows)],
@@ -42,7 +44,7 @@ function bundle(head: Row, rows: Row[], title: string, extra: object) {
   return { output_type: "display_data", data, metadata: {} };
 }
 
-function benchBundle(result: BenchResult) {
+function benchDisplay(result: BenchResult) {
   const rows = result.runs.map((run) => {
     const { check } = run;
     const word = "skipped" in check ? `not checked: ${check.skipped}` : check.passed ? "yes" : "no";
@@ -57,11 +59,23 @@ function benchBundle(result: BenchResult) {
   });
   const head = ["passes", "median", "10th to 90th percentile", "launches", "agrees"];
   const extra = { [benchType]: result };
-  return bundle(head, rows, `Measured ${result.when} with ${result.agent}`, extra);
+  return display(head, rows, `Measured ${result.when} with ${result.agent}`, extra);
 }
 
-function bundleOf(value: CellValue) {
-  if (value.kind === "bench") return benchBundle(value.result);
+function bundleDisplay(info: BundleInfo) {
+  const rows = [
+    ...info.breaks.map((broke) => ["break", placeOf(broke), broke.reason]),
+    ...info.recompiles.map(({ file = "", line, reason, call }) => [
+      "recompile",
+      line === undefined ? "" : placeOf({ file, line }),
+      `call ${call}: ${reason}`,
+    ]),
+  ];
+  return display(["", "line", "reason"], rows, `${info.model}: ${bundleSummary(info)}`, {});
+}
+
+function displayOf(value: CellValue) {
+  if (value.kind === "bench") return benchDisplay(value.result);
   if (value.kind === "model") {
     const { info } = value.model;
     const rows = [
@@ -69,14 +83,15 @@ function bundleOf(value: CellValue) {
       ...info.outputs.map((output) => ["output", output?.name ?? "", output?.type ?? "none"]),
       ["weights", String(info.num_weights), `${big(info.parameters)}, ${bytes(info.weight_bytes)}`],
     ];
-    return bundle(["", "name", "type"], rows, `${info.name}: ${info.nodes} nodes`, {});
+    return display(["", "name", "type"], rows, `${info.name}: ${info.nodes} nodes`, {});
   }
+  if (value.kind === "bundle") return bundleDisplay(value.info);
   const { info } = value.run;
   const rows = info.steps
     .slice(1)
     .map((step) => [step.pass, summary(step), milliseconds(step.milliseconds)]);
   const title = `${info.steps.length - 1} passes in ${milliseconds(info.milliseconds)}`;
-  return bundle(["pass", "what it did", "time"], rows, title, {});
+  return display(["pass", "what it did", "time"], rows, title, {});
 }
 
 export function outputsOf(cell: Cell): unknown[] {
@@ -92,7 +107,7 @@ export function outputsOf(cell: Cell): unknown[] {
     ];
   const value = shownValue(cell);
   if (!value) return [];
-  const made = bundleOf(value);
+  const made = displayOf(value);
   const run = value.kind === "model" ? value.graph : value.kind === "passes" ? value.run : null;
   const picture = run && pictureOf(run);
   return picture ? [{ ...made, data: { "image/svg+xml": picture, ...made.data } }] : [made];

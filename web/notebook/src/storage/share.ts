@@ -7,7 +7,13 @@ import { collect } from "../engine/unpack.ts";
 const prefix = "#s=v1.";
 const mostLetters = 16_000;
 const mostBytes = 1 << 20; // unpacked
-const kinds: readonly string[] = ["model", "passes", "bench", "markdown"] satisfies Kind[];
+const kinds: readonly string[] = [
+  "model",
+  "passes",
+  "bench",
+  "bundle",
+  "markdown",
+] satisfies Kind[];
 
 export class BadLink extends Error {}
 
@@ -28,7 +34,7 @@ function fromBase64Url(text: string): Uint8Array<ArrayBuffer> {
 export function foreignFiles(cells: readonly Cell[], isBuiltIn: (name: string) => boolean) {
   return cells.flatMap((cell) => {
     const understood = understand(cell.source.value);
-    if (cell.kind === "markdown" || !understood.ok || understood.code.kind !== "model") return [];
+    if (cell.kind === "markdown" || !understood.ok || !("file" in understood.code)) return [];
     return isBuiltIn(understood.code.file) ? [] : [understood.code.file];
   });
 }

@@ -4,11 +4,12 @@ import { canBench, catalogue, targets } from "../notebook/catalogue.ts";
 import { isCode, isEdited, shownValue, valueOf, type Cell } from "../notebook/cell.ts";
 import { changedSince } from "../notebook/changed.ts";
 import { cancel, run } from "../notebook/evaluate.ts";
-import { builtInNames, files } from "../notebook/models.ts";
+import { builtInNames, files, isBundleFile, isModelFile } from "../notebook/models.ts";
 import * as notebook from "../notebook/notebook.ts";
 import { understand } from "../source/cell_code.ts";
 import type { Known } from "../source/complete.ts";
 import { BenchView } from "./bench_view.tsx";
+import { BundleView } from "./bundle_view.tsx";
 import { Failure } from "./failure.tsx";
 import { ForeignView } from "./foreign_view.tsx";
 import { MarkdownView } from "./markdown_view.tsx";
@@ -26,6 +27,7 @@ const kindWords = {
   model: "model",
   passes: "passes",
   bench: "bench",
+  bundle: "bundle",
   markdown: "text",
   foreign: "kept, not run",
 };
@@ -38,7 +40,8 @@ function knownAt(cell: Cell): Known {
       return value?.kind === kind && "name" in value ? [value.name] : [];
     });
   return {
-    models: [...files.value.keys(), ...builtInNames],
+    models: [...[...files.value.keys()].filter(isModelFile), ...builtInNames],
+    bundles: [...files.value.keys()].filter(isBundleFile),
     modelNames: names("model"),
     passesNames: names("passes"),
     targets: targets.value,
@@ -105,6 +108,8 @@ function status(cell: Cell): string {
     const passes = plural(value.run.info.steps.length - 1, "pass").replace("passs", "passes");
     return `${edited}${passes} · ${milliseconds(value.run.info.milliseconds)}`;
   }
+  if (value.kind === "bundle")
+    return `${edited}${plural(value.info.breaks.length, "graph break")} · read in ${time}`;
   if (value.kind === "bench" && changedSince(cell, value.result).length > 0)
     return `${edited}out of date`;
   return `${edited}took ${time}`;
@@ -135,6 +140,8 @@ function Output({ cell }: { cell: Cell }) {
   const value = shownValue(cell);
   if (value?.kind === "model") return <ModelView model={value.model} graph={value.graph} />;
   if (value?.kind === "passes") return <PassesView cell={cell} run={value.run} />;
+  if (value?.kind === "bundle")
+    return <BundleView cell={cell} file={value.file} info={value.info} />;
   if (value?.kind === "bench")
     return (
       <BenchView cell={cell} result={value.result} isEarlier={outcome.state !== "done"} />

@@ -18,10 +18,11 @@ export function OpenMenu({ close }: { close(): void }) {
     <dialog ref={dialog} onClose={close} aria-label="Open" class="open">
       <h2>Open</h2>
       <label class="file">
-        A file: a model (.pt2, .json, .json.gz, .lathe) or a notebook (.ipynb)
+        A file: a model (.pt2, .json, .json.gz, .lathe), a bundle of lathe.capture (.zip) or a
+        notebook (.ipynb)
         <input
           type="file"
-          accept=".pt2,.json,.gz,.lathe,.ipynb"
+          accept=".pt2,.json,.gz,.lathe,.zip,.ipynb"
           onChange={(event) => {
             const { files } = event.currentTarget;
             if (files && files.length > 0) pick(() => void opening.openFiles(files))();
