@@ -1,6 +1,7 @@
 // What a target implements: a program becomes an executable, an executable runs.
 #pragma once
 #include <cstddef>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
@@ -38,6 +39,12 @@ class Executable {
   virtual Status bind(std::span<const int64_t> sizes) = 0;
   // One view per program input and output, in order; sizes are checked. Not reentrant.
   virtual Status run(std::span<const BufferView> inputs, std::span<const BufferView> outputs) = 0;
+  // Copies what a run wrote to where the next finds it, behind the run: from one view of a call, or
+  // memory of the host's, to another of the same size.
+  virtual Status copy(const BufferView& from, const BufferView& to) {
+    std::memcpy(to.bytes, from.bytes, from.num_bytes);
+    return Ok{};
+  }
   virtual const ExecutableStats& stats() const = 0;
   // The bytes of a persistent buffer of the program, there as long as they are held; null where the
   // host does not see them.

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "backends/binding/mutations.h"
 #include "frontend/file/file_bytes.h"
 #include "ir/support/diag_codes.h"
 
@@ -15,22 +16,6 @@ namespace {
 
 const ProgramBuffer& buffer_at(const Program& program, BufferId id) {
   return program.buffers[static_cast<size_t>(id)];
-}
-
-// Puts mutated contents where the next run, or the caller, looks for them.
-void write_back(const Program& program, const std::vector<BufferView>& inputs,
-                const std::vector<BufferView>& outputs) {
-  auto view_of = [](const std::vector<BufferId>& ids, const std::vector<BufferView>& from,
-                    BufferId id) {
-    auto at = std::find(ids.begin(), ids.end(), id);
-    return at == ids.end() ? BufferView{} : from[static_cast<size_t>(at - ids.begin())];
-  };
-  for (const ProgramMutation& mutation : program.mutations) {
-    BufferView to = view_of(program.inputs, inputs, mutation.input);
-    BufferView from = view_of(program.outputs, outputs, mutation.output);
-    if (to.bytes != nullptr && from.bytes != nullptr)
-      std::memcpy(to.bytes, from.bytes, std::min(to.num_bytes, from.num_bytes));
-  }
 }
 
 }  // namespace
@@ -111,8 +96,7 @@ Status Served::run(std::vector<BufferView> inputs, std::vector<BufferView> outpu
     outputs.push_back(
         {results_[i].bytes.get(), static_cast<size_t>(result_infos_[i]->info.num_bytes)});
   LATHE_DO(build_.executable->run(inputs, outputs));
-  write_back(build_.program(), inputs, outputs);
-  return Ok{};
+  return write_back(build_.program(), *build_.executable, inputs, outputs);
 }
 
 }  // namespace lathe

@@ -302,6 +302,14 @@ Status CudaExecutable::run(std::span<const BufferView> inputs,
   return device_.check(device_.api().synchronize(stream_), "running '" + name_ + "'");
 }
 
+Status CudaExecutable::copy(const BufferView& from, const BufferView& to) {
+  LATHE_DO(device_.use());
+  LATHE_DO(
+      copy(as_device(to.bytes), as_device(from.bytes), from.num_bytes, "what the run changed"));
+  if (caller_stream_) return Ok{};
+  return device_.check(device_.api().synchronize(stream_), "copying what the run changed");
+}
+
 Status CudaExecutable::execute(const Step& step, CUstream stream) {
   if (step.is_fenced)
     LATHE_DO(device_.check(device_.api().fill(fence_.address(), 0, 1, stream), "a fence"));

@@ -25,6 +25,7 @@ class CudaExecutable final : public Executable {
 
   Status bind(std::span<const int64_t> sizes) override;
   Status run(std::span<const BufferView> inputs, std::span<const BufferView> outputs) override;
+  Status copy(const BufferView& from, const BufferView& to) override;
   const ExecutableStats& stats() const override { return stats_; }
   void set_stream(void* stream) override { caller_stream_ = static_cast<CUstream>(stream); }
   std::vector<double> step_seconds() const override { return step_seconds_; }
