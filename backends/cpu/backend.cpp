@@ -2,9 +2,14 @@
 #include "backends/cpu/backend.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
+
+#include <chrono>
 
 #include "backends/cpu/executable.h"
+#include "backends/cpu/jit.h"
 #include "ir/loop/text.h"
+#include "ir/program/overlap.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -19,7 +24,12 @@ class CpuBackend final : public Backend {
 
   Result<std::unique_ptr<Executable>> compile(const Program& program,
                                               const CompileOptions& options) override {
-    return cpu::CpuExecutable::create(program, options, isa_, cache_);
+    LATHE_DO(verify(program));
+    LATHE_TRY(cpu::KernelFunctions kernels, make_kernels(program, options));
+    // What passes, code generation and linking freed goes back to the system before weights are
+    // packed beside it.
+    malloc_trim(0);
+    return cpu::CpuExecutable::create(program, options, std::move(kernels));
   }
 
   std::vector<std::string> emits() const override { return {"llvm", "asm", "object"}; }
@@ -43,6 +53,31 @@ class CpuBackend final : public Backend {
   }
 
  private:
+  // Of the kernels that launches use.
+  Result<cpu::KernelFunctions> make_kernels(const Program& program, const CompileOptions& options) {
+    const auto start = std::chrono::steady_clock::now();
+    const std::vector<bool> is_noalias = noalias_kernels(program);
+    const std::vector<bool> is_used = used_kernels(program);
+    std::vector<cpu::KernelSource> sources;
+    std::vector<size_t> places;
+    for (size_t i = 0; i < program.kernels.size(); ++i) {
+      if (!is_used[i]) continue;
+      LATHE_DO(loop::verify(program.kernels[i], true));
+      places.push_back(i);
+      sources.push_back({&program.kernels[i], {isa_, is_noalias[i]}});
+    }
+    LATHE_TRY(std::shared_ptr<const cpu::Jit> jit,
+              cpu::Jit::compile(sources, options.threads, cache_));
+    cpu::KernelFunctions kernels;
+    kernels.by_kernel.resize(program.kernels.size());
+    for (size_t i = 0; i < places.size(); ++i) kernels.by_kernel[places[i]] = jit->functions()[i];
+    kernels.owner = std::move(jit);
+    const std::chrono::duration<double, std::milli> spent =
+        std::chrono::steady_clock::now() - start;
+    kernels.codegen_ms = spent.count();
+    return kernels;
+  }
+
   cpu::Isa isa_;
   Target target_;
   cpu::ObjectCache cache_;

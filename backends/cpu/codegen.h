@@ -9,12 +9,11 @@
 #include <vector>
 
 #include "backends/cpu/emit.h"
+#include "backends/cpu/kernel_functions.h"
 #include "ir/loop/node.h"
 #include "ir/support/result.h"
 
 namespace lathe::cpu {
-
-using KernelFunction = void (*)(void* const* buffers, int64_t lo, int64_t hi, void* scratch);
 
 struct KernelSource {
   const loop::Kernel* kernel;

@@ -50,9 +50,6 @@ struct EmitOptions {
   bool is_noalias = true;
 };
 
-// Reads the frame alone; fails where emit_kernel would for the loop or the scratch.
-Result<KernelFrame> kernel_frame(const loop::Kernel& kernel);
-
 // Adds the function to the module. Errors are internal but for forms that the list above excludes.
 Status emit_kernel(llvm::Module& module, const loop::Kernel& kernel, const std::string& symbol,
                    const EmitOptions& options);

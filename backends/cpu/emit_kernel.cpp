@@ -10,13 +10,9 @@
 
 namespace lathe::cpu {
 
-Result<KernelFrame> kernel_frame(const loop::Kernel& kernel) {
-  return placement::kernel_frame(kernel, "cpu");
-}
-
 Status emit_kernel(llvm::Module& module, const loop::Kernel& kernel, const std::string& symbol,
                    const EmitOptions& options) {
-  LATHE_TRY(KernelFrame frame, kernel_frame(kernel));
+  LATHE_TRY(KernelFrame frame, placement::kernel_frame(kernel, "cpu"));
   (void)frame;
   return KernelEmitter(module, kernel, options).run(symbol);
 }

@@ -5,14 +5,11 @@
 #include "backends/cpu/executable.h"
 
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 
-#include "ir/loop/text.h"
-#include "ir/program/overlap.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe::cpu {
@@ -29,78 +26,43 @@ bool overlap(const std::byte* a, size_t a_bytes, const std::byte* b, size_t b_by
   return a_bytes > 0 && b_bytes > 0 && x < y + b_bytes && y < x + a_bytes;
 }
 
-template <class F>
-void for_each_launch(const Program& program, F&& visit) {
-  for (const Launch& launch : program.init) visit(launch);
-  for (const Launch& launch : program.steps) visit(launch);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Executable>> CpuExecutable::create(const Program& program,
-                                                          const CompileOptions& options, Isa isa,
-                                                          ObjectCache& cache) {
-  LATHE_DO(verify(program));
+                                                          const CompileOptions& options,
+                                                          KernelFunctions kernels) {
   std::unique_ptr<CpuExecutable> executable(new CpuExecutable());
   executable->name_ = program.name;
   executable->pool_ = ThreadPool::shared(std::max(options.threads, 1));
-  Clock::time_point start = Clock::now();
-  LATHE_DO(executable->make_steps(program, options, isa, cache));
-  executable->stats_.codegen_ms = 1e3 * seconds_since(start);
-  // What passes, code generation and linking freed goes back to the system before weights are
-  // packed beside it.
-  malloc_trim(0);
+  executable->stats_.codegen_ms = kernels.codegen_ms;
+  executable->kernels_ = std::move(kernels);
+  LATHE_TRY(executable->init_, executable->make_steps(program, program.init));
+  LATHE_TRY(executable->steps_, executable->make_steps(program, program.steps));
   LATHE_DO(executable->place(program));
-  start = Clock::now();
+  Clock::time_point start = Clock::now();
   LATHE_DO(executable->run_init(program, options));
   executable->stats_.init_ms = 1e3 * seconds_since(start);
   return std::unique_ptr<Executable>(std::move(executable));
 }
 
-// ---- compilation --------------------------------------------------------------------------------
+// ---- launches -----------------------------------------------------------------------------------
 
-Status CpuExecutable::make_steps(const Program& program, const CompileOptions& options, Isa isa,
-                                 ObjectCache& cache) {
-  std::vector<bool> is_used(program.kernels.size());
-  const std::vector<bool> noalias = noalias_kernels(program);
-  for_each_launch(program, [&](const Launch& launch) {
-    auto* kernel = std::get_if<KernelLaunch>(&launch.kind);
-    if (kernel) is_used[static_cast<size_t>(kernel->kernel)] = true;
-  });
-  std::vector<KernelSource> sources;
-  function_of_.assign(program.kernels.size(), -1);
-  for (size_t i = 0; i < program.kernels.size(); ++i) {
-    if (!is_used[i]) continue;
-    LATHE_DO(loop::verify(program.kernels[i], true));
-    function_of_[i] = static_cast<int>(sources.size());
-    sources.push_back({&program.kernels[i], {isa, noalias[i]}});
-  }
-  for (const Launch& launch : program.init) {
+Result<std::vector<CpuExecutable::Step>> CpuExecutable::make_steps(
+    const Program& program, const std::vector<Launch>& launches) {
+  std::vector<Step> steps;
+  for (const Launch& launch : launches) {
     LATHE_TRY(Step step, make_step(program, launch));
-    init_.push_back(std::move(step));
+    steps.push_back(std::move(step));
   }
-  for (const Launch& launch : program.steps) {
-    LATHE_TRY(Step step, make_step(program, launch));
-    steps_.push_back(std::move(step));
-  }
-  LATHE_TRY(jit_, Jit::compile(sources, options.threads, cache));
-  auto attach = [&](const std::vector<Launch>& launches, std::vector<Step>& steps) {
-    for (size_t i = 0; i < launches.size(); ++i)
-      if (auto* kernel = std::get_if<KernelLaunch>(&launches[i].kind)) {
-        int function = function_of_[static_cast<size_t>(kernel->kernel)];
-        steps[i].function = jit_->functions()[static_cast<size_t>(function)];
-      }
-  };
-  attach(program.init, init_);
-  attach(program.steps, steps_);
-  return Ok{};
+  return steps;
 }
 
 Result<CpuExecutable::Step> CpuExecutable::make_step(const Program& program, const Launch& launch) {
   Step step;
   if (auto* kernel = std::get_if<KernelLaunch>(&launch.kind)) {
     const loop::Kernel& source = program.kernels[static_cast<size_t>(kernel->kernel)];
-    LATHE_TRY(step.frame, kernel_frame(source));
+    LATHE_TRY(step.frame, placement::kernel_frame(source, "cpu"));
+    step.function = kernels_.by_kernel[static_cast<size_t>(kernel->kernel)];
     step.grain = std::max<int64_t>(source.grain, 1);
     step.buffers = kernel->buffers;
     step.offsets = byte_offsets(program, *kernel);

@@ -8,19 +8,21 @@
 
 #include "backends/backend.h"
 #include "backends/binding/binding.h"
-#include "backends/cpu/jit.h"
+#include "backends/cpu/kernel_functions.h"
 #include "backends/cpu/memory.h"
 #include "backends/cpu/thread_pool.h"
+#include "backends/placement/frame.h"
 #include "ir/program/binding_cache.h"
 
 namespace lathe::cpu {
 
 class CpuExecutable final : public Executable {
  public:
-  // Compiles the kernels, allocates every buffer that is not the caller's, and runs init.
+  // Allocates every buffer that is not the caller's, and runs init. `program` is verified and has
+  // those kernels.
   static Result<std::unique_ptr<Executable>> create(const Program& program,
-                                                    const CompileOptions& options, Isa isa,
-                                                    ObjectCache& cache);
+                                                    const CompileOptions& options,
+                                                    KernelFunctions kernels);
 
   Status bind(std::span<const int64_t> sizes) override;
   Status run(std::span<const BufferView> inputs, std::span<const BufferView> outputs) override;
@@ -33,7 +35,7 @@ class CpuExecutable final : public Executable {
   // A launch with everything looked up: a kernel, or a copy when `function` is null.
   struct Step {
     KernelFunction function = nullptr;
-    KernelFrame frame;
+    placement::KernelFrame frame;
     int64_t grain = 1;
     std::vector<BufferId> buffers;
     std::vector<int64_t> offsets;  // of a kernel's buffers, in bytes
@@ -44,8 +46,7 @@ class CpuExecutable final : public Executable {
   CpuExecutable() = default;
   Status place(const Program& program);
   Status reserve(const Binding& binding);
-  Status make_steps(const Program& program, const CompileOptions& options, Isa isa,
-                    ObjectCache& cache);
+  Result<std::vector<Step>> make_steps(const Program& program, const std::vector<Launch>& launches);
   Result<Step> make_step(const Program& program, const Launch& launch);
   Status bind_weight(const ProgramBuffer& buffer, BufferId id, const CompileOptions& options);
   Status run_init(const Program& program, const CompileOptions& options);
@@ -61,9 +62,8 @@ class CpuExecutable final : public Executable {
   PlannedMemory<Block> memory_;
   Block scratch_;
   size_t scratch_stride_ = 0;  // of one worker
-  std::unique_ptr<Jit> jit_;
+  KernelFunctions kernels_;
   std::shared_ptr<ThreadPool> pool_;
-  std::vector<int> function_of_;  // by kernel: its position in the JIT, -1 when no launch uses it
   std::vector<Step> init_, steps_;
   std::optional<BindingCache> bindings_;  // of a program with symbols
   std::shared_ptr<const Binding> bound_;

@@ -45,13 +45,8 @@ class ProgramEmitter {
 
  private:
   Status emit_kernels() {
-    std::vector<bool> is_used(program_.kernels.size());
+    const std::vector<bool> is_used = used_kernels(program_);
     const std::vector<bool> noalias = noalias_kernels(program_);
-    for (const auto* launches : {&program_.init, &program_.steps})
-      for (const Launch& launch : *launches) {
-        auto* kernel = std::get_if<KernelLaunch>(&launch.kind);
-        if (kernel) is_used[static_cast<size_t>(kernel->kernel)] = true;
-      }
     for (size_t i = 0; i < program_.kernels.size(); ++i) {
       if (!is_used[i]) continue;
       LATHE_DO(loop::verify(program_.kernels[i], true));

@@ -88,6 +88,15 @@ Needed needed_launches(const Program& program) {
   return result;
 }
 
+std::vector<bool> used_kernels(const Program& program) {
+  std::vector<bool> is_used(program.kernels.size());
+  for (const auto* launches : {&program.init, &program.steps})
+    for (const Launch& launch : *launches)
+      if (auto* kernel = std::get_if<KernelLaunch>(&launch.kind))
+        is_used[static_cast<size_t>(kernel->kernel)] = true;
+  return is_used;
+}
+
 std::vector<int> last_uses_in_init(const Program& program) {
   std::vector<int> last(program.buffers.size(), -1);
   auto note = [&](const std::vector<BufferId>& ids, int at) {

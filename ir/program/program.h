@@ -124,6 +124,9 @@ struct Needed {
 };
 Needed needed_launches(const Program& program);
 
+// By kernel: whether a launch uses it.
+std::vector<bool> used_kernels(const Program& program);
+
 // For each buffer the last launch of init that uses it: kUsedLater when steps or outputs do, -1
 // when nothing does. What init alone reads need not stay.
 inline constexpr int kUsedLater = std::numeric_limits<int>::max();
