@@ -61,6 +61,10 @@ class Executable {
   virtual void set_timing(bool on) { (void)on; }
 };
 
+// Machine code of kernels, by what each was made from: canonical bytes, which name the target's
+// instruction set too.
+using KernelCode = std::map<std::string, std::shared_ptr<const std::string>>;
+
 struct CompileOptions {
   int threads = 1;
   // torch.compile's mode "reduce-overhead": launches are recorded once and replayed as one, for
@@ -72,6 +76,9 @@ struct CompileOptions {
   // when it is packed.
   std::function<Result<BufferView>(const std::string& name)> weight;
   std::function<void(const std::string& name)> release_weight;
+  // What was made of the program before, in this process or another; afterwards it has the code of
+  // all its kernels. Null, or a target that keeps none: everything is made anew.
+  KernelCode* code = nullptr;
 };
 
 class Backend {

@@ -67,7 +67,7 @@ class CpuBackend final : public Backend {
       sources.push_back({&program.kernels[i], {isa_, is_noalias[i]}});
     }
     LATHE_TRY(std::shared_ptr<const cpu::Jit> jit,
-              cpu::Jit::compile(sources, options.threads, cache_));
+              cpu::Jit::compile(sources, options.threads, cache_, options.code));
     cpu::KernelFunctions kernels;
     kernels.by_kernel.resize(program.kernels.size());
     for (size_t i = 0; i < places.size(); ++i) kernels.by_kernel[places[i]] = jit->functions()[i];

@@ -10,6 +10,7 @@
 
 #include "ir/loop/text.h"
 #include "ir/support/canonical.h"
+#include "ir/support/hash.h"
 #include "ir/threads/threads.h"
 
 namespace lathe::cpu {
@@ -23,6 +24,13 @@ std::string key_of(const KernelSource& source) {
   key.add(static_cast<uint64_t>(source.options.isa));
   key.add(static_cast<uint64_t>(source.options.is_noalias));
   return key.take() + loop::canonical_form(*source.kernel);
+}
+
+// Of the one function in an object. Made of what the object is made of, so that objects which other
+// processes made can be linked with these; of two equal names linking says so.
+std::string symbol_of(const std::string& key) {
+  return fmt::format("lathe_{:016x}{:016x}", Hasher().add(key).value(),
+                     Hasher().add(1).add(key).value());
 }
 
 struct Job {
@@ -56,16 +64,11 @@ struct ObjectCache::State {
   std::mutex mutex;
   std::unordered_map<std::string, LinkedCode::Object> compiled;  // by key
   size_t bytes = 0;
-  uint64_t num_symbols = 0;
 
   std::optional<LinkedCode::Object> find(const std::string& key) {
     std::lock_guard lock(mutex);
     auto found = compiled.find(key);
     return found == compiled.end() ? std::nullopt : std::optional(found->second);
-  }
-  std::string new_symbol() {
-    std::lock_guard lock(mutex);
-    return fmt::format("lathe_{}", num_symbols++);
   }
   void add(const std::string& key, LinkedCode::Object entry) {
     std::lock_guard lock(mutex);
@@ -86,26 +89,29 @@ Jit::Jit() = default;
 Jit::~Jit() = default;
 
 Result<std::unique_ptr<Jit>> Jit::compile(const std::vector<KernelSource>& sources, int threads,
-                                          ObjectCache& cache) {
+                                          ObjectCache& cache, KernelCode* code) {
   std::vector<std::string> keys;
   std::unordered_map<std::string, LinkedCode::Object> compiled;
   std::vector<Job> jobs;
   for (const KernelSource& source : sources) {
     keys.push_back(key_of(source));
-    auto [entry, is_new] = compiled.try_emplace(keys.back());
+    const std::string& key = keys.back();
+    auto [entry, is_new] = compiled.try_emplace(key);
     if (!is_new) continue;
-    if (auto known = cache.state_->find(keys.back()))
+    const auto given = code ? code->find(key) : KernelCode::const_iterator();
+    if (auto known = cache.state_->find(key))
       entry->second = *std::move(known);
+    else if (code && given != code->end())
+      entry->second = {symbol_of(key), given->second};
     else
-      jobs.push_back({keys.back(), source, cache.state_->new_symbol()});
+      jobs.push_back({key, source, symbol_of(key)});
   }
   make_objects(jobs, threads);
   for (Job& job : jobs) {
     if (!job.object.ok()) return std::move(job.object).error();
-    LinkedCode::Object entry{std::move(job.symbol),
-                             std::make_shared<const std::string>(*std::move(job.object))};
-    compiled[job.key] = entry;
-    cache.state_->add(job.key, std::move(entry));
+    compiled[job.key] = {std::move(job.symbol),
+                         std::make_shared<const std::string>(*std::move(job.object))};
+    cache.state_->add(job.key, compiled[job.key]);
   }
 
   std::vector<LinkedCode::Object> objects;
@@ -113,6 +119,7 @@ Result<std::unique_ptr<Jit>> Jit::compile(const std::vector<KernelSource>& sourc
   for (const auto& [key, entry] : compiled) {
     object_of[key] = objects.size();
     objects.push_back(entry);
+    if (code) code->try_emplace(key, entry.bytes);
   }
   std::unique_ptr<Jit> result(new Jit());
   LATHE_TRY(result->code_, LinkedCode::link(objects));

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/backend.h"
 #include "backends/cpu/codegen.h"
 #include "ir/support/result.h"
 
@@ -27,8 +28,9 @@ class ObjectCache {
 class Jit {
  public:
   // Compiles on up to `threads` threads and links. functions() follows the order of the sources.
+  // What `code` has is not compiled, and then it has all of them.
   static Result<std::unique_ptr<Jit>> compile(const std::vector<KernelSource>& sources, int threads,
-                                              ObjectCache& cache);
+                                              ObjectCache& cache, KernelCode* code = nullptr);
   ~Jit();
   Jit(const Jit&) = delete;
   const std::vector<KernelFunction>& functions() const { return functions_; }

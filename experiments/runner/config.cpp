@@ -301,6 +301,7 @@ std::string print_config(const ExperimentConfig& config) {
     json["dynamic"] = nullptr;
   }
   const CompileRequest& request = config.request;
+  if (request.cache) json["cache"] = true;
   if (!request.mark_dynamic.empty()) json["mark_dynamic"] = request.mark_dynamic;
   if (!request.specialize_on.empty()) json["specialize_on"] = request.specialize_on;
   if (request.recompile_limit != CompileRequest().recompile_limit)

@@ -78,6 +78,8 @@ LATHE_EXPORT int32_t lathe_abi_version(void);
  *   "recompile_limit": programs that are kept (default: 8)
  *   "force":   ["kernel NODE = KIND", "tile NODE = 9x3", "keep NODE"]: decided so, or an error
  *   "dims":    {"s0": 8}: sizes of symbolic dims (default: the exporter's example)
+ *   "cache":   true: programs are kept in $XDG_CACHE_HOME/lathe or ~/.cache/lathe for processes to
+ *              come, and found there; what was found, or why not, stands in lathe_info's "cache"
  * Never null but when memory is out; ask lathe_error whether it worked.
  *
  * The file is read, never mapped, and closed before this returns, but that of a model with symbolic
@@ -140,7 +142,7 @@ LATHE_EXPORT lathe_status lathe_run_shaped(lathe_model* model, const int64_t* si
 /* The programs that the model was compiled to, as a JSON array in the order of their numbers:
  * "sizes" (a number of each of the dims, null: every size), "hint", "reason" (why it was compiled),
  * "guards" (what it needs of sizes), "calls" (sizes that were bound to it), "compile_ms",
- * "load_ms", "drops" (on "cuda", what was kept for some sizes and had to go, by reason),
+ * "cache", "load_ms", "drops" (on "cuda", what was kept for some sizes and had to go, by reason),
  * "arena_bytes", "persistent_bytes". Valid until the next call of this. */
 LATHE_EXPORT const char* lathe_artifacts(lathe_model* model);
 
@@ -158,9 +160,9 @@ LATHE_EXPORT double lathe_last_run_ms(const lathe_model* model);
 LATHE_EXPORT int32_t lathe_num_threads(const lathe_model* model);
 
 /* What is known of the model, as a JSON object: "name", "target", "isa", "threads", "kernels",
- * "gflop", "compile_ms", "load_ms", "arena_bytes", "persistent_bytes", "dims", "inputs", "outputs"
- * (with symbolic shapes), "mutations" (names of the inputs and buffers that a run changes), and
- * "signature" (how args, kwargs and results flatten). */
+ * "gflop", "compile_ms", "cache", "load_ms", "arena_bytes", "persistent_bytes", "dims", "inputs",
+ * "outputs" (with symbolic shapes), "mutations" (names of the inputs and buffers that a run
+ * changes), and "signature" (how args, kwargs and results flatten). */
 LATHE_EXPORT const char* lathe_info(const lathe_model* model);
 
 #ifdef __cplusplus

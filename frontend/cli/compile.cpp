@@ -72,6 +72,7 @@ int summarize(const Loaded& loaded) {
   say("  {} of packed weights, {} of temporaries\n", format_bytes(stats.persistent_bytes),
       format_bytes(stats.arena_bytes));
   if (!made->tuning.empty()) say("  {}\n", made->tuning);
+  if (!made->cache.empty()) say("  {}\n", made->cache);
   say("Next: --emit=graph, loops, {}\n", fmt::join(loaded.backend->emits(), ", "));
   return kHeld;
 }
@@ -120,9 +121,11 @@ void add_compile(CLI::App& app, Session& session) {
   auto arguments = std::make_shared<CompileArguments>();
   arguments->model.add_to(*command);
   command->add_option("--emit", arguments->emit,
-                      "graph, loops; cpu: llvm, asm, object; cuda: cuda, ptx, cubin, sass; "
+                      "graph, loops; cpu: llvm, asm, object; "
+                      "cuda: cuda, ptx, cubin, sass; "
                       "wasm: wasm, wat, layout");
-  command->add_option("-o,--output", arguments->output, "a file; standard output unless given");
+  command->add_option("-o,--output", arguments->output,
+                      "a file; standard output unless given");
   command->callback([arguments, &session] {
     session.action = [arguments, &session] { return run(*arguments, session.command_line); };
   });

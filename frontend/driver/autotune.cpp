@@ -241,7 +241,7 @@ std::string in_place_of_prices(const std::vector<Override>& force) {
 
 Result<Build> autotune(const Model& model, Backend& backend, const CompileRequest& request,
                        BuildFailure& failure, SharedWeights* shared) {
-  const ChoicesKey key = choices_key(model, backend.target(), request);
+  const CacheKey key = choices_key(model, backend.target(), request);
   const std::string path = choices_path(model, key);
   Result<Choices> kept = load_choices(model, key);
   std::string why = kept.ok() ? "" : kept.error().message;

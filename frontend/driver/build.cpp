@@ -10,6 +10,7 @@
 
 #include "frontend/driver/autotune.h"
 #include "frontend/driver/machine.h"
+#include "frontend/driver/program_cache.h"
 #include "ir/op/all_ops.h"
 #include "ir/program/binding.h"
 #include "ir/support/diag_codes.h"
@@ -70,6 +71,55 @@ void keep_symbols(Pipeline& pipeline, const Model& model, const CompileRequest& 
   }
 }
 
+// What a build asks of the cache of programs. A program that is there is lowered already.
+class CachedBuild {
+ public:
+  CachedBuild(const Model& model, const Target& target, const CompileRequest& request)
+      : model_(model) {
+    if (!request.cache) return;
+    Result<ProgramKey> key = program_key(model, target, request);
+    if (!key.ok()) {
+      line_ = "no program is kept: " + key.error().message;
+      return;
+    }
+    key_ = *std::move(key);
+    Result<CachedProgram> found = load_cached_program(model, *key_);
+    if (found.ok()) {
+      line_ = "found " + cached_program_path(model, *key_);
+      found_ = *std::move(found);
+    } else {
+      line_ = "compiled: " + found.error().message;
+    }
+  }
+
+  // The lowered program, or nothing.
+  std::optional<Lowered> take() {
+    if (!found_) return std::nullopt;
+    Lowered lowered;
+    lowered.unit.program = std::move(found_->program);
+    lowered.unit.module.locs = std::move(found_->locs);
+    lowered.report.form = Form::planned;
+    return lowered;
+  }
+  // Where the backend looks for code, and puts it; null: nothing is kept.
+  KernelCode* code() { return found_ ? &found_->code : key_ ? &made_ : nullptr; }
+
+  // Behind compilation: keeps what was not there. Where that fails the build is as good.
+  std::string finish(const Build& build) {
+    if (!key_ || found_) return line_;
+    const Program& program = build.symbolic ? *build.symbolic : build.program();
+    const Status saved = save_cached_program(model_, *key_, program, made_);
+    return saved.ok() ? line_ : fmt::format("{}; {}", line_, saved.error().message);
+  }
+
+ private:
+  const Model& model_;
+  std::optional<ProgramKey> key_;
+  std::optional<CachedProgram> found_;
+  KernelCode made_;
+  std::string line_;
+};
+
 // Compiles the program with its symbols, and binds it to these sizes.
 Status compile_at(Build& build, Backend& backend, const CompileOptions& options,
                   const std::map<std::string, int64_t>& sizes, SharedWeights* shared) {
@@ -127,7 +177,12 @@ Result<Build> build(const Model& model, Backend& backend, const CompileRequest& 
   if (request.autotunes()) return autotune(model, backend, request, failure, shared);
   auto start = std::chrono::steady_clock::now();
   Build result;
-  LATHE_TRY(result.lowered, lower(model, backend.target(), request, failure));
+  CachedBuild cached(model, backend.target(), request);
+  if (std::optional<Lowered> found = cached.take()) {
+    result.lowered = *std::move(found);
+  } else {
+    LATHE_TRY(result.lowered, lower(model, backend.target(), request, failure));
+  }
   if (result.lowered.report.form != Form::planned) {
     failure.locs = result.lowered.unit.module.locs;
     return Diag{code::kBadForm, Loc::unknown(),
@@ -142,6 +197,7 @@ Result<Build> build(const Model& model, Backend& backend, const CompileRequest& 
   compile.reduce_overhead = request.reduces_overhead();
   compile.weight = [&](const std::string& name) { return weights.get(name); };
   compile.release_weight = [&](const std::string& name) { weights.release(name); };
+  compile.code = cached.code();
   Status status = compile_at(result, backend, compile, model.dims, shared);
   if (!status.ok()) {
     failure.locs = result.lowered.unit.module.locs;
@@ -150,6 +206,7 @@ Result<Build> build(const Model& model, Backend& backend, const CompileRequest& 
   weights.close();
   result.init_ms = result.executable->stats().init_ms;
   result.compile_ms = milliseconds_since(start) - result.init_ms;
+  result.cache = cached.finish(result);
   return result;
 }
 

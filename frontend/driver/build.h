@@ -37,6 +37,7 @@ struct Build {
   double compile_ms = 0;    // passes and code, without init
   double init_ms = 0;       // folding and packing of weights
   std::string tuning = {};  // a line of max-autotune: what it decided, and where that is kept
+  std::string cache = {};   // a line of the cache of programs: what was found; empty: not asked for
   // With numbers for sizes: those that the executable is bound to.
   const Program& program() const { return lowered.unit.program; }
   std::optional<Program> symbolic = {};  // what was compiled, where it has symbols

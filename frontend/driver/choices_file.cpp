@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "frontend/driver/files.h"
 #include "frontend/driver/machine.h"
@@ -20,22 +19,9 @@ namespace lathe {
 namespace {
 
 using Json = nlohmann::ordered_json;
-namespace fs = std::filesystem;
 
 constexpr int kVersion = 1;
 constexpr size_t kMostBytes = size_t{4} << 20;
-constexpr size_t kMostFiles = 1000;  // that are looked at for the nearest
-constexpr size_t kShown = 60;        // characters of a part of the key in a message
-
-constexpr size_t kLongestModelName = 60;  // of a model, in a file's
-
-// "bert_base.aten" of bert_base.aten.json.gz.
-std::string name_of(const Model& model) {
-  const fs::path path = model.path;
-  const bool is_packed = path.extension() == ".gz";
-  const fs::path name = is_packed ? path.stem().stem() : path.stem();
-  return to_file_name(name.string()).substr(0, kLongestModelName);
-}
 
 Diag not_whole(const std::string& what) { return {code::kBadValue, Loc::unknown(), what}; }
 
@@ -58,54 +44,14 @@ Result<Choices> read_choices(const std::string& path) {
   return not_whole(fmt::format("{}: {}", path, choices.error().message));
 }
 
-// The parts in which a file's key is another: the first named with both values.
-struct Difference {
-  size_t count = 0;
-  std::string first;
-};
-std::string find_part(const ChoicesKey& key, const std::string& name) {
-  for (const auto& [part, value] : key)
-    if (part == name) return value;
-  return "missing";
-}
-
-Difference compare(const ChoicesKey& theirs, const ChoicesKey& key) {
-  Difference difference;
-  for (const auto& [name, value] : key) {
-    const std::string other = find_part(theirs, name);
-    if (other == value || difference.count++ > 0) continue;
-    difference.first = fmt::format("its {} is '{}', here '{}'", name, other.substr(0, kShown),
-                                   value.substr(0, kShown));
-  }
-  return difference;
-}
-
-// Why no file of the model fits: the difference of the one that is nearest.
-std::string nearest_miss(const Model& model, const ChoicesKey& key) {
-  Difference least;
-  std::string name;
-  std::error_code error;
-  size_t looked_at = 0;
-  for (fs::directory_iterator at(cache_folder("choices"), error), end; !error && at != end;
-       at.increment(error)) {
-    const std::string file = at->path().filename().string();
-    if (!file.starts_with(name_of(model) + "-") || ++looked_at > kMostFiles) continue;
-    Result<Choices> read = read_choices(at->path().string());
-    if (!read.ok()) continue;
-    Difference difference = compare(read->key, key);
-    const bool is_nearer = name.empty() || difference.count < least.count ||
-                           (difference.count == least.count && file < name);
-    if (!is_nearer) continue;
-    least = std::move(difference);
-    name = file;
-  }
-  if (name.empty()) return fmt::format("nothing was measured for '{}' yet", name_of(model));
-  return fmt::format("{} is of something else: {}", name, least.first);
+Result<CacheKey> read_key(const std::string& path) {
+  LATHE_TRY(Choices choices, read_choices(path));
+  return std::move(choices.key);
 }
 
 }  // namespace
 
-ChoicesKey choices_key(const Model& model, const Target& target, const CompileRequest& request) {
+CacheKey choices_key(const Model& model, const Target& target, const CompileRequest& request) {
   std::vector<std::string> dims, force, kinds, tiles;
   for (const auto& [symbol, size] : model.dims) dims.push_back(fmt::format("{}={}", symbol, size));
   for (const Override& decision : request.force) force.push_back(decision.text);
@@ -127,12 +73,8 @@ ChoicesKey choices_key(const Model& model, const Target& target, const CompileRe
           {"tiles", fmt::format("{}", fmt::join(tiles, " "))}};
 }
 
-std::string choices_path(const Model& model, const ChoicesKey& key) {
-  const std::string folder = cache_folder("choices");
-  if (folder.empty()) return "";
-  Hasher hasher;
-  for (const auto& [name, value] : key) hasher.add(value);
-  return fmt::format("{}/{}-{:016x}.json", folder, name_of(model), hasher.value());
+std::string choices_path(const Model& model, const CacheKey& key) {
+  return cache_path(cache_folder("choices"), model, key, "json");
 }
 
 std::string print(const Choices& choices) {
@@ -166,13 +108,14 @@ Result<Choices> parse_choices(std::string_view text) {
   return choices;
 }
 
-Result<Choices> load_choices(const Model& model, const ChoicesKey& key) {
+Result<Choices> load_choices(const Model& model, const CacheKey& key) {
   const std::string path = choices_path(model, key);
   Result<Choices> choices = read_choices(path);
   if (!choices.ok() && choices.error().code == code::kMissingFile)
-    return Diag{code::kMissingFile, Loc::unknown(), nearest_miss(model, key)};
+    return Diag{code::kMissingFile, Loc::unknown(),
+                nearest_miss(cache_folder("choices"), model, key, read_key)};
   if (!choices.ok()) return choices;
-  if (const Difference difference = compare(choices->key, key); difference.count > 0)
+  if (const KeyDifference difference = compare(choices->key, key); difference.count > 0)
     return not_whole(fmt::format("{}: {}", path, difference.first));
   return choices;
 }

@@ -149,6 +149,16 @@ Result<std::string> read_file(const std::string& path, size_t max_bytes) {
   return text;
 }
 
+Result<std::string> read_begin(const std::string& path, size_t size) {
+  LATHE_DO(check_path(path));
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return file_error(path, std::strerror(errno));
+  std::string text(size, 0);
+  file.read(text.data(), static_cast<std::streamsize>(size));
+  text.resize(static_cast<size_t>(file.gcount()));
+  return text;
+}
+
 Status write_output(const std::string& path, std::string_view bytes) {
   LATHE_DO(check_path(path));
   std::error_code error;

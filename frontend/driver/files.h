@@ -43,6 +43,9 @@ std::string to_file_name(std::string_view text);
 // The whole file, at most `max_bytes`; kMissingFile and kTooLarge.
 Result<std::string> read_file(const std::string& path, size_t max_bytes = size_t{1} << 30);
 
+// Its first `size` bytes, or as many as it has.
+Result<std::string> read_begin(const std::string& path, size_t size);
+
 // Writes a file whole or not at all, and makes its folder when it is missing.
 Status write_output(const std::string& path, std::string_view bytes);
 

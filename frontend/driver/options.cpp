@@ -52,6 +52,12 @@ Status read_texts(const ObjectReader& reader, const Member& member, CompileReque
   return Ok{};
 }
 
+Status read_cache(const ObjectReader& reader, const Member& member, CompileRequest& out) {
+  if (member.value.kind() != Kind::boolean) return reader.wrong_kind(member, "true or false");
+  out.cache = member.value.boolean();
+  return Ok{};
+}
+
 Status read_recompile_limit(const ObjectReader& reader, const Member& member, CompileRequest& out) {
   LATHE_TRY(out.recompile_limit, reader.integer(member.key, member.value, 1, kMaxPrograms));
   return Ok{};
@@ -99,6 +105,8 @@ Status read_target(const ObjectReader& reader, const Member& member, CompileRequ
 
 const std::vector<CompileOption>& compile_options() {
   static const std::vector<CompileOption> options = {
+      {"cache", "true: programs are kept for other processes, and found; false unless given",
+       FlagForm::scalar, read_cache},
       {"dims", "sizes of symbolic dims, such as s0=8", FlagForm::pairs, read_request_dims},
       {"dynamic", "true: one program for every size; false: sizes are numbers; null: numbers first",
        FlagForm::scalar, read_dynamic},

@@ -41,6 +41,7 @@ struct CompileRequest {
   std::string passes = "default";
   Numerics numerics = Numerics::standard;
   std::string mode = "default";      // torch.compile's word
+  bool cache = false;                // programs are kept for other processes, and found
   std::vector<Override> force = {};  // decided so, whatever the passes would do
   // What stays a symbol in one program, where `dynamic` is not the whole answer, and what it may
   // rely on beyond the model's guards. Decided for each program, never by a user.

@@ -83,7 +83,7 @@ class Autotune : public testing::Test {
 
 TEST_F(Autotune, MeasuresOnceAndReadsFromThenOn) {
   const std::string first = tuning();
-  EXPECT_TRUE(contains(first, "measured now (nothing was measured for 'tiny' yet)")) << first;
+  EXPECT_TRUE(contains(first, "measured now (nothing is kept for 'tiny' yet)")) << first;
   const std::string text = read(kept());
   EXPECT_TRUE(contains(text, "\"isa\": \"avx2\"")) << text;
   EXPECT_TRUE(contains(text, "z: ")) << text;  // the region, with times

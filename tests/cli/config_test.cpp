@@ -128,6 +128,7 @@ TEST(Config, SchemaHasTheKeysThatAreRead) {
 // One table serves files, the C ABI and command lines: no option is left out of one of them.
 TEST(Options, FlagsAndJsonSayTheSame) {
   const std::map<std::string, std::pair<std::string, std::string>> samples = {
+      {"cache", {"true", "true"}},
       {"force", {"keep add_3,tile %0 = 9x3", R"(["keep add_3", "tile %0 = 9x3"])"}},
       {"dims", {"s0=8", R"({"s0": 8})"}},
       {"dynamic", {"true", "true"}},
@@ -174,6 +175,7 @@ TEST(Options, FlagsAndJsonSayTheSame) {
     EXPECT_EQ(request->mark_dynamic, (std::vector<std::string>{"s0", "s1"}));
     EXPECT_EQ(request->specialize_on.size(), 2u);
     EXPECT_EQ(request->recompile_limit, 3);
+    EXPECT_TRUE(request->cache);
     EXPECT_EQ(request->model, "ffnn");
     EXPECT_EQ(request->numerics, Numerics::strict);
     EXPECT_EQ(request->passes, "cse");

@@ -35,7 +35,8 @@ def load(path, *, dims=None, **options):
     for the same bits on targets "cpu" and "wasm" ("cuda" has none). mode: "default";
     "reduce-overhead" for one CUDA graph on target "cuda", whose calls take CUDA tensors too and do
     not wait for the GPU then; "max-autotune" to choose kernels by measuring them, once for each
-    model, size and machine.
+    model, size and machine. cache: True to keep compiled programs for processes to come, and to
+    find them; the model's info["cache"] says what was found.
     """
     given = {key: value for key, value in options.items() if value is not None}
     return Model(File(path), given, dict(dims or {}))

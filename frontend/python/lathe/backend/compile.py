@@ -122,7 +122,7 @@ class Compiled:
         elapsed = (time.perf_counter() - start) * 1e3
         calls = sum(map(is_tensor_call, piece.nodes))
         sizes = [sum(map(num_bytes, nodes)) for nodes in (piece.inputs, piece.outputs)]
-        call.segment = Segment(piece.runs_in, calls, call.kernels, elapsed, *sizes)
+        call.segment = Segment(piece.runs_in, calls, call.kernels, elapsed, *sizes, call.cache)
         self.compiled[piece.names] = call
 
     def compile_in_lathe(self, piece, module):
@@ -198,7 +198,7 @@ class Compiled:
 class EagerCall:
     """A piece that PyTorch runs."""
 
-    kernels = None
+    kernels = cache = None
 
     def __init__(self, module):
         self.forward = module.forward
@@ -228,6 +228,7 @@ class LatheCall:
         weights = {name: on_host(tensor) for name, tensor in packed.items()}
         self.model = Model(Graph(json.dumps(program), weights), options, {})
         self.kernels = self.model.info["kernels"]
+        self.cache = self.model.info["cache"] or None
         self.taken = [k for k, n in enumerate(piece.inputs) if n.name not in packed]
         self.takes_all = not packed
         # What eager's calls behind it rely on; the whole graph's outputs are laid out at the end.

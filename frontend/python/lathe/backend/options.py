@@ -24,6 +24,7 @@ class Options:
     numerics: str | None = None  # "default" or "strict"
     isa: str | None = None
     threads: int | None = None  # PyTorch's number unless given
+    cache: bool = True  # compiled programs are kept for other processes, and found
 
     # "checked": packed, and packed anew when a call finds others; "frozen": packed and never looked
     # at again; "live": inputs like any other, never packed.
@@ -59,6 +60,7 @@ class Options:
             "isa": self.isa,
             "threads": self.threads or torch.get_num_threads(),
             "target": target,
+            "cache": self.cache and not torch.compiler.config.force_disable_caches,
         }
         return {name: value for name, value in given.items() if value is not None}
 
@@ -93,6 +95,7 @@ KINDS = {
     "isa": (str, "a string"),
     "force": (list, "a list of strings"),
     "threads": (int, "a number of threads"),
+    "cache": (bool, "True or False"),
     "fail_on_fallback": (bool, "True or False"),
     "fail_on_graph_skip": (bool, "True or False"),
     "compile_seconds": ((int, float), "seconds"),

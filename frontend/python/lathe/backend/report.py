@@ -23,6 +23,7 @@ class Segment:
     compile_ms: float
     bytes_in: int  # of tensors that cross into it, at the first sizes
     bytes_out: int
+    cache: str | None  # whether its program was found in the user's cache, or why not
 
 
 @dataclasses.dataclass
@@ -41,7 +42,7 @@ class Report:
     def whole_graph(self, reason, calls):
         """All of it runs in eager."""
         self.reason = reason
-        self.segments = [Segment("eager", calls, None, 0.0, 0, 0)]
+        self.segments = [Segment("eager", calls, None, 0.0, 0, 0, None)]
         self.fallbacks = [Fallback("the whole graph", calls, reason, None)]
 
     def fall_back(self, op, reason, line):
