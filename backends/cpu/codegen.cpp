@@ -125,6 +125,42 @@ Result<std::string> generate_code(const std::vector<KernelSource>& sources, Code
                                              : llvm::CodeGenFileType::AssemblyFile);
 }
 
+Result<std::string> generate_package(const PackageCode& code) {
+  LATHE_TRY(std::unique_ptr<llvm::TargetMachine> machine, make_target_machine());
+  LLVMInitializeX86AsmParser();  // for the functions, which are assembly
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module = make_module(context, *machine);
+  std::vector<llvm::Constant*> kernels;
+  for (const KernelSource& source : code.kernels) {
+    const std::string symbol = fmt::format("lathe_kernel_{}", kernels.size());
+    LATHE_DO(emit_kernel(*module, *source.kernel, symbol, source.options));
+    kernels.push_back(module->getFunction(symbol));
+  }
+  const auto global = [&](llvm::Constant* value) -> llvm::Constant* {
+    return new llvm::GlobalVariable(*module, value->getType(), true,
+                                    llvm::GlobalValue::PrivateLinkage, value);
+  };
+  const auto text = [&](const std::string& bytes) {
+    return global(llvm::ConstantDataArray::getString(context, bytes));  // with a zero behind it
+  };
+  const auto number = [&](uint64_t value) -> llvm::Constant* {
+    return llvm::ConstantInt::get(llvm::Type::getInt64Ty(context), value);
+  };
+  llvm::Type* const pointer = llvm::PointerType::get(context, 0);
+  llvm::Constant* const table =
+      global(llvm::ConstantArray::get(llvm::ArrayType::get(pointer, kernels.size()), kernels));
+  llvm::Constant* const data = llvm::ConstantStruct::getAnon(
+      {text(code.program), number(code.program.size()), table, number(kernels.size()),
+       text(code.isa), number(code.num_inputs), number(code.num_outputs), number(code.weights_id)});
+  new llvm::GlobalVariable(*module, data->getType(), true, llvm::GlobalValue::ExternalLinkage, data,
+                           "lathe_package_data");
+  for (const auto& [name, target] : code.functions)
+    module->appendModuleInlineAsm(fmt::format(
+        ".text\n.globl {0}\n.type {0},@function\n{0}:\n  jmp {1}@PLT\n.size {0}, .-{0}\n", name,
+        target));
+  return write_code(*module, *machine, llvm::CodeGenFileType::ObjectFile);
+}
+
 struct ObjectMaker::State {
   std::unique_ptr<llvm::TargetMachine> machine;
 };

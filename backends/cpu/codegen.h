@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/cpu/emit.h"
@@ -24,6 +25,19 @@ enum class CodeForm : uint8_t { llvm_ir, assembly, object };
 
 // One module with all the kernels, under their own names (made unique), as text or bytes.
 Result<std::string> generate_code(const std::vector<KernelSource>& sources, CodeForm form);
+
+// What a package's library has beside the runtime: see package/package_data.h.
+struct PackageCode {
+  std::string name;
+  std::string program;
+  std::string isa;
+  uint64_t num_inputs, num_outputs, weights_id;
+  std::vector<KernelSource> kernels = {};
+  // Functions of the library, each with the one of the runtime that it is.
+  std::vector<std::pair<std::string, std::string>> functions = {};
+};
+// One object with the kernels, the PackageData `lathe_package_data`, and the functions.
+Result<std::string> generate_package(const PackageCode& code);
 
 // Makes one object after the other. For one thread; its set-up costs as much as a small kernel.
 class ObjectMaker {

@@ -7,6 +7,7 @@
 #include "frontend/cli/command.h"
 #include "frontend/cli/format.h"
 #include "frontend/cli/model_flags.h"
+#include "frontend/cli/package.h"
 #include "frontend/cli/program.h"
 #include "frontend/cli/terminal.h"
 #include "frontend/driver/files.h"
@@ -38,7 +39,7 @@ Result<std::string> emit_graph(const Loaded& loaded, BuildFailure& failure) {
 }
 
 Result<std::string> emit(const Loaded& loaded, const std::string& what, BuildFailure& failure) {
-  std::vector<std::string> choices = {"graph", "loops"};
+  std::vector<std::string> choices = {"graph", "loops", "package"};
   for (const std::string& choice : loaded.backend->emits()) choices.push_back(choice);
   if (std::find(choices.begin(), choices.end(), what) == choices.end()) {
     std::string near = nearest(what, choices);
@@ -107,6 +108,7 @@ int run(const CompileArguments& arguments, const std::string& command_line) {
   Result<Loaded> loaded = load(arguments.model, command_line, locs);
   if (!loaded.ok()) return report(loaded.error(), locs);
   if (arguments.emit.empty()) return summarize(*loaded);
+  if (arguments.emit == "package") return emit_package(*loaded, arguments.output);
   BuildFailure failure;
   Result<std::string> bytes = emit(*loaded, arguments.emit, failure);
   if (!bytes.ok()) return report(bytes.error(), failure.locs, failure.reproducer);
@@ -121,11 +123,11 @@ void add_compile(CLI::App& app, Session& session) {
   auto arguments = std::make_shared<CompileArguments>();
   arguments->model.add_to(*command);
   command->add_option("--emit", arguments->emit,
-                      "graph, loops; cpu: llvm, asm, object; "
+                      "graph, loops; package: files that need no Lathe; cpu: llvm, asm, object; "
                       "cuda: cuda, ptx, cubin, sass; "
                       "wasm: wasm, wat, layout");
   command->add_option("-o,--output", arguments->output,
-                      "a file; standard output unless given");
+                      "a file, of a package a folder; standard output unless given");
   command->callback([arguments, &session] {
     session.action = [arguments, &session] { return run(*arguments, session.command_line); };
   });
