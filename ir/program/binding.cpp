@@ -28,24 +28,24 @@ Binder::Binder(const Program& program)
       ranges_(program.symbols),
       guards_(program.guards),
       allowed_(program.symbols, program.guards),
-      tape_(names_of(program.symbols)),
-      lives_(lifetimes(program, program.steps)) {
+      plan_{.tape = DimTape(names_of(program.symbols)),
+            .lives = lifetimes(program, program.steps)} {
   for (auto& [name, range] : ranges_) range.min = std::max<int64_t>(range.min.value_or(0), 0);
   for (BufferId id : program.inputs) {
     const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(id)];
     inputs_.push_back({.name = buffer.name, .expected = buffer.type.shape});
   }
   for (const ProgramBuffer& buffer : program.buffers) {
-    num_bytes_.push_back(tape_.add(buffer.num_bytes));
+    plan_.num_bytes.push_back(plan_.tape.add(buffer.num_bytes));
     if (!buffer.num_bytes.is_const() || !buffer.type.is_static())
-      type_fits_.emplace_back(
-          tape_.add(buffer.type.num_elements() * Dim(dtype_bytes(buffer.type.dtype))),
-          num_bytes_.back());
+      plan_.type_fits.emplace_back(
+          plan_.tape.add(buffer.type.num_elements() * Dim(dtype_bytes(buffer.type.dtype))),
+          plan_.num_bytes.back());
   }
   for (const Launch& step : program.steps) {
-    sizes_.emplace_back();
+    plan_.sizes.emplace_back();
     if (const auto* copy = std::get_if<CopyLaunch>(&step.kind))
-      alike_.emplace_back(copy->source, copy->destination);
+      plan_.alike.emplace_back(copy->source, copy->destination);
     if (const auto* library = std::get_if<LibraryLaunch>(&step.kind)) add_call(program, *library);
     const auto* launch = std::get_if<KernelLaunch>(&step.kind);
     if (launch == nullptr || launch->sizes.empty()) continue;
@@ -55,28 +55,29 @@ Binder::Binder(const Program& program)
     for (size_t i = 0; i < dims.size(); ++i) {
       const loop::VarInfo& info = kernel.vars[dims[i].id];
       values.emplace(info.name, launch->sizes[i]);
-      sizes_.back().push_back(tape_.add(launch->sizes[i]));
-      kernel_sizes_.push_back({sizes_.back().back(), info.min, info.max, info.multiple});
+      plan_.sizes.back().push_back(plan_.tape.add(launch->sizes[i]));
+      plan_.kernel_sizes.push_back({plan_.sizes.back().back(), info.min, info.max, info.multiple});
     }
     size_t next = 0;
     for (const loop::Buffer& formal : kernel.buffers) {
       if (formal.space != loop::Space::global) continue;
       const BufferId id = launch->buffers[next];
-      fit_checks_.push_back({tape_.add(formal.size.substitute(values)), id, launch->offset(next++),
-                             dtype_bytes(formal.dtype)});
+      plan_.fit_checks.push_back({plan_.tape.add(formal.size.substitute(values)), id,
+                                  launch->offset(next++), dtype_bytes(formal.dtype)});
     }
   }
 }
 
 // Of one whose buffers alone are symbolic, too: a small one may not hold what numbers reach.
 void Binder::add_call(const Program& program, const LibraryLaunch& launch) {
-  for (const Dim& size : symbolic_sizes(launch.call)) sizes_.back().push_back(tape_.add(size));
-  bool is_sized = !sizes_.back().empty();
+  for (const Dim& size : symbolic_sizes(launch.call))
+    plan_.sizes.back().push_back(plan_.tape.add(size));
+  bool is_sized = !plan_.sizes.back().empty();
   for (const CallOperand& operand : operands(launch.call))
     is_sized = is_sized ||
                !program.buffers[static_cast<size_t>(operand.tensor->buffer)].num_bytes.is_const();
   if (!is_sized) return;
-  calls_.emplace_back(sizes_.size() - 1, launch.call);
+  calls_.emplace_back(plan_.sizes.size() - 1, launch.call);
   if (!buffers_.empty()) return;
   for (const ProgramBuffer& buffer : program.buffers)
     buffers_.push_back({.name = buffer.name, .type = buffer.type, .num_bytes = buffer.num_bytes});
@@ -110,41 +111,41 @@ Result<Binding> Binder::bind(std::span<const int64_t> values) const {
     LATHE_DO(check_allowed(values));
     return too_large("a guard");
   }
-  if (!tape_.run(values, numbers)) return too_large("a size");
-  for (const KernelSize& check : kernel_sizes_)
+  if (!plan_.tape.run(values, numbers)) return too_large("a size");
+  for (const BindingPlan::KernelSize& check : plan_.kernel_sizes)
     if (const int64_t size = numbers[check.at];
         size < check.min || size > check.max || size % check.multiple != 0)
       return Diag{code::kBadValue, Loc::unknown(),
                   fmt::format("a kernel of program '{}' cannot take the size {}", name_, size)};
 
   Binding binding;
-  for (size_t at : num_bytes_) {
+  for (size_t at : plan_.num_bytes) {
     if (numbers[at] < 0 || numbers[at] > INT64_MAX / 2) return too_large("a buffer");
     binding.num_bytes.push_back(numbers[at]);
   }
   const auto bytes_of = [&](BufferId id) { return binding.num_bytes[static_cast<size_t>(id)]; };
   bool fits = true;
-  for (const FitCheck& check : fit_checks_)
+  for (const BindingPlan::FitCheck& check : plan_.fit_checks)
     fits =
         fits && numbers[check.needed] <= bytes_of(check.buffer) / check.bytes_each - check.offset;
-  for (const auto& [needed, has] : type_fits_) fits = fits && numbers[needed] <= numbers[has];
-  for (const auto& [a, b] : alike_) fits = fits && bytes_of(a) == bytes_of(b);
+  for (const auto& [needed, has] : plan_.type_fits) fits = fits && numbers[needed] <= numbers[has];
+  for (const auto& [a, b] : plan_.alike) fits = fits && bytes_of(a) == bytes_of(b);
   if (!fits)
     return Diag{code::kBadValue, Loc::unknown(),
                 fmt::format("at these sizes a buffer of program '{}' is too small", name_)};
-  for (const std::vector<size_t>& places : sizes_) {
+  for (const std::vector<size_t>& places : plan_.sizes) {
     binding.sizes.emplace_back();
     for (size_t at : places) binding.sizes.back().push_back(numbers[at]);
   }
   LATHE_DO(check_calls(binding));
-  std::vector<Lifetime> lives = lives_;
+  std::vector<Lifetime> lives = plan_.lives;
   int64_t sum = 0;
   for (Lifetime& life : lives) {
     life.bytes = aligned(bytes_of(life.id));
     if (__builtin_add_overflow(sum, life.bytes, &sum)) return too_large("the arena");
   }
   binding.arena_bytes = place(lives);
-  binding.offsets.assign(num_bytes_.size(), -1);
+  binding.offsets.assign(plan_.num_bytes.size(), -1);
   for (const Lifetime& life : lives) binding.offsets[static_cast<size_t>(life.id)] = life.offset;
   return binding;
 }

@@ -24,29 +24,42 @@ struct Binding {
   int64_t arena_bytes = 0;                  // of steps
 };
 
+// How a binding follows from sizes, as data: numbers are places in the tape.
+struct BindingPlan {
+  struct KernelSize {
+    size_t at;
+    int64_t min, max, multiple;
+  };
+  struct FitCheck {
+    size_t needed;  // elements
+    BufferId buffer;
+    int64_t offset, bytes_each;
+  };
+  DimTape tape;
+  std::vector<size_t> num_bytes = {};           // by buffer
+  std::vector<std::vector<size_t>> sizes = {};  // by step
+  std::vector<KernelSize> kernel_sizes = {};
+  std::vector<FitCheck> fit_checks = {};
+  std::vector<std::pair<size_t, size_t>> type_fits = {};  // a type's bytes, its buffer's
+  std::vector<std::pair<BufferId, BufferId>> alike = {};  // buffers that are copied
+  std::vector<Lifetime> lives = {};                       // of steps
+};
+
 // Makes bindings, fast: everything that does not depend on sizes is found out once.
 class Binder {
  public:
   explicit Binder(const Program& program);
+
+  const BindingPlan& plan() const { return plan_; }
 
   // At these values, in the order of symbols(). An error says which range or guard forbids them, as
   // check_sizes says it of the program's inputs (kDimRange), that a kernel or buffer is for others
   // (kBadValue), or that something is too large (kTooLarge).
   Result<Binding> bind(std::span<const int64_t> values) const;
 
-  const std::vector<std::string>& symbols() const { return tape_.symbols(); }
+  const std::vector<std::string>& symbols() const { return plan_.tape.symbols(); }
 
  private:
-  struct KernelSize {
-    size_t at;  // in the tape
-    int64_t min, max, multiple;
-  };
-  struct FitCheck {
-    size_t needed;  // elements, in the tape
-    BufferId buffer;
-    int64_t offset, bytes_each;
-  };
-
   void add_call(const Program& program, const LibraryLaunch& launch);
   Status check_calls(const Binding& binding) const;
   Status check_allowed(std::span<const int64_t> values) const;
@@ -56,16 +69,9 @@ class Binder {
   std::map<std::string, DimRange> ranges_;
   std::vector<Guard> guards_;
   SizeCheck allowed_;
-  DimTape tape_;
-  std::vector<size_t> num_bytes_;           // by buffer, in the tape, as what follows
-  std::vector<std::vector<size_t>> sizes_;  // by step
-  std::vector<KernelSize> kernel_sizes_;
-  std::vector<FitCheck> fit_checks_;
-  std::vector<std::pair<size_t, size_t>> type_fits_;   // a type's bytes, its buffer's
-  std::vector<std::pair<BufferId, BufferId>> alike_;   // buffers that are copied
+  BindingPlan plan_;
   std::vector<std::pair<size_t, LibraryCall>> calls_;  // of symbolic sizes, with their steps
   std::vector<ProgramBuffer> buffers_;                 // without bytes; where there are such calls
-  std::vector<Lifetime> lives_;                        // of steps
 };
 
 // Sizes of the program's symbols in their order; kBadValue when one has none.

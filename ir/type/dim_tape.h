@@ -25,13 +25,17 @@ class DimTape {
 
   const std::vector<std::string>& symbols() const { return symbols_; }
 
- private:
+  // An instruction, whose value is at its own place. What divides by 0 is 0; `fail` makes all of a
+  // run fail.
   enum class Op : uint8_t { constant, symbol, fail, add, mul, floor_div, mod, max, min };
   struct Step {
     Op op;
     int64_t a = 0, b = 0;  // a constant, the number of a symbol, or the places of operands
     friend auto operator<=>(const Step&, const Step&) = default;
   };
+  const std::vector<Step>& steps() const { return steps_; }
+
+ private:
   size_t place(Step step);
 
   std::vector<std::string> symbols_;
