@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "backends/wasm/json_text.h"
 #include "ir/loop/text.h"
 #include "ir/program/overlap.h"
 #include "ir/support/diag_codes.h"
@@ -142,19 +143,6 @@ class ProgramEmitter {
 };
 
 // ---- JSON ---------------------------------------------------------------------------------------
-
-std::string quoted(const std::string& text) {
-  std::string result = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\')
-      result += fmt::format("\\{}", c);
-    else if (static_cast<unsigned char>(c) < 0x20)
-      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    else
-      result += c;
-  }
-  return result + "\"";
-}
 
 // A layout as a host reads it: one without symbols, or one at sizes of them.
 class LayoutWriter {

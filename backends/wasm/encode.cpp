@@ -211,6 +211,12 @@ std::string encode(const Module& module) {
   out.section(10, code_section(module));
   if (!module.segments.empty()) out.section(11, data_section(module));
   out.section(0, name_section(module));
+  for (const auto& [name, bytes] : module.custom) {
+    Bytes section;
+    section.name(name);
+    section.raw(bytes.data(), bytes.size());
+    out.section(0, section);
+  }
   return out.take();
 }
 

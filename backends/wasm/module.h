@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/wasm/opcode.h"
@@ -39,11 +40,12 @@ struct Module {
   uint32_t num_pages = 0;  // the least size of the memory, in units of 64 KiB
   std::vector<Function> functions;
   std::vector<Segment> segments;
+  std::vector<std::pair<std::string, std::string>> custom = {};  // sections, by name
 };
 
 inline constexpr int64_t kPageBytes = 64 << 10;
 
-// The binary format, with a custom section `name`.
+// The binary format, with a custom section `name` before those of the module.
 std::string encode(const Module& module);
 // The text format: one instruction a line, notes as comments.
 std::string to_wat(const Module& module);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/cpu/package/package.h"
+#include "backends/wasm/package/package.h"
 #include "frontend/cli/format.h"
 #include "frontend/cli/terminal.h"
 #include "frontend/driver/files.h"
@@ -47,9 +48,31 @@ Result<Files> cpu_package(const Loaded& loaded, const Build& build, const std::s
                {name + ".h", std::move(files.header)}};
 }
 
+// Nothing runs here: the loader packs the weights.
+Result<Files> wasm_package(const Loaded& loaded, BuildFailure& failure, const std::string& name) {
+  const Target& target = loaded.backend->target();
+  LATHE_TRY(const Lowered lowered, lower(loaded.model, target, loaded.request, failure));
+  failure.locs = lowered.unit.module.locs;
+  if (lowered.report.form != Form::planned)
+    return Diag{
+        code::kBadForm, Loc::unknown(),
+        fmt::format("pipeline '{}' does not end in a planned program", loaded.request.passes)};
+  const Graph& graph = loaded.model.module.main();
+  WeightStore weights = loaded.model.weights();
+  wasm::PackageRequest request;
+  request.isa = target.isa == "relaxed" ? wasm::Isa::relaxed : wasm::Isa::simd128;
+  request.num_inputs = graph.params.size();
+  request.num_outputs = graph.outputs.size();
+  request.weight = [&](const std::string& weight) { return weights.get(weight); };
+  LATHE_TRY(wasm::PackageFiles files, wasm::make_package(lowered.unit.program, request));
+  return Files{{name + ".weights", std::move(files.weights)},
+               {name + ".wasm", std::move(files.module)},
+               {name + ".mjs", std::move(files.loader)}};
+}
+
 Result<Files> make_files(const Loaded& loaded, BuildFailure& failure) {
   const std::string& target = loaded.backend->target().name;
-  if (target != "cpu")
+  if (target != "cpu" && target != "wasm")
     return Diag{code::kUnsupported, Loc::unknown(),
                 fmt::format("packages are for the targets cpu and wasm, not {}", target)};
   if (!loaded.model.has_weights() && !loaded.request.weights.is_random)
@@ -58,8 +81,10 @@ Result<Files> make_files(const Loaded& loaded, BuildFailure& failure) {
         fmt::format("'{}' has no weights to put into a package; --weights=random:SEED makes "
                     "some",
                     loaded.model.path)};
+  const std::string name = package_name(loaded.model.path);
+  if (target == "wasm") return wasm_package(loaded, failure, name);
   LATHE_TRY(const Build made, build(loaded.model, *loaded.backend, loaded.request, failure));
-  return cpu_package(loaded, made, package_name(loaded.model.path));
+  return cpu_package(loaded, made, name);
 }
 
 }  // namespace

@@ -11,38 +11,15 @@ import unittest
 
 os.environ["LATHE_LIBRARY"] = str(pathlib.Path("frontend/api/liblathe.so").resolve())
 sys.path.insert(0, "frontend/python")
+sys.path.insert(0, "tests/package")
 
 import numpy as np
+from graphs import CONSTANT, GRAPHS, IN_PLACE, NOTHING, TOTAL, bytes_of, model_inputs
 
 import lathe
-from lathe import random
 
 LATHE = pathlib.Path("frontend/cli/lathe").resolve()
 PROGRAM = pathlib.Path("tests/package/run_model.c").resolve()
-GRAPHS = pathlib.Path("experiments/graphs").resolve()
-DTYPES = {"f32": np.float32, "i64": np.int64, "bool": np.bool_}
-
-TOTAL = """dim s0 in [0, 64]
-func @main(%x: f32[s0]) -> f32[] {
-  %t = constant() {name = "t", dtype = f32, shape = []}
-  %s = sum(%x) {dim = [0]}
-  %u = add(%t, %s)
-  return %u
-  mutates "t" = %u
-}
-"""
-CONSTANT = """func @main(%x: f32[3]) -> f32[3], f32[4, 4] {
-  %w = constant() {name = "w", dtype = f32, shape = [4, 4]}
-  %v = permute(%w) {dims = [1, 0]}
-  %y = mul(%x, %x)
-  return %y, %v
-}
-"""
-NOTHING = """func @main(%x: f32[3]) -> f32[3] {
-  return %x
-}
-"""
-
 
 class Package:
     """A model compiled to a package, and a program that runs it."""
@@ -72,23 +49,6 @@ class Package:
                 capture_output=True, env={}, cwd=empty,
             )
         return done.returncode, done.stdout, done.stderr.decode()
-
-
-def model_inputs(model):
-    """Arrays for the inputs at the sizes that the model was loaded for."""
-    dims = model.info["dims"]
-    return [
-        random.input(
-            info["name"], DTYPES[info["dtype"]],
-            [dims.get(d, d) if isinstance(d, str) else d for d in info["shape"]], 0,
-        )
-        for info in model.info["inputs"]
-    ]
-
-
-def bytes_of(result):
-    results = result if isinstance(result, (tuple, list)) else [result]
-    return b"".join(np.asarray(array).tobytes() for array in results)
 
 
 class PackageTest(unittest.TestCase):
@@ -140,6 +100,12 @@ class PackageTest(unittest.TestCase):
         ]
         self.assertAlmostEqual(totals[1] - totals[0], x.sum(), places=4)
         self.assertAlmostEqual(totals[2] - totals[1], x.sum(), places=4)
+
+    def test_an_input_that_the_model_changes_is_changed(self):
+        package = self.package(self.text("in_place", IN_PLACE))
+        x = np.arange(4, dtype=np.float32)
+        self.assertEqual(package.run([x])[1], (x * 2).tobytes())
+        self.assertEqual(package.run([x], runs=2)[1], (x * 4).tobytes())
 
     def test_a_run_of_no_elements_works(self):
         package = self.package(self.text("total", TOTAL), "--dynamic=true", "--dims=s0=5")

@@ -7,6 +7,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, "frontend/python")
+sys.path.insert(0, "tests/tools")
 
 import chromium
 import journals

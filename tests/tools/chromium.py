@@ -63,8 +63,10 @@ class Chromium:
         message, _, self.buffer = self.buffer.partition(b"\0")
         return json.loads(message)
 
-    def open(self, path, width=1280, height=900, dark=False):
-        """A page that has loaded, as a function that evaluates JavaScript in it."""
+    def open(self, page, width=1280, height=900, dark=False):
+        """A page that has loaded, by its file's path or its address, as a function that evaluates
+        JavaScript in it.
+        """
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
@@ -74,7 +76,8 @@ class Chromium:
         self.send("Emulation.setEmulatedMedia", session, features=[
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
         self.events.clear()
-        self.send("Page.navigate", session, url=path.resolve().as_uri())
+        url = page if isinstance(page, str) else page.resolve().as_uri()
+        self.send("Page.navigate", session, url=url)
 
         def evaluate(expression):
             result = self.send("Runtime.evaluate", session, expression=expression,

@@ -1,0 +1,35 @@
+// What a package's loader must know of its program, as JSON: where weights go, what to call, and
+// how addresses follow from sizes.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "backends/wasm/emit_program.h"
+#include "ir/program/program.h"
+#include "ir/support/result.h"
+
+namespace lathe::wasm {
+
+// Where each weight, and each state's first value, lies in the weights file, by name.
+struct StoredWeights {
+  std::map<std::string, int64_t> offsets;
+  int64_t num_bytes = 0;  // of the file
+  uint64_t id = 0;        // that it begins with, behind the magic
+};
+
+//   "symbols"    [{"name", "min", "max"}]; sizes are given in their order
+//   "tape"       instructions [op, a, b], whose values have their places; what follows names places
+//   "checks"     [relation, a, b, text]: what sizes must satisfy
+//   "kernels"    [at, min, max, multiple]; "fits": [needed, bytes, each, offset]
+//   "buffers"    by buffer: its bytes; "address": where it lies, -1 where that follows from sizes
+//   "inputs", "outputs"  [{"name", "dtype", "shape", "buffer"}] of the graph
+//   "state"      [{"buffer", "offset", "bytes"}]; "mutations": [input buffer, output buffer]
+//   "kept", "init"       [address, offset, bytes] of weights: for good, and by launch of init
+//   "table"      {"address", "steps": words by step}; null without symbols
+//   "ports", "lives", "scratch", "rest"  what binding places; see bind in loader.mjs
+Result<std::string> recipe_json(const Program& program, const CompiledProgram& compiled,
+                                size_t num_inputs, size_t num_outputs,
+                                const StoredWeights& weights);
+
+}  // namespace lathe::wasm
