@@ -1,9 +1,12 @@
 """torch.compile(backend="lathe"): what goes in and what comes out."""
 
+import os
 import pathlib
 import sys
+import tempfile
 import threading
 import unittest
+import unittest.mock
 
 import torch
 
@@ -35,6 +38,27 @@ class CallsTest(BackendTest):
         sizes = (5, 2, 3, 7, 64, 65)
         self.expect_eager(f, *((torch.randn(n, 8),) for n in sizes), dynamic=True)
         self.assertEqual(len(lathe.backend.reports()), 1)
+
+    def test_a_graph_that_dynamo_begins_again_has_one_report(self):
+        layer = torch.nn.Linear(8, 8).eval()  # fixes a size that was to vary
+        self.expect_eager(lambda x: layer(x) * 2, (torch.randn(5, 8),), dynamic=True)
+        (report,) = lathe.backend.reports()
+        self.assertGreater(report.calls_in_lathe, 0)
+
+    def test_a_kept_program_gives_the_same(self):
+        layer = torch.nn.Linear(8, 8).eval()
+        x = torch.randn(5, 8)
+        with tempfile.TemporaryDirectory() as home:
+            with unittest.mock.patch.dict(os.environ, {"XDG_CACHE_HOME": home}):
+                for words in ("compiled: nothing is kept", "found "):
+                    torch._dynamo.reset()
+                    lathe.backend.clear_reports()
+                    self.expect_eager(lambda x: torch.relu(layer(x)), (x,))
+                    (report,) = lathe.backend.reports()
+                    self.assertTrue(report.segments[0].cache.startswith(words), report.segments)
+                torch._dynamo.reset()
+                self.expect_eager(lambda x: torch.relu(layer(x)), (x,), options={"cache": False})
+                self.assertIsNone(lathe.backend.reports()[-1].segments[0].cache)
 
     def test_the_second_size_makes_it_symbolic_and_0_and_1_are_numbers(self):
         def f(x):

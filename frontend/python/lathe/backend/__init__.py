@@ -41,13 +41,14 @@ def backend(gm, example_inputs, *, mode=None, options=None):
     """What torch.compile calls with each graph; returns what runs it."""
     settings = Options.of(mode, options)
     report = Report(len(_reports), str(settings))
-    del _reports[: len(_reports) - MAX_REPORTS + 1]
-    _reports.append(report)
     try:
         call = compile_inference(gm, example_inputs, settings, report)
     except NeedsGradients as reason:
         report.whole_graph(str(reason), sum(n.op.startswith("call") for n in gm.graph.nodes))
         call = gm.forward
+    # Not before: Dynamo begins a graph again, by an exception, when a size turns out to be fixed.
+    del _reports[: len(_reports) - MAX_REPORTS + 1]
+    _reports.append(report)
     settings.fail_on(report)
     if report.fallbacks:
         log.warning("%s", report)
