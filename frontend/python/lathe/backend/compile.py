@@ -22,7 +22,8 @@ FRAME = re.compile(r'File "(.*)", line (\d+), in .*\n\s*(.*)')
 
 def compile_graph(gm, example_inputs, weights, options, report):
     """What runs the graph on a list of its arguments. `weights` are those to pack, by position."""
-    call = Compiled(gm, example_inputs, weights, options, report)
+    compiled = Compiled(gm, example_inputs, weights, options, report)
+    call = compiled.direct() or compiled
     call._boxed_call = True  # PyTorch's word for: takes one list
     return call
 
@@ -53,6 +54,18 @@ class Compiled:
         if self.constants:
             args = [*args, *self.constants.values()]
         return self.outputs.finish(args, self.run(args))
+
+    def direct(self):
+        """The call without what this graph has no use for; None where it has: each Python frame
+        costs as much as a small kernel.
+        """
+        if self.watch or self.constants or self.refused or self.outputs.steps is not None:
+            return None
+        (whole,) = self.compiled.values()
+        if not isinstance(whole, LatheCall) or not whole.takes_all:
+            return None
+        model = whole.model
+        return lambda args: model(*args)
 
     def repack(self, args, reason):
         """Compiles for the weights that a call brings."""
