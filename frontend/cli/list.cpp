@@ -1,12 +1,15 @@
 // lathe list: the words that other commands take.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 
 #include "frontend/cli/command.h"
 #include "frontend/cli/format.h"
 #include "frontend/cli/terminal.h"
 #include "frontend/driver/files.h"
+#include "frontend/driver/program_cache.h"
 #include "ir/op/all_ops.h"
 #include "passes/pipeline/pipeline.h"
 
@@ -53,17 +56,46 @@ int list_zoo() {
   return kHeld;
 }
 
+// Kept programs with their keys, a part a line: two of them can be compared by any diff.
+int list_programs() {
+  const bool color = color_on_stdout();
+  const std::string folder = program_cache_folder();
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error))
+    if (at->path().extension() == ".program") files.push_back(at->path());
+  std::sort(files.begin(), files.end());
+  int64_t total = 0;
+  for (const std::filesystem::path& file : files) {
+    const auto bytes = static_cast<int64_t>(std::filesystem::file_size(file, error));
+    total += error ? 0 : bytes;
+    say("{}  {}\n", styled(file.filename().string(), Style::accent, color), format_bytes(bytes));
+    const Result<CacheKey> key = read_cached_key(file);
+    if (!key.ok()) {
+      say("  {}\n", key.error().message);
+      continue;
+    }
+    for (const auto& [part, value] : *key) say("  {}: {}\n", part, value);
+  }
+  say("{} in {}, {} of at most {}\n", plural(static_cast<int64_t>(files.size()), "program"), folder,
+      format_bytes(total), format_bytes(kMostCachedBytes));
+  return kHeld;
+}
+
 }  // namespace
 
 void add_list(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand("list", "List passes, ops or the zoo's graphs");
+  CLI::App* command =
+      app.add_subcommand("list", "List passes, ops, the zoo's graphs, or kept programs");
   auto what = std::make_shared<std::string>();
-  command->add_option("what", *what, "passes, ops or zoo")
+  command->add_option("what", *what, "passes, ops, zoo or programs")
       ->required()
-      ->check(CLI::IsMember({"passes", "ops", "zoo"}));
+      ->check(CLI::IsMember({"passes", "ops", "zoo", "programs"}));
   command->callback([what, &session] {
     session.action = [what] {
       if (*what == "passes") return list_passes();
+      if (*what == "programs") return list_programs();
       return *what == "ops" ? list_ops() : list_zoo();
     };
   });

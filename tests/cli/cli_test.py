@@ -44,7 +44,7 @@ class CliTest(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def lathe(self, *words, expect=0):
-        environment = {**os.environ, "NO_COLOR": "1"}
+        environment = {**os.environ, "NO_COLOR": "1", "XDG_CACHE_HOME": str(self.folder / "cache")}
         done = subprocess.run(
             [LATHE, *map(str, words)],
             cwd=self.folder,
@@ -472,6 +472,19 @@ func @main(%x: f32[s0, 8], %y: f32[s1, 8]) -> f32[s0, 8], f32[s1, 8] {
         self.assertIn("cpu", self.lathe("doctor"))
         self.assertIn("default", self.lathe("list", "passes"))
         self.assertIn("relu", self.lathe("list", "ops"))
+
+    def test_kept_programs_are_listed_with_their_keys(self):
+        self.assertIn("0 programs in ", self.lathe("list", "programs"))
+        model = self.write("m.lathe", RELU)
+        self.lathe("compile", model, "--cache", "true", "--threads", "1")
+        listed = self.lathe("list", "programs")
+        self.assertRegex(listed, r"m-[0-9a-f]{16}\.program  ")
+        self.assertIn("\n  threads: 1\n", listed)
+        self.assertIn("\n  passes: default\n", listed)
+        self.assertIn("1 program in ", listed)
+        (kept,) = (self.folder / "cache/lathe/programs").iterdir()
+        kept.write_bytes(b"torn")
+        self.assertIn("no program, or of another version", self.lathe("list", "programs"))
 
 
 if __name__ == "__main__":
