@@ -36,6 +36,11 @@ IN_PLACE = """func @main(%x: f32[4]) -> f32[4] {
 """
 
 
+def graph(name):
+    """The file of a graph without weights."""
+    return GRAPHS / f"{name}.json.gz"
+
+
 def model_inputs(model):
     """Arrays for the inputs at the sizes that the model was loaded for."""
     dims = model.info["dims"]

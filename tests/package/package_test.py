@@ -14,7 +14,7 @@ sys.path.insert(0, "frontend/python")
 sys.path.insert(0, "tests/package")
 
 import numpy as np
-from graphs import CONSTANT, GRAPHS, IN_PLACE, NOTHING, TOTAL, bytes_of, model_inputs
+from graphs import CONSTANT, IN_PLACE, NOTHING, TOTAL, bytes_of, graph, model_inputs
 
 import lathe
 
@@ -65,10 +65,10 @@ class PackageTest(unittest.TestCase):
         return path
 
     def test_gives_the_bits_that_the_library_gives(self):
-        for graph in ("small_ffnn", "small_cnn", "attention_block"):
-            with self.subTest(graph):
-                package = self.package(graph, "--threads=2", name=graph)
-                path = GRAPHS / f"{graph}.json.gz"
+        for name in ("small_ffnn", "small_cnn", "attention_block"):
+            with self.subTest(name):
+                package = self.package(graph(name), "--threads=2", name=name)
+                path = graph(name)
                 model = lathe.load(path, weights="random:1", threads=2)
                 inputs = model_inputs(model)
                 code, outputs, words = package.run(inputs)
@@ -76,8 +76,8 @@ class PackageTest(unittest.TestCase):
                 self.assertEqual(outputs, bytes_of(model(*inputs)))
 
     def test_one_package_serves_every_size(self):
-        package = self.package("small_encoder", "--dynamic=true")
-        path = GRAPHS / "small_encoder.json.gz"
+        package = self.package(graph("small_encoder"), "--dynamic=true")
+        path = graph("small_encoder")
         for size in (1, 2, 3, 17, 64, 127):
             with self.subTest(size):
                 model = lathe.load(path, weights="random:1", dynamic=True, dims={"s27": size})
@@ -87,7 +87,7 @@ class PackageTest(unittest.TestCase):
                 self.assertEqual(outputs, bytes_of(model(*inputs)))
 
     def test_a_size_out_of_range_is_refused_with_the_range(self):
-        package = self.package("small_encoder", "--dynamic=true")
+        package = self.package(graph("small_encoder"), "--dynamic=true")
         code, outputs, words = package.run([], [513])
         self.assertEqual((code, outputs), (1, b""))
         self.assertRegex(words, r"bind: .*512.*got 513")
@@ -125,7 +125,7 @@ class PackageTest(unittest.TestCase):
         self.assertEqual(package.run([x])[1], x.tobytes())
 
     def test_the_library_needs_the_c_library_alone(self):
-        package = self.package("small_ffnn")
+        package = self.package(graph("small_ffnn"))
         library = package.folder / f"{package.name}.so"
         dynamic = subprocess.run(
             ["readelf", "-d", library], capture_output=True, text=True, check=True
@@ -138,7 +138,7 @@ class PackageTest(unittest.TestCase):
 
         names = ("small_ffnn", "small_cnn")
         for name in names:
-            self.package(name, name=name)
+            self.package(graph(name), name=name)
         loaded = [ctypes.CDLL(str(self.folder / name / f"{name}.so")) for name in names]
         for library, name in zip(loaded, names):
             load, error = getattr(library, f"{name}_load"), getattr(library, f"{name}_error")
@@ -147,15 +147,15 @@ class PackageTest(unittest.TestCase):
             self.assertIsNone(error(handle))
 
     def test_weights_of_another_compilation_are_refused(self):
-        package = self.package("small_ffnn")
-        other = Package(self.folder / "other", "small_ffnn", "--weights=random:2")
+        package = self.package(graph("small_ffnn"))
+        other = Package(self.folder / "other", graph("small_ffnn"), "--weights=random:2")
         weights = other.folder / f"{other.name}.weights"
         code, _, words = package.run([], weights=weights)
         self.assertEqual(code, 1)
         self.assertIn("another package, or to another compilation", words)
 
     def test_torn_and_missing_weights_are_refused(self):
-        package = self.package("small_ffnn")
+        package = self.package(graph("small_ffnn"))
         whole = (package.folder / f"{package.name}.weights").read_bytes()
         torn = self.folder / "torn"
         for size in (0, 15, 16, 63, 64, len(whole) // 2, len(whole) - 1):
@@ -169,7 +169,7 @@ class PackageTest(unittest.TestCase):
 
     def test_made_weights_must_be_asked_for(self):
         done = subprocess.run(
-            [LATHE, "compile", "small_ffnn", "--emit=package", "-o", self.folder / "p"],
+            [LATHE, "compile", graph("small_ffnn"), "--emit=package", "-o", self.folder / "p"],
             capture_output=True, text=True,
         )
         self.assertNotEqual(done.returncode, 0)
@@ -178,7 +178,7 @@ class PackageTest(unittest.TestCase):
 
     def test_a_folder_must_be_given(self):
         done = subprocess.run(
-            [LATHE, "compile", "small_ffnn", "--weights=random:1", "--emit=package"],
+            [LATHE, "compile", graph("small_ffnn"), "--weights=random:1", "--emit=package"],
             capture_output=True, text=True,
         )
         self.assertNotEqual(done.returncode, 0)

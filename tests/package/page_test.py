@@ -18,7 +18,7 @@ for folder in ("frontend/python", "tests/package", "tests/tools"):
     sys.path.insert(0, folder)
 
 import chromium
-from graphs import GRAPHS, bytes_of, model_inputs
+from graphs import bytes_of, graph, model_inputs
 
 import lathe
 
@@ -65,8 +65,9 @@ class PageTest(unittest.TestCase):
 
     def test_a_bare_page_runs_a_package_at_every_size(self):
         subprocess.run(
-            [LATHE, "compile", "small_encoder", "--target=wasm", "--isa=simd128", "--dynamic=true",
-             "--weights=random:1", "--numerics=strict", "--emit=package", "-o", self.folder],
+            [LATHE, "compile", graph("small_encoder"), "--target=wasm", "--isa=simd128",
+             "--dynamic=true", "--weights=random:1", "--numerics=strict", "--emit=package", "-o",
+             self.folder],
             check=True, capture_output=True,
         )
         loader = next(self.folder.glob("*.mjs")).name
@@ -76,7 +77,7 @@ class PageTest(unittest.TestCase):
             evaluate = browser.open(address)
             for size in (1, 5, 64, 3):
                 model = lathe.load(
-                    GRAPHS / "small_encoder.json.gz", weights="random:1", numerics="strict",
+                    graph("small_encoder"), weights="random:1", numerics="strict",
                     threads=1, dynamic=True, dims={"s27": size},
                 )
                 inputs = model_inputs(model)

@@ -14,7 +14,7 @@ sys.path.insert(0, "frontend/python")
 sys.path.insert(0, "tests/package")
 
 import numpy as np
-from graphs import CONSTANT, GRAPHS, IN_PLACE, NOTHING, TOTAL, bytes_of, model_inputs
+from graphs import CONSTANT, IN_PLACE, NOTHING, TOTAL, bytes_of, graph, model_inputs
 
 import lathe
 
@@ -54,18 +54,18 @@ class WasmTest(unittest.TestCase):
         return path
 
     def test_gives_the_bits_that_the_library_gives(self):
-        for graph in ("small_ffnn", "small_cnn", "attention_block"):
-            with self.subTest(graph):
-                loader = self.package(graph, name=graph)
-                model = lathe.load(GRAPHS / f"{graph}.json.gz", **STRICT)
+        for name in ("small_ffnn", "small_cnn", "attention_block"):
+            with self.subTest(name):
+                loader = self.package(graph(name), name=name)
+                model = lathe.load(graph(name), **STRICT)
                 inputs = model_inputs(model)
                 self.assertEqual(
                     self.run_model(loader, inputs), (0, bytes_of(model(*inputs)), "")
                 )
 
     def test_one_package_serves_every_size(self):
-        loader = self.package("small_encoder", "--dynamic=true")
-        path = GRAPHS / "small_encoder.json.gz"
+        loader = self.package(graph("small_encoder"), "--dynamic=true")
+        path = graph("small_encoder")
         for size in (1, 2, 3, 17, 64, 127, 512):
             with self.subTest(size):
                 model = lathe.load(path, dynamic=True, dims={"s27": size}, **STRICT)
@@ -75,7 +75,7 @@ class WasmTest(unittest.TestCase):
                 )
 
     def test_sizes_that_the_model_is_not_for_are_refused(self):
-        loader = self.package("small_encoder", "--dynamic=true")
+        loader = self.package(graph("small_encoder"), "--dynamic=true")
         for sizes, words in (
             ({"s27": 513}, "'s27' is 1 to 512, got 513"),
             ({"s27": 0}, "'s27' is 1 to 512, got 0"),
@@ -122,7 +122,7 @@ class WasmTest(unittest.TestCase):
         self.assertEqual(self.run_model(loader, [x])[1], x.tobytes())
 
     def test_torn_and_foreign_weights_are_refused(self):
-        loader = self.package("small_ffnn")
+        loader = self.package(graph("small_ffnn"))
         weights = loader.with_suffix(".weights")
         whole = weights.read_bytes()
         for size in (0, 15, 16, 63, len(whole) - 1):
@@ -136,7 +136,7 @@ class WasmTest(unittest.TestCase):
         self.assertIn("another compilation", self.run_model(loader, [])[2])
 
     def test_a_module_of_somebody_else_is_refused(self):
-        loader = self.package("small_ffnn")
+        loader = self.package(graph("small_ffnn"))
         loader.with_suffix(".wasm").write_bytes(b"\0asm\1\0\0\0")
         self.assertIn("no package of Lathe's", self.run_model(loader, [])[2])
 
