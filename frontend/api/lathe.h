@@ -123,8 +123,7 @@ LATHE_EXPORT const lathe_tensor_info* lathe_output(const lathe_model* model, int
 
 /* Runs once: one pointer for every input and output, each to at least its num_bytes. Outputs must
  * not overlap inputs or each other. Inputs are only read, but those that the model itself mutates,
- * which get their new contents and must be the host's memory on "cuda" too; buffers that it mutates
- * keep theirs for the next run. */
+ * which get their new contents; buffers that it mutates keep theirs for the next run. */
 LATHE_EXPORT lathe_status lathe_run(lathe_model* model, const void* const* inputs,
                                     void* const* outputs);
 

@@ -108,9 +108,7 @@ class Model(Caller):
         self.sized_leaves = [item for item in sizes if item[-1].symbol in dims]
         is_flat = self.in_spec is None or self.plain_count >= 0
         is_plain = all("size" not in leaves[k] or dim.symbol in dims for k, dim in sizes)
-        # The library changes inputs on the host alone, which `call` checks.
-        is_safe = self.target != "cuda" or not self.mutated
-        self.is_offered = _extension.module is not None and is_flat and is_plain and is_safe
+        self.is_offered = _extension.module is not None and is_flat and is_plain
 
     @property
     def last_run_ms(self):
@@ -134,9 +132,6 @@ class Model(Caller):
             if isinstance(leaves[k], np.ndarray) and not leaves[k].flags.writeable:
                 name = self.info["inputs"][i]["name"]
                 raise LatheError(f"'{name}' is changed by the model, but cannot be written")
-            if getattr(leaves[k], "is_cuda", False):
-                name = self.info["inputs"][i]["name"]
-                raise LatheError(f"'{name}' is changed by the model, which a CUDA tensor cannot be")
         at = self.compiled.at(self.sizes_of(tensors, leaves))
         outputs = self.compiled.run(at, tensors)
         self.offer(at)

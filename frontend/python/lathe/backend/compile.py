@@ -42,8 +42,6 @@ class Compiled:
         device = next((t.device for t in tensors if t.is_cuda), torch.device("cpu"))
         self.target = device.type
         self.refused = calls_elsewhere(self.graph, device)  # reasons by name of a call
-        if self.target == "cuda":
-            self.refused.update(input_changes(self.graph))
         self.build(weights)
 
     def __call__(self, args):
@@ -292,12 +290,6 @@ def calls_elsewhere(graph, device):
             if isinstance(value, torch.Tensor) and value.device != device:
                 refused[node.name] = f"a tensor is on '{value.device}', others on '{device}'"
     return refused
-
-
-def input_changes(graph):
-    """Copies into inputs: the library puts what changes back on the host, not on a device."""
-    copies = (n for n in graph.nodes if n.target is torch.ops.aten.copy_.default)
-    return {node.name: "an input on the GPU is changed by PyTorch's own copy" for node in copies}
 
 
 def on_host(tensor):
