@@ -10,9 +10,10 @@
 The package registers the backend by an entry point; where it is not installed, `import
 lathe.backend` does. torch.compile takes a mode or options, not both; options.OPTIONS has the words.
 
-A graph that Dynamo captured goes through AOTAutograd's inference path (inference.py), is cut where
-Lathe refuses calls, which then run in eager (pieces.py), and its weights are packed once and
-watched (weights.py). What became of each graph stands in reports(): nothing falls back unsaid.
+A graph that Dynamo captured goes through AOTAutograd's inference path (inference.py). Calls that
+Lathe refuses become what PyTorch decomposes them to (decompose.py); where that does not help, the
+graph is cut there, and they run in eager (pieces.py). Weights are packed once and watched
+(weights.py). What became of each graph stands in reports(): nothing falls back unsaid.
 """
 
 import logging

@@ -12,6 +12,7 @@ from lathe._graph_json import Unwritable, write
 from lathe._handle import LatheError
 from lathe._load import Model
 from lathe._memory import Graph, RefusedCalls
+from lathe.backend.decompose import Decompositions
 from lathe.backend.outputs import Outputs, with_strides
 from lathe.backend.pieces import Piece, cut, is_tensor_call
 from lathe.backend.report import Segment
@@ -42,6 +43,11 @@ class Compiled:
         device = next((t.device for t in tensors if t.is_cuda), torch.device("cpu"))
         self.target = device.type
         self.refused = calls_elsewhere(self.graph, device)  # reasons by name of a call
+        self.decompositions = Decompositions(
+            [n for n in self.placeholders if isinstance(n.meta.get("val"), torch.SymInt)],
+            options.of_library(self.target),
+            lambda graph: calls_elsewhere(graph, device),
+        )
         self.build(weights)
 
     def __call__(self, args):
@@ -90,6 +96,7 @@ class Compiled:
         for node in self.graph.nodes:
             if node.name in self.refused:
                 self.report.fall_back(str(node.target), self.refused[node.name], line_of(node))
+        self.report.decomposed = self.decompositions.counts
         self.report.graph_skip = self.graph_skip() if self.options.asks_for_graph else None
         self.report.compile_ms = (time.perf_counter() - start) * 1e3
 
@@ -105,11 +112,7 @@ class Compiled:
         """All of them compiled; each round may find more calls that Lathe refuses."""
         while True:
             pieces = cut(self.graph, self.refused) if self.refused else [self.whole()]
-            known = len(self.refused)
-            for piece in pieces:
-                if piece.names not in self.compiled:
-                    self.compile(piece)
-            if len(self.refused) == known:
+            if all(self.compile(piece) for piece in pieces if piece.names not in self.compiled):
                 return pieces
 
     def whole(self):
@@ -121,6 +124,7 @@ class Compiled:
         return next(n for n in reversed(self.graph.nodes) if n.op == "output").args[0]
 
     def compile(self, piece):
+        """False when calls of the piece are refused now, or others are in their place."""
         start = time.perf_counter()
         # The whole graph may return constants too.
         module = piece.module() if self.refused else self.gm
@@ -129,35 +133,44 @@ class Compiled:
         else:
             call = self.compile_in_lathe(piece, module)
             if call is None:
-                return
+                return False
         elapsed = (time.perf_counter() - start) * 1e3
         calls = sum(map(is_tensor_call, piece.nodes))
         sizes = [sum(map(num_bytes, nodes)) for nodes in (piece.inputs, piece.outputs)]
         call.segment = Segment(piece.runs_in, calls, call.kernels, elapsed, *sizes, call.cache)
         self.compiled[piece.names] = call
+        return True
 
     def compile_in_lathe(self, piece, module):
-        """None when the piece has calls that Lathe refuses, which are among `refused` then."""
+        """None when the piece has calls that Lathe refuses: what PyTorch decomposes them to is in
+        their place then, or they are among `refused`.
+        """
         if self.deadline is not None and time.perf_counter() > self.deadline:
             return self.refuse(piece, f"compile_seconds={self.options.compile_seconds} are over")
         try:
             return LatheCall(piece, module, self)
         except RefusedCalls as error:
-            names = {node.name for node in piece.nodes}
-            for call in error.calls:
-                if call["node"] in names:
-                    self.refused[call["node"]] = call["reason"]
-            if any(call["node"] in names for call in error.calls):
-                return None
-            return self.refuse(piece, first_line(error))
+            nodes = {node.name: node for node in piece.nodes}
+            blamed = [call for call in error.calls if call["node"] in nodes]
+            for call in blamed:
+                self.avoid(nodes[call["node"]], call["reason"])
+            return None if blamed else self.refuse(piece, first_line(error))
         except Unwritable as error:
             if error.node is not None and error.node.op == "call_function":
-                self.refused[error.node.name] = str(error)
-                return None
+                return self.avoid(error.node, str(error))
             return self.refuse(piece, str(error))
         except (LatheError, MemoryError) as error:
             check_options(self.options.of_library(self.target))  # are they to blame?
             return self.refuse(piece, first_line(error))
+
+    def avoid(self, node, reason):
+        """Puts others in the place of a call that Lathe refuses, or leaves it to eager."""
+        name = node.name
+        of_graph = next((n for n in self.graph.nodes if n.name == name), None)  # of no copy of it
+        if of_graph is None or not self.decompositions.replace(of_graph):
+            self.refused[name] = reason
+        else:
+            self.gm.recompile()
 
     def refuse(self, piece, reason):
         """Every call of the piece, when no single one is to blame."""

@@ -87,8 +87,10 @@ class Outputs:
             is_alone = storage is None or storages.count(storage) == 1
             of_input = owner is not None and owner.op == "placeholder"  # AOTAutograd's
             is_left = storage is None or of_input or (is_alone and self.is_plain(node))
-            # Elements decide its sizes: eager computes it, as eager has it.
-            if is_left or not (self.is_known(node) and self.is_known(owner)):
+            # Elements decide its sizes, or it is the same bytes as another dtype: eager computes
+            # it, as eager has it.
+            is_known = not is_left and self.is_known(node) and self.is_known(owner)
+            if not is_known or node.meta["val"].dtype != owner.meta["val"].dtype:
                 steps.append((self.place(kept, node), None, None))
             else:
                 steps.append((self.place(kept, owner), self.layout_of(owner), self.view(node)))

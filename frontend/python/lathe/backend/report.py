@@ -37,6 +37,7 @@ class Report:
     reason: str | None = None  # why the whole graph runs in eager
     compile_ms: float = 0.0
     repacks: list = dataclasses.field(default_factory=list)  # why weights were packed anew
+    decomposed: dict = dataclasses.field(default_factory=dict)  # ops as PyTorch does, and how often
     graph_skip: str | None = None  # why a run is no CUDA graph, where one was asked for
 
     def whole_graph(self, reason, calls):
@@ -62,6 +63,9 @@ class Report:
         rows = [
             f"  {f.op}, {f.count}x in eager: {f.reason}" + (f" ({f.line})" if f.line else "")
             for f in self.fallbacks
+        ]
+        rows += [
+            f"  {op}, {count}x as PyTorch decomposes it" for op, count in self.decomposed.items()
         ]
         rows += [f"  weights were packed anew: {reason}" for reason in self.repacks]
         if self.graph_skip:
