@@ -110,7 +110,8 @@ TEST(Bundle, EachGraphHasItsEndGuardsAndPython) {
 }
 
 TEST(Bundle, AGraphOfItIsAModel) {
-  for (const Json& compile : bundle_of(captured())["compiles"]) {
+  const Json told = bundle_of(captured());
+  for (const Json& compile : told["compiles"]) {
     const std::string entry = compile["graph"]["entry"];
     const Json model =
         hand_over({{"do", "open"}, {"name", "m.zip/" + entry}, {"entry", entry}}, captured()).json;
