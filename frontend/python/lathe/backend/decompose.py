@@ -27,7 +27,10 @@ class Decompositions:
     """
 
     def __init__(self, sizes, options, elsewhere):
-        self.sizes, self.options, self.elsewhere = sizes, options, elsewhere
+        self.sizes, self.elsewhere = sizes, elsewhere
+        # A trial is neither kept nor measured, and decisions are for other calls.
+        others = ("cache", "force", "mode")
+        self.options = {name: value for name, value in options.items() if name not in others}
         self.traced = {}  # by signature; None: such a call stays whole
         self.counts = {}  # of calls that were replaced, by target
 
@@ -49,7 +52,9 @@ class Decompositions:
         refuses a part of it.
         """
         decompose = decomposition_of(node.target)
-        if decompose is None:
+        # What asks for the value of a size leaves a guard, and each other value compiles anew.
+        has_sizes = any(isinstance(n.meta.get("val"), torch.SymInt) for n in argument_nodes(node))
+        if decompose is None or has_sizes:
             return None
         inputs = sources_of(node)
 
