@@ -124,8 +124,11 @@ bool ThreadPool::enter(uint32_t& last_job) {
 
 void ThreadPool::worker_loop(int worker) {
   uint32_t last_job = 0;
-  while (!is_quitting_.load(std::memory_order_relaxed)) {
+  for (;;) {
+    // Before the question: whoever quits changes the signal after saying so, and a change that was
+    // seen already wakes nobody.
     int signal = signal_.load();
+    if (is_quitting_.load()) return;
     if (enter(last_job)) {
       drain(worker);
       gate_.fetch_sub(1);
