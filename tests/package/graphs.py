@@ -29,6 +29,14 @@ NOTHING = """func @main(%x: f32[3]) -> f32[3] {
   return %x
 }
 """
+# One program holds for even sizes alone.
+PAIRS = """dim s0 in [2, 64]
+guard s0 % 2 == 0
+func @main(%x: f32[s0]) -> f32[s0//2, 2] {
+  %y = reshape(%x) {shape = [s0//2, 2]}
+  return %y
+}
+"""
 IN_PLACE = """func @main(%x: f32[4]) -> f32[4] {
   %y = add_(%x, %x)
   return %y

@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "backends/binding/weights_file.h"
+#include "backends/cpu/package/frozen.h"
 #include "backends/cpu/package/header.h"
-#include "backends/cpu/package/weights_file.h"
 #include "ir/program/text.h"
 
 namespace lathe::cpu {
@@ -48,14 +49,14 @@ TEST(WeightsFile, RefusesAHeaderOfAnotherSizeOrPackage) {
     return Result<BufferView>(BufferView{bytes.data(), name == "w" ? 12u : 20u});
   });
   ASSERT_TRUE(file.ok());
-  set_weights_id(*file, 9);
+  const uint64_t id = set_weights_id(*file, "program");
   EXPECT_EQ(file->size(), kWeightsHeaderBytes + 128);
   EXPECT_EQ((*file)[kWeightsHeaderBytes + 64], 7);
-  EXPECT_TRUE(check_weights_header(*file, 9, 128).ok());
-  EXPECT_FALSE(check_weights_header(*file, 8, 128).ok());
-  EXPECT_FALSE(check_weights_header(*file, 9, 64).ok());
+  EXPECT_TRUE(check_weights_header(*file, id, 128).ok());
+  EXPECT_FALSE(check_weights_header(*file, id + 1, 128).ok());
+  EXPECT_FALSE(check_weights_header(*file, id, 64).ok());
   for (size_t size = 0; size < kWeightsHeaderBytes; ++size)
-    EXPECT_FALSE(check_weights_header(file->substr(0, size), 9, 128).ok()) << size;
+    EXPECT_FALSE(check_weights_header(file->substr(0, size), id, 128).ok()) << size;
 }
 
 TEST(WeightsFile, RefusesAWeightOfAnotherSize) {

@@ -14,7 +14,7 @@ sys.path.insert(0, "frontend/python")
 sys.path.insert(0, "tests/package")
 
 import numpy as np
-from graphs import CONSTANT, IN_PLACE, NOTHING, TOTAL, bytes_of, graph, model_inputs
+from graphs import CONSTANT, IN_PLACE, NOTHING, PAIRS, TOTAL, bytes_of, graph, model_inputs
 
 import lathe
 
@@ -91,6 +91,15 @@ class PackageTest(unittest.TestCase):
         code, outputs, words = package.run([], [513])
         self.assertEqual((code, outputs), (1, b""))
         self.assertRegex(words, r"bind: .*512.*got 513")
+
+    def test_a_guard_refuses_sizes_and_the_others_run(self):
+        package = self.package(self.text("pairs", PAIRS), "--dynamic=true", "--dims=s0=4")
+        for size in (2, 6, 64):
+            x = np.arange(size, dtype=np.float32)
+            self.assertEqual(package.run([x], [size]), (0, x.tobytes(), ""))
+        code, outputs, words = package.run([], [7])
+        self.assertEqual((code, outputs), (1, b""))
+        self.assertIn("s0", words)
 
     def test_state_lives_from_run_to_run(self):
         package = self.package(self.text("total", TOTAL), "--dynamic=true", "--dims=s0=5")

@@ -14,7 +14,7 @@ sys.path.insert(0, "frontend/python")
 sys.path.insert(0, "tests/package")
 
 import numpy as np
-from graphs import CONSTANT, IN_PLACE, NOTHING, TOTAL, bytes_of, graph, model_inputs
+from graphs import CONSTANT, IN_PLACE, NOTHING, PAIRS, TOTAL, bytes_of, graph, model_inputs
 
 import lathe
 
@@ -26,6 +26,10 @@ STRICT = {"weights": "random:1", "numerics": "strict", "threads": 1}
 
 
 class WasmTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        assert NODE, "no Node 18 or newer on PATH; ./lathe test installs it"
+
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.folder)
@@ -85,6 +89,15 @@ class WasmTest(unittest.TestCase):
             code, outputs, said = self.run_model(loader, [], sizes)
             self.assertEqual((code, outputs), (1, b""))
             self.assertIn(words, said)
+
+    def test_a_guard_refuses_sizes_and_the_others_run(self):
+        loader = self.package(self.text("pairs", PAIRS), "--dynamic=true", "--dims=s0=4")
+        for size in (2, 6, 64):
+            x = np.arange(size, dtype=np.float32)
+            self.assertEqual(self.run_model(loader, [x], {"s0": size}), (0, x.tobytes(), ""))
+        code, outputs, words = self.run_model(loader, [], {"s0": 7})
+        self.assertEqual((code, outputs), (1, b""))
+        self.assertIn("sizes must have s0 % 2 == 0", words)
 
     def test_state_lives_from_run_to_run(self):
         loader = self.package(self.text("total", TOTAL), "--dynamic=true", "--dims=s0=5")

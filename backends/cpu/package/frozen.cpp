@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "backends/binding/binding.h"
+
 namespace lathe::cpu {
 namespace {
 
@@ -60,6 +62,16 @@ Result<Frozen> freeze(const Program& program, const Executable& executable) {
   drop_kernels(frozen.program);
   LATHE_DO(verify(frozen.program));
   return frozen;
+}
+
+WeightsPlan plan_weights(const Program& program, size_t num_inputs) {
+  WeightsPlan plan;
+  for (BufferId id : weight_lifetimes(program).kept) {
+    const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(id)];
+    plan.add(buffer.weight, buffer.num_bytes.value());
+  }
+  add_state(plan, program, num_inputs);
+  return plan;
 }
 
 }  // namespace lathe::cpu

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backends/backend.h"
+#include "backends/binding/weights_file.h"
 #include "ir/program/program.h"
 #include "ir/support/result.h"
 
@@ -17,5 +18,8 @@ struct Frozen {
 };
 // `executable` was made of the program, and outlives what comes out.
 Result<Frozen> freeze(const Program& program, const Executable& executable);
+
+// Of the weights that a frozen program's steps read, and of its state.
+WeightsPlan plan_weights(const Program& program, size_t num_inputs);
 
 }  // namespace lathe::cpu

@@ -7,16 +7,15 @@
 #include <string_view>
 #include <vector>
 
+#include "backends/binding/weights_file.h"
 #include "backends/cpu/codegen.h"
 #include "backends/cpu/package/frozen.h"
 #include "backends/cpu/package/header.h"
 #include "backends/cpu/package/link.h"
 #include "backends/cpu/package/package_abi.h"
-#include "backends/cpu/package/weights_file.h"
 #include "ir/loop/text.h"
 #include "ir/program/overlap.h"
 #include "ir/support/diag_codes.h"
-#include "ir/support/hash.h"
 
 namespace lathe::cpu {
 
@@ -31,14 +30,12 @@ Result<PackageFiles> make_package(const Program& program, const Executable& exec
   const std::string text = print(frozen.program);
   const WeightsPlan plan = plan_weights(frozen.program, request.num_inputs);
   PackageFiles files;
-  // Of the bytes, so that a library refuses weights that another compilation wrote.
   LATHE_TRY(files.weights, write_weights(plan, [&](const std::string& name) {
               const auto packed = frozen.packed.find(name);
               return packed == frozen.packed.end() ? request.weight(name)
                                                    : Result<BufferView>(packed->second);
             }));
-  const uint64_t id = Hasher().add(text).add(files.weights).value();
-  set_weights_id(files.weights, id);
+  const uint64_t id = set_weights_id(files.weights, text);
   files.header = package_header(request.name, frozen.program, request.num_inputs,
                                 request.num_outputs, std::string(isa_name(request.isa)));
 

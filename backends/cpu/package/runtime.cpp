@@ -12,6 +12,7 @@
 #include "backends/binding/mutations.h"
 #include "backends/cpu/cpu_features.h"
 #include "backends/cpu/executable.h"
+#include "backends/cpu/package/frozen.h"
 #include "ir/program/text.h"
 #include "ir/support/diag_codes.h"
 
@@ -49,8 +50,7 @@ Result<std::unique_ptr<Package>> Package::load(const PackageData& data, const st
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   options.threads = threads > 0 ? threads : std::max(cores, 1);
   options.weight = [&](const std::string& name) -> Result<BufferView> {
-    for (const WeightsPlan::Place& place : package->plan_.places)
-      if (place.name == name) return package->weight(place);
+    if (const auto* place = package->plan_.find(name)) return package->weight(*place);
     return internal_error("the package lacks weight '" + name + "'", __FILE__, __LINE__);
   };
   LATHE_TRY(package->executable_,
@@ -84,9 +84,9 @@ Status Package::make_state() {
     const ProgramBuffer& buffer = program_.buffers[static_cast<size_t>(program_.inputs[i])];
     LATHE_TRY(Block block, Block::allocate(static_cast<size_t>(buffer.num_bytes.value()),
                                            "a buffer that runs change"));
-    for (const WeightsPlan::Place& place : plan_.places)
-      if (place.name == buffer.name && place.num_bytes > 0)
-        std::memcpy(block.address(), weight(place).bytes, weight(place).num_bytes);
+    const auto* first = plan_.find(buffer.name);
+    if (first != nullptr && first->num_bytes > 0)
+      std::memcpy(block.address(), weight(*first).bytes, weight(*first).num_bytes);
     state_.push_back(std::move(block));
   }
   results_.resize(program_.outputs.size() - num_outputs_);

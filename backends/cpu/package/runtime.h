@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "backends/binding/weights_file.h"
 #include "backends/cpu/memory.h"
 #include "backends/cpu/package/package_data.h"
-#include "backends/cpu/package/weights_file.h"
 #include "ir/program/program.h"
 #include "ir/support/result.h"
 

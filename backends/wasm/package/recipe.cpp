@@ -30,14 +30,14 @@ std::string_view op_name(DimTape::Op op) {
 
 class Writer {
  public:
-  Writer(const Program& program, const CompiledProgram& compiled, const StoredWeights& weights)
+  Writer(const Program& program, const CompiledProgram& compiled, const WeightsPlan& weights)
       : program_(program),
         compiled_(compiled),
         weights_(weights),
         plan_(Binder(program).plan()),
         tape_(plan_.tape) {}
 
-  std::string run(size_t num_inputs, size_t num_outputs) {
+  std::string run(size_t num_inputs, size_t num_outputs, uint64_t weights_id) {
     // The tape is written last: the rest adds to it.
     std::string text = fmt::format("\"symbols\":{},\"checks\":{},", symbols(), checks());
     text += fmt::format("\"kernels\":{},\"fits\":{},\"alike\":{},", kernels(), fits(), alike());
@@ -54,8 +54,8 @@ class Writer {
         "{{\"version\":1,{}\"rest\":{},\"pages\":{},\"weights\":{{\"bytes\":{},\"id\":\"{:016x}\"}}"
         ","
         "\"tape\":{}}}",
-        text, compiled_.layout.rest, compiled_.module.num_pages, weights_.num_bytes, weights_.id,
-        array(tape_.steps(), [](const DimTape::Step& step) {
+        text, compiled_.layout.rest, compiled_.module.num_pages, file_offset(weights_.num_bytes),
+        weights_id, array(tape_.steps(), [](const DimTape::Step& step) {
           return fmt::format("[\"{}\",{},{}]", op_name(step.op), step.a, step.b);
         }));
   }
@@ -63,6 +63,13 @@ class Writer {
  private:
   const ProgramBuffer& buffer(BufferId id) const {
     return program_.buffers[static_cast<size_t>(id)];
+  }
+
+  static int64_t file_offset(int64_t in_data) {
+    return static_cast<int64_t>(kWeightsHeaderBytes) + in_data;
+  }
+  int64_t offset_of(const std::string& weight) const {
+    return file_offset(weights_.find(weight)->offset);
   }
 
   std::string symbols() const {
@@ -120,7 +127,7 @@ class Writer {
                                     program_.inputs.end());
     return array(ids, [&](BufferId id) {
       return fmt::format(R"({{"buffer":{},"offset":{},"bytes":{}}})", id,
-                         weights_.offsets.at(buffer(id).name), buffer(id).num_bytes.value());
+                         offset_of(buffer(id).name), buffer(id).num_bytes.value());
     });
   }
 
@@ -133,7 +140,7 @@ class Writer {
   std::string stored(const std::vector<Placement>& placements) const {
     return array(placements, [&](const Placement& placement) {
       const ProgramBuffer& weight = buffer(placement.buffer);
-      return fmt::format("[{},{},{}]", placement.address, weights_.offsets.at(weight.weight),
+      return fmt::format("[{},{},{}]", placement.address, offset_of(weight.weight),
                          weight.num_bytes.value());
     });
   }
@@ -187,7 +194,7 @@ class Writer {
 
   const Program& program_;
   const CompiledProgram& compiled_;
-  const StoredWeights& weights_;
+  const WeightsPlan& weights_;
   const BindingPlan plan_;
   DimTape tape_;
 };
@@ -195,9 +202,9 @@ class Writer {
 }  // namespace
 
 Result<std::string> recipe_json(const Program& program, const CompiledProgram& compiled,
-                                size_t num_inputs, size_t num_outputs,
-                                const StoredWeights& weights) {
-  return Writer(program, compiled, weights).run(num_inputs, num_outputs);
+                                size_t num_inputs, size_t num_outputs, const WeightsPlan& weights,
+                                uint64_t weights_id) {
+  return Writer(program, compiled, weights).run(num_inputs, num_outputs, weights_id);
 }
 
 }  // namespace lathe::wasm

@@ -2,21 +2,14 @@
 // how addresses follow from sizes.
 #pragma once
 #include <cstdint>
-#include <map>
 #include <string>
 
+#include "backends/binding/weights_file.h"
 #include "backends/wasm/emit_program.h"
 #include "ir/program/program.h"
 #include "ir/support/result.h"
 
 namespace lathe::wasm {
-
-// Where each weight, and each state's first value, lies in the weights file, by name.
-struct StoredWeights {
-  std::map<std::string, int64_t> offsets;
-  int64_t num_bytes = 0;  // of the file
-  uint64_t id = 0;        // that it begins with, behind the magic
-};
 
 //   "symbols"    [{"name", "min", "max"}]; sizes are given in their order
 //   "tape"       instructions [op, a, b], whose values have their places; what follows names places
@@ -29,7 +22,7 @@ struct StoredWeights {
 //   "table"      {"address", "steps": words by step}; null without symbols
 //   "ports", "lives", "scratch", "rest"  what binding places; see bind in loader.mjs
 Result<std::string> recipe_json(const Program& program, const CompiledProgram& compiled,
-                                size_t num_inputs, size_t num_outputs,
-                                const StoredWeights& weights);
+                                size_t num_inputs, size_t num_outputs, const WeightsPlan& weights,
+                                uint64_t weights_id);
 
 }  // namespace lathe::wasm

@@ -1,16 +1,16 @@
 // See weights_file.h.
-#include "backends/cpu/package/weights_file.h"
+#include "backends/binding/weights_file.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
-#include <set>
 
-#include "backends/binding/binding.h"
 #include "ir/program/arena.h"
 #include "ir/support/diag_codes.h"
+#include "ir/support/hash.h"
 
-namespace lathe::cpu {
+namespace lathe {
 namespace {
 
 constexpr std::string_view kMagic = "lathe weights 1\n";
@@ -26,24 +26,23 @@ Diag wrong(std::string message) { return {code::kBadValue, Loc::unknown(), std::
 
 }  // namespace
 
-WeightsPlan plan_weights(const Program& program, size_t num_inputs) {
-  WeightsPlan plan;
-  std::set<std::string> known;
-  const auto add = [&](const std::string& name, const ProgramBuffer& buffer) {
-    if (!known.insert(name).second) return;
-    const int64_t num_bytes = buffer.num_bytes.value();
-    plan.places.push_back({name, plan.num_bytes, num_bytes});
-    plan.num_bytes += aligned(num_bytes);
-  };
-  for (BufferId id : weight_lifetimes(program).kept) {
-    const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(id)];
-    add(buffer.weight, buffer);
-  }
+void WeightsPlan::add(const std::string& name, int64_t bytes) {
+  if (find(name) != nullptr) return;
+  places.push_back({name, num_bytes, bytes});
+  num_bytes += aligned(bytes);
+}
+
+const WeightsPlan::Place* WeightsPlan::find(const std::string& name) const {
+  const auto at = std::find_if(places.begin(), places.end(),
+                               [&](const Place& place) { return place.name == name; });
+  return at == places.end() ? nullptr : &*at;
+}
+
+void add_state(WeightsPlan& plan, const Program& program, size_t num_inputs) {
   for (size_t i = num_inputs; i < program.inputs.size(); ++i) {
     const ProgramBuffer& buffer = program.buffers[static_cast<size_t>(program.inputs[i])];
-    add(buffer.name, buffer);
+    plan.add(buffer.name, buffer.num_bytes.value());
   }
-  return plan;
 }
 
 Result<std::string> write_weights(
@@ -63,8 +62,10 @@ Result<std::string> write_weights(
   return file;
 }
 
-void set_weights_id(std::string& file, uint64_t id) {
+uint64_t set_weights_id(std::string& file, std::string_view program) {
+  const uint64_t id = Hasher().add(program).add(file).value();
   std::memcpy(file.data() + kMagic.size(), &id, sizeof id);
+  return id;
 }
 
 Status check_weights_header(std::string_view header, uint64_t id, int64_t num_bytes) {
@@ -78,4 +79,4 @@ Status check_weights_header(std::string_view header, uint64_t id, int64_t num_by
   return Ok{};
 }
 
-}  // namespace lathe::cpu
+}  // namespace lathe
