@@ -86,8 +86,9 @@ class ExecutableTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     is_wasm_ = GetParam() == std::string("wasm");
+    if (const Status runs = is_wasm_ ? check_wasm("") : Status(Ok{}); !runs.ok())
+      GTEST_SKIP() << runs.error().message;
     auto made = is_wasm_ ? make_wasm_backend() : make_cpu_backend();
-    if (!made.ok() && is_wasm_) GTEST_SKIP() << made.error().message;
     ASSERT_TRUE(made.ok()) << made.error().message;
     backend_ = std::move(*made);
     std::iota(weight_.begin(), weight_.end(), -100.f);
