@@ -13,6 +13,7 @@
 
 #include "backends/cpu/jit.h"
 #include "backends/cpu/memory.h"
+#include "backends/placement/frame.h"
 #include "ir/loop/expand_math.h"
 #include "ir/loop/pool.h"
 #include "ir/loop/text.h"
@@ -29,7 +30,7 @@ Status run_compiled(const loop::Kernel& kernel, cpu::EmitOptions options, Memori
   loop::Kernel expanded = kernel;
   loop::expand_math(expanded);
   LATHE_TRY(auto jit, cpu::Jit::compile({{&expanded, options}}, 1, cache));
-  LATHE_TRY(cpu::KernelFrame frame, cpu::kernel_frame(kernel));
+  LATHE_TRY(cpu::KernelFrame frame, placement::kernel_frame(kernel, "cpu"));
   LATHE_TRY(cpu::Block scratch,
             cpu::Block::allocate(static_cast<size_t>(frame.scratch_bytes), "scratch"));
   std::vector<cpu::Block> blocks;
