@@ -5,8 +5,11 @@
 #include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 #include <vector>
+
+#include "frontend/driver/launches.h"
 
 namespace lathe {
 
@@ -98,6 +101,11 @@ std::string counts_json(const std::map<std::string, int64_t>& counts) {
   return object(members);
 }
 
+std::string text_or_null(const std::string& words) { return words.empty() ? "null" : text(words); }
+
+// Nothing takes no time: 0 says that it is not known.
+std::string ms_or_null(double seconds) { return seconds > 0 ? text(seconds * 1e3) : "null"; }
+
 }  // namespace
 
 std::string info_json(const Model& model, const Build& build, const Target& target, int threads) {
@@ -153,6 +161,31 @@ std::string artifacts_json(const Dispatcher& dispatcher,
          {"drops", counts_json(build.executable->stats().drops)},
          {"arena_bytes", text(build.executable->stats().arena_bytes)},
          {"persistent_bytes", text(build.executable->stats().persistent_bytes)}}));
+  }
+  return array(rows);
+}
+
+Result<std::string> kernels_json(const Served& served, const Target& target) {
+  const Build& build = served.build();
+  std::optional<Program> at_sizes;
+  if (build.symbolic) {
+    LATHE_TRY(at_sizes, build.program_at(served.sizes()));
+  }
+  const Program& program = at_sizes ? *at_sizes : build.program();
+  std::vector<std::string> rows;
+  for (const LaunchRow& row :
+       describe_launches(program, choices_of(build.lowered.report), target, served.seconds())) {
+    const Launch& launch = *row.launch;
+    const Source& source = build.lowered.sources[rows.size()];
+    rows.push_back(object({{"label", text(launch.label)},
+                           {"kind", row.choice ? text(row.choice->plan.kind) : "null"},
+                           {"ops", text_or_null(source.names)},
+                           {"line", text_or_null(source.place)},
+                           {"flops", text(launch.flops.value())},
+                           {"bytes", text(launch.bytes.value())},
+                           {"predicted_ms", ms_or_null(row.price.seconds)},
+                           {"limit_ms", ms_or_null(row.price.limit)},
+                           {"ms", ms_or_null(row.seconds)}}));
   }
   return array(rows);
 }

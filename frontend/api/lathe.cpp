@@ -45,6 +45,7 @@ struct lathe_model {
   lathe::Served* bound = nullptr;                      // what the next run runs
   lathe::BuildFailure failure;                         // of the last build that failed
   void* stream = nullptr;
+  bool is_timing = false;
   std::unique_ptr<lathe::SizedTensors> sized;  // of inputs and outputs
   int threads = 1;
   std::vector<std::unique_ptr<lathe::TensorInfo>> inputs;
@@ -52,7 +53,7 @@ struct lathe_model {
   // Buffers that the model mutates, which other handles may share and then wait for each other.
   lathe::State state;
   std::shared_ptr<std::mutex> turn = std::make_shared<std::mutex>();
-  std::string info, artifacts;
+  std::string info, artifacts, kernels;
   std::string refusals = "[]";
   double last_run_ms = 0;
 
@@ -145,6 +146,7 @@ Status bind_sizes(lathe_model& handle, std::span<const int64_t> sizes, const Loc
     LATHE_DO(served->bind(sizes));
   handle.bound = served.get();
   handle.bound->executable().set_stream(handle.stream);
+  if (found.is_new) handle.bound->set_timing(handle.is_timing);
   if (handle.sized) handle.sized->show();
   return Ok{};
 }
@@ -269,6 +271,20 @@ lathe_status bind(lathe_model& handle, const int64_t* sizes, int32_t count) {
   return LATHE_OK;
 }
 
+void set_timing(lathe_model& handle, bool on) {
+  handle.is_timing = on;
+  for (const auto& served : handle.served)
+    if (served) served->set_timing(on);
+}
+
+lathe_status write_kernels(lathe_model& handle) {
+  const Result<std::string> text = kernels_json(*handle.bound, handle.backend->target());
+  if (!text.ok()) return handle.fail(text.error(), handle.bound->build().lowered.unit.module.locs);
+  handle.kernels = *text;
+  handle.status = LATHE_OK;
+  return LATHE_OK;
+}
+
 lathe_status share_state(lathe_model& handle, const lathe_model& other) {
   const auto refuse = [&](const std::string& why) {
     return handle.fail({code::kBadValue, Loc::unknown(), why}, handle.model.module.locs);
@@ -368,6 +384,19 @@ lathe_status lathe_run_shaped(lathe_model* model, const int64_t* sizes, int32_t 
 lathe_status lathe_share_state(lathe_model* model, const lathe_model* other) {
   if (model == nullptr || other == nullptr) return LATHE_WRONG_INPUT;
   return model->guard([&] { return lathe::share_state(*model, *other); });
+}
+
+void lathe_set_timing(lathe_model* model, int32_t on) {
+  if (model == nullptr || !model->is_loaded()) return;
+  model->guard([&] {
+    lathe::set_timing(*model, on != 0);
+    return LATHE_OK;
+  });
+}
+const char* lathe_kernels(lathe_model* model) {
+  if (model == nullptr || !model->is_loaded()) return "[]";
+  const lathe_status status = model->guard([&] { return lathe::write_kernels(*model); });
+  return status == LATHE_OK ? model->kernels.c_str() : "[]";
 }
 
 double lathe_last_run_ms(const lathe_model* model) {

@@ -154,6 +154,17 @@ LATHE_EXPORT lathe_status lathe_share_state(lathe_model* model, const lathe_mode
  * waited for. Null, as at first: a run waits until it is done. Other targets ignore it. */
 LATHE_EXPORT void lathe_set_stream(lathe_model* model, void* stream);
 
+/* The launches of a run at the sizes that are bound, as a JSON array in their order: "label",
+ * "kind" (of kernel, as option "force" names it), "ops" (modules or calls that it is made of),
+ * "line" (of Python, where the file has it), "flops", "bytes" (the least that it may move),
+ * "predicted_ms" and "limit_ms" (where the target has prices), and "ms", the least of the runs at
+ * these sizes since lathe_set_timing. What is not known is null. Valid until the next call of
+ * this. */
+LATHE_EXPORT const char* lathe_kernels(lathe_model* model);
+/* Whether later runs measure each launch, which makes them a little slower; on "cuda" they wait
+ * for the GPU then, and are no CUDA graph. Turning it on forgets what was measured. */
+LATHE_EXPORT void lathe_set_timing(lathe_model* model, int32_t on);
+
 /* Milliseconds of the last lathe_run, measured inside. */
 LATHE_EXPORT double lathe_last_run_ms(const lathe_model* model);
 LATHE_EXPORT int32_t lathe_num_threads(const lathe_model* model);

@@ -18,6 +18,12 @@ const ProgramBuffer& buffer_at(const Program& program, BufferId id) {
   return program.buffers[static_cast<size_t>(id)];
 }
 
+void keep_least(const std::vector<double>& seconds, std::vector<double>& least) {
+  if (least.empty()) least = seconds;
+  for (size_t i = 0; i < least.size() && i < seconds.size(); ++i)
+    least[i] = std::min(least[i], seconds[i]);
+}
+
 }  // namespace
 
 Result<OwnBuffer> OwnBuffer::create(size_t num_bytes, const std::string& name) {
@@ -59,6 +65,7 @@ Result<std::unique_ptr<Served>> Served::create(Build build, const Model& model, 
     served->places_.push_back(static_cast<size_t>(std::distance(model.dims.begin(), at)));
     served->values_.push_back(at->second);
   }
+  served->bound_ = served->values_;
   served->sized_ = std::make_unique<SizedTensors>(symbols);
   for (size_t i = 0; i < served->results_.size(); ++i)
     served->sized_->add(*served->result_infos_[i],
@@ -83,7 +90,16 @@ Status Served::bind(std::span<const int64_t> sizes) {
   for (size_t i = 0; i < more.size(); ++i)
     if (more[i].bytes != nullptr) results_[i] = std::move(more[i]);
   sized_->show();
+  if (bound_ == values_) return Ok{};
+  bound_ = values_;
+  seconds_.clear();
   return Ok{};
+}
+
+void Served::set_timing(bool on) {
+  build_.executable->set_timing(on);
+  is_timing_ = on;
+  if (on) seconds_.clear();
 }
 
 Status Served::run(std::vector<BufferView> inputs, std::vector<BufferView> outputs,
@@ -96,6 +112,7 @@ Status Served::run(std::vector<BufferView> inputs, std::vector<BufferView> outpu
     outputs.push_back(
         {results_[i].bytes.get(), static_cast<size_t>(result_infos_[i]->info.num_bytes)});
   LATHE_DO(build_.executable->run(inputs, outputs));
+  if (is_timing_) keep_least(build_.executable->step_seconds(), seconds_);
   return write_back(build_.program(), *build_.executable, inputs, outputs);
 }
 

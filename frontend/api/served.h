@@ -40,6 +40,13 @@ class Served {
   // On the caller's memory, one view for each param and output of the graph.
   Status run(std::vector<BufferView> inputs, std::vector<BufferView> outputs, const State& state);
 
+  // Whether later runs measure each launch; turning it on forgets what was measured.
+  void set_timing(bool on);
+  // Of each step, the least of the runs at the sizes that are bound; empty before the first.
+  const std::vector<double>& seconds() const { return seconds_; }
+  // Of the program's symbols, in their order, as they are bound; empty where it has none.
+  const std::vector<int64_t>& sizes() const { return bound_; }
+
   const Build& build() const { return build_; }
   Executable& executable() { return *build_.executable; }
   // By the order of the program's inputs.
@@ -52,7 +59,9 @@ class Served {
   std::vector<OwnBuffer> results_;
   std::unique_ptr<SizedTensors> sized_;  // of them, where the program has symbols
   std::vector<size_t> places_;           // of the program's symbols among the model's dims
-  std::vector<int64_t> values_;
+  std::vector<int64_t> values_, bound_;  // those that were asked for last; those that are bound
+  bool is_timing_ = false;
+  std::vector<double> seconds_;
 };
 
 }  // namespace lathe

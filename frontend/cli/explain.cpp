@@ -14,9 +14,9 @@
 #include "frontend/cli/formulas_table.h"
 #include "frontend/cli/guards_table.h"
 #include "frontend/cli/model_flags.h"
-#include "frontend/cli/places.h"
 #include "frontend/cli/terminal.h"
 #include "frontend/driver/launches.h"
+#include "frontend/driver/places.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -82,7 +82,7 @@ std::vector<ExplainedGroup> group_launches(const Build& made, const std::vector<
   std::vector<ExplainedGroup> groups;
   const std::vector<Launch>& steps = made.program().steps;
   for (size_t i = 0; i < steps.size(); ++i) {
-    Source source = describe_source(locs, steps[i].origins);
+    const Source& source = made.lowered.sources[i];
     auto same = std::find_if(groups.begin(), groups.end(), [&](const ExplainedGroup& g) {
       return g.label == steps[i].label && g.source.names == source.names;
     });

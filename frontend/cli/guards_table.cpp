@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "frontend/cli/format.h"
-#include "frontend/cli/places.h"
+#include "frontend/driver/places.h"
 
 namespace lathe {
 namespace {

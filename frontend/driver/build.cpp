@@ -98,7 +98,9 @@ class CachedBuild {
     Lowered lowered;
     lowered.unit.program = std::move(found_->program);
     lowered.unit.module.locs = std::move(found_->locs);
+    lowered.report.passes = {{.pass = "choose_kernels", .choices = std::move(found_->choices)}};
     lowered.report.form = Form::planned;
+    lowered.sources = std::move(found_->sources);
     return lowered;
   }
   // Where the backend looks for code, and puts it; null: nothing is kept.
@@ -108,7 +110,9 @@ class CachedBuild {
   std::string finish(const Build& build) {
     if (!key_ || found_) return line_;
     const Program& program = build.symbolic ? *build.symbolic : build.program();
-    const Status saved = save_cached_program(model_, *key_, program, made_);
+    const Lowered& lowered = build.lowered;
+    const Status saved = save_cached_program(model_, *key_, program, made_, lowered.sources,
+                                             choices_of(lowered.report));
     return saved.ok() ? line_ : fmt::format("{}; {}", line_, saved.error().message);
   }
 
@@ -169,6 +173,9 @@ Result<Lowered> lower(const Model& model, const Target& target, const CompileReq
     return std::move(report).error();
   }
   lowered.report = *std::move(report);
+  if (lowered.report.form == Form::planned)
+    for (const Launch& step : lowered.unit.program.steps)
+      lowered.sources.push_back(describe_source(lowered.unit.module.locs, step.origins));
   return lowered;
 }
 
@@ -208,6 +215,13 @@ Result<Build> build(const Model& model, Backend& backend, const CompileRequest& 
   result.compile_ms = milliseconds_since(start) - result.init_ms;
   result.cache = cached.finish(result);
   return result;
+}
+
+Result<Program> Build::program_at(std::span<const int64_t> sizes) const {
+  std::map<std::string, int64_t> values;
+  auto size = sizes.begin();
+  for (const auto& [symbol, range] : symbolic->symbols) values[symbol] = *size++;
+  return instantiate(*symbolic, values);
 }
 
 int64_t Build::flops() const {

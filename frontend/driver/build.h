@@ -2,12 +2,14 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "backends/backend.h"
 #include "frontend/driver/model.h"
 #include "frontend/driver/options.h"
+#include "frontend/driver/places.h"
 #include "frontend/driver/shared_weights.h"
 #include "passes/pipeline/pipeline.h"
 
@@ -20,10 +22,12 @@ struct BuildFailure {
 };
 
 // A module after its passes, with what they did. The program is there from lower_to_loops on.
+// One that was kept has of its report the choices of kernels alone, without their rivals.
 struct Lowered {
   Unit unit;
   Pipeline pipeline;
   PipelineReport report;
+  std::vector<Source> sources = {};  // of each step of a planned program
 };
 // Of the request, which names the passes: not the model, target or weights, which are here. The
 // driver sets `reproducer` of `run`.
@@ -41,7 +45,9 @@ struct Build {
   // With numbers for sizes: those that the executable is bound to.
   const Program& program() const { return lowered.unit.program; }
   std::optional<Program> symbolic = {};  // what was compiled, where it has symbols
-  int64_t flops() const;                 // of one run
+  // `symbolic` with numbers: a value of each of its symbols, in their order.
+  Result<Program> program_at(std::span<const int64_t> sizes) const;
+  int64_t flops() const;          // of one run
   int64_t traffic_bytes() const;  // between kernels: each operand and result of each launch once
   int64_t io_bytes() const;       // inputs and outputs
 };

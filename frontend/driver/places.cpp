@@ -1,5 +1,5 @@
 // Follows locations to what a person wrote.
-#include "frontend/cli/places.h"
+#include "frontend/driver/places.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,8 @@
 // Keys, files and their bounds: see program_cache.h.
 //
 //   file = magic, checksum of the rest, key: count { name value }, graph, program as text,
-//          code: count { key object }
+//          code: count { key object }, steps: count { region names place },
+//          choices: count { region like kind tile: count { number } forced }
 //
 // Numbers are 64 bits, little-endian; texts follow their sizes.
 #include "frontend/driver/program_cache.h"
@@ -30,7 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kProgramMagic = "lathe program 1\n";
+constexpr std::string_view kProgramMagic = "lathe program 2\n";
 constexpr size_t kMostProgramBytes = size_t{1} << 28;  // of a file that is read
 constexpr size_t kMostKeyBytes = size_t{1} << 20;      // of its begin, where the key is
 constexpr auto kLeftover = std::chrono::hours(1);
@@ -65,6 +66,52 @@ class ProgramReader {
   std::string_view rest_;
   bool failed_ = false;
 };
+
+// What the text of a program leaves out of its steps. False: of other steps.
+bool read_steps(ProgramReader& reader, CachedProgram& cached) {
+  if (reader.number() != cached.program.steps.size()) return false;
+  for (Launch& step : cached.program.steps) {
+    step.region = reader.text();
+    Source& source = cached.sources.emplace_back();
+    source.names = reader.text();
+    source.place = reader.text();
+  }
+  return true;
+}
+
+void write_steps(const std::vector<Launch>& steps, const std::vector<Source>& sources,
+                 CanonicalBytes& bytes) {
+  bytes.add(steps.size());
+  for (size_t i = 0; i < steps.size(); ++i)
+    for (const std::string* text : {&steps[i].region, &sources[i].names, &sources[i].place})
+      bytes.add(std::string_view(*text));
+}
+
+std::vector<KernelChoice> read_choices(ProgramReader& reader) {
+  std::vector<KernelChoice> choices;
+  for (uint64_t count = reader.number(); count > 0 && reader.is_whole(); --count) {
+    KernelChoice choice;
+    choice.region = reader.text();
+    choice.like = reader.text();
+    choice.plan.kind = reader.text();
+    for (uint64_t extents = reader.number(); extents > 0 && reader.is_whole(); --extents)
+      choice.plan.tile.push_back(static_cast<int64_t>(reader.number()));
+    choice.is_forced = reader.number() != 0;
+    choices.push_back(std::move(choice));
+  }
+  return choices;
+}
+
+void write_choices(const std::vector<const KernelChoice*>& choices, CanonicalBytes& bytes) {
+  bytes.add(choices.size());
+  for (const KernelChoice* choice : choices) {
+    for (const std::string* text : {&choice->region, &choice->like, &choice->plan.kind})
+      bytes.add(std::string_view(*text));
+    bytes.add(choice->plan.tile.size());
+    for (int64_t extent : choice->plan.tile) bytes.add(extent);
+    bytes.add(static_cast<int64_t>(choice->is_forced));
+  }
+}
 
 Diag torn(const std::string& path, std::string_view why) {
   return {code::kBadValue, Loc::unknown(), fmt::format("{}: {}", path, why)};
@@ -178,15 +225,19 @@ Result<CachedProgram> load_cached_program(const Model& model, const ProgramKey& 
     const std::string kernel(reader.text());
     cached.code[kernel] = std::make_shared<const std::string>(reader.text());
   }
-  if (!reader.is_at_end()) return torn(path, "the file is not whole");
+  if (!reader.is_whole()) return torn(path, "the file is not whole");
   LATHE_TRY(cached.program, parse_program(text, cached.locs, path));
+  if (!read_steps(reader, cached)) return torn(path, "its program has other steps");
+  cached.choices = read_choices(reader);
+  if (!reader.is_at_end()) return torn(path, "the file is not whole");
   std::error_code ignored;  // who may not write there reads all the same
   fs::last_write_time(path, fs::file_time_type::clock::now(), ignored);
   return cached;
 }
 
 Status save_cached_program(const Model& model, const ProgramKey& key, const Program& program,
-                           const KernelCode& code) {
+                           const KernelCode& code, const std::vector<Source>& sources,
+                           const std::vector<const KernelChoice*>& choices) {
   CanonicalBytes bytes;
   bytes.add(key.parts.size());
   for (const auto& [name, value] : key.parts)
@@ -195,6 +246,8 @@ Status save_cached_program(const Model& model, const ProgramKey& key, const Prog
   bytes.add(code.size());
   for (const auto& [kernel, object] : code)
     bytes.add(std::string_view(kernel)).add(std::string_view(*object));
+  write_steps(program.steps, sources, bytes);
+  write_choices(choices, bytes);
   const std::string content = bytes.take();
   if (content.size() > kMostProgramBytes)
     return Diag{code::kTooLarge, Loc::unknown(),

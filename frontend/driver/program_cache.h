@@ -4,14 +4,17 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "backends/backend.h"
 #include "frontend/driver/cache_key.h"
 #include "frontend/driver/model.h"
 #include "frontend/driver/options.h"
+#include "frontend/driver/places.h"
 #include "ir/program/program.h"
 #include "ir/support/result.h"
 #include "ir/target/target.h"
+#include "passes/pipeline/pipeline.h"
 
 namespace lathe {
 
@@ -27,6 +30,8 @@ struct CachedProgram {
   Program program;  // planned
   LocTable locs;    // of its text
   KernelCode code;
+  std::vector<Source> sources;        // of each of its steps
+  std::vector<KernelChoice> choices;  // without candidates and places
 };
 
 // $XDG_CACHE_HOME/lathe/programs or ~/.cache/lathe/programs.
@@ -40,7 +45,8 @@ Result<CachedProgram> load_cached_program(const Model& model, const ProgramKey& 
 // Of processes that save at once, one's file stays. The folder then has at most kMostCachedBytes:
 // the files that nobody has asked for longest go.
 Status save_cached_program(const Model& model, const ProgramKey& key, const Program& program,
-                           const KernelCode& code);
+                           const KernelCode& code, const std::vector<Source>& sources,
+                           const std::vector<const KernelChoice*>& choices);
 inline constexpr int64_t kMostCachedBytes = int64_t{1} << 30;
 
 // The key alone, of a file.

@@ -1,5 +1,6 @@
 """torch.compile(backend="lathe"): what goes in and what comes out."""
 
+import gc
 import os
 import pathlib
 import sys
@@ -56,9 +57,31 @@ class CallsTest(BackendTest):
                     self.expect_eager(lambda x: torch.relu(layer(x)), (x,))
                     (report,) = lathe.backend.reports()
                     self.assertTrue(report.segments[0].cache.startswith(words), report.segments)
+                    self.assertEqual(len(report.kernels), 1)
+                    (kernel,) = report.kernels
+                    self.assertEqual(kernel["kind"], "contraction")
+                    self.assertEqual(kernel["ops"], "linear, relu")
+                    self.assertRegex(kernel["line"], r"^backend_test.py:\d+$")
                 torch._dynamo.reset()
                 self.expect_eager(lambda x: torch.relu(layer(x)), (x,), options={"cache": False})
                 self.assertIsNone(lathe.backend.reports()[-1].segments[0].cache)
+
+    def test_a_report_times_the_kernels_of_its_graph(self):
+        layer = torch.nn.Linear(8, 8).eval()
+        compiled = self.expect_eager(lambda x: layer(x).softmax(-1), (torch.randn(5, 8),))
+        report = self.report()
+        self.assertEqual({kernel["ms"] for kernel in report.kernels}, {None})
+        lathe.backend.set_timing(True)
+        compiled(torch.randn(5, 8))
+        lathe.backend.set_timing(False)
+        self.assertEqual(len(report.kernels), report.segments[0].kernels)
+        for kernel in report.kernels:
+            self.assertGreater(kernel["ms"], 0)
+            self.assertGreater(kernel["predicted_ms"], 0)
+        del compiled
+        torch._dynamo.reset()
+        gc.collect()
+        self.assertEqual(report.kernels, [], "the graph is gone")
 
     def test_the_second_size_makes_it_symbolic_and_0_and_1_are_numbers(self):
         def f(x):

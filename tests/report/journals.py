@@ -87,12 +87,12 @@ def journal(*records, sweep=True, environment=True):
 
 
 KERNELS = [
-    {"label": "conv_bias_relu", "ops": ["convolution", "add", "relu"], "kind": "contraction",
-     "ms": 4.1, "predicted_ms": 3.8, "lines": ["model.py:40", "model.py:41"]},
-    {"label": "mean", "ops": ["mean"], "kind": "split_reduction", "ms": 0.31, "predicted_ms": 0.3,
-     "lines": ["model.py:57"]},
-    {"label": "linear", "ops": ["linear"], "kind": "contraction", "ms": None,
-     "predicted_ms": 0.2, "lines": ["model.py:60"]},
+    {"label": "conv_bias_relu", "ops": "conv, bn, relu", "kind": "contraction", "count": 9,
+     "ms": 4.1, "predicted_ms": 3.8, "line": "model.py:40"},
+    {"label": "mean", "ops": "mean", "kind": "split_reduction", "count": 1, "ms": 0.31,
+     "predicted_ms": 0.3, "line": "model.py:57"},
+    {"label": "linear", "ops": "linear", "kind": "contraction", "count": 1, "ms": None,
+     "predicted_ms": 0.2, "line": "model.py:60"},
 ]
 FAILURES = [
     ("fail_accuracy", "largest error 0.31 at output 0, tolerance 1e-4", None),

@@ -1,12 +1,15 @@
 """Jobs in their own processes: what is measured, and what becomes of models that misbehave."""
 
 import os
+import pathlib
 import signal
 import time
 import unittest
 
 import sweeps
+from lathe.sweep import inspection
 
+os.environ["LATHE_LIBRARY"] = str(pathlib.Path("frontend/api/liblathe.so").resolve())
 TORCH = "import torch\n\n"
 MODELS = {
     "linear": "def model(batch):\n    return torch.nn.Linear(8, 8), (torch.randn(batch, 8),)\n",
@@ -87,6 +90,29 @@ class WorkerTest(unittest.TestCase):
         self.assertEqual(row["accuracy"]["rule"], "close")
         self.assertGreater(row["peak_memory_bytes"], 0)
         self.assertGreater(row["against_peak_memory_bytes"]["eager"], 0)
+
+    def test_kernels_of_lathe_are_told_with_their_times(self):
+        rows = self.rows(["two_graphs"], backends=["lathe"])
+        (row,) = rows["two_graphs"]
+        self.assertEqual((row["status"], row["graphs"]), ("pass", 2), row["reason"])
+        self.assertEqual([k["line"].split(":")[0] for k in row["kernels"]], ["two_graphs.py"] * 2)
+        for kernel in row["kernels"]:
+            self.assertGreater(kernel["ms"], 0)
+            self.assertEqual((kernel["kind"], kernel["count"]), ("loops", 1))
+
+    def test_kernels_that_are_alike_are_one_row_and_the_shortest_go_together(self):
+        def launch(label, ms):
+            return {"label": label, "kind": "loops", "ops": "f", "line": "m.py:1", "ms": ms,
+                    "predicted_ms": None if label == "odd" else ms / 2}
+
+        rows = inspection.longest([launch("a", 2.0), launch("odd", 1.0), launch("a", 4.0)])
+        self.assertEqual([(r["label"], r["count"], r["ms"], r["predicted_ms"]) for r in rows],
+                         [("a", 2, 6.0, 3.0), ("odd", 1, 1.0, None)])
+        many = [launch(f"k{i}", float(i)) for i in range(1, inspection.MAX_KERNELS + 9)]
+        rows = inspection.longest(many)
+        self.assertEqual(len(rows), inspection.MAX_KERNELS + 1)
+        self.assertEqual((rows[-1]["label"], rows[-1]["count"], rows[-1]["ms"]),
+                         ("8 others", 8, sum(range(1, 9))))
 
     def test_graph_breaks_are_counted_and_fullgraph_refuses_them(self):
         rows = self.rows(["two_graphs"], backends=["aot_eager"], fullgraph=[False, True])

@@ -125,6 +125,19 @@ class Compiled:
         text = self.handle.alone(lambda: self.library.lathe_artifacts(self.model))
         return json.loads(text)
 
+    def kernels(self):
+        def ask():
+            rows = json.loads(self.library.lathe_kernels(self.model))
+            error = self.library.lathe_error(self.model)
+            if error is not None:
+                raise_failure(self.library.lathe_last_status(self.model), error)
+            return rows
+
+        return self.handle.alone(ask)
+
+    def set_timing(self, on):
+        self.handle.alone(lambda: self.library.lathe_set_timing(self.model, on))
+
     def slots(self, side):
         count = getattr(self.library, f"lathe_num_{side}s")(self.model)
         info_at = getattr(self.library, f"lathe_{side}")

@@ -15,6 +15,8 @@ ADDED = (
     "lathe_artifacts",
     "lathe_load_memory",
     "lathe_refusals",
+    "lathe_kernels",
+    "lathe_set_timing",
 )
 
 # The numbers of lathe_dtype, as NumPy and PyTorch spell them. NumPy has no bf16: its bits are u16.
@@ -93,6 +95,8 @@ def open_library(path):
         "lathe_bind": (ctypes.c_int, [handle, pointers, ctypes.c_int32]),
         "lathe_run_shaped": (ctypes.c_int, [handle, pointers, ctypes.c_int32, pointers, pointers]),
         "lathe_artifacts": (text, [handle]),
+        "lathe_kernels": (text, [handle]),
+        "lathe_set_timing": (None, [handle, ctypes.c_int32]),
         "lathe_share_state": (ctypes.c_int, [handle, handle]),
         "lathe_last_run_ms": (ctypes.c_double, [handle]),
         "lathe_num_threads": (ctypes.c_int32, [handle]),

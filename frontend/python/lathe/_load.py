@@ -122,6 +122,19 @@ class Model(Caller):
         """
         return self.compiled.artifacts()
 
+    @property
+    def kernels(self):
+        """The launches of a call of the last sizes, in order: "label", "kind" (as option force
+        names it), "ops" (modules or calls that it is made of), "line" of Python, "flops", "bytes"
+        (the least that it may move), "predicted_ms", "limit_ms", and "ms", the least of the calls
+        since set_timing. What is not known is None.
+        """
+        return self.compiled.kernels()
+
+    def set_timing(self, on):
+        """Whether later calls measure each launch, which makes them a little slower."""
+        self.compiled.set_timing(on)
+
     def call(self, *args, **kwargs):
         """What a call does, whatever the arguments: the extension has a short way for some."""
         leaves = self.flatten(args, kwargs)

@@ -13,7 +13,8 @@ lathe.backend` does. torch.compile takes a mode or options, not both; options.OP
 A graph that Dynamo captured goes through AOTAutograd's inference path (inference.py). Calls that
 Lathe refuses become what PyTorch decomposes them to (decompose.py); where that does not help, the
 graph is cut there, and they run in eager (pieces.py). Weights are packed once and watched
-(weights.py). What became of each graph stands in reports(): nothing falls back unsaid.
+(weights.py). What became of each graph stands in reports(): nothing falls back unsaid, and each
+kernel has its lines, its predicted and, with set_timing(True), its measured time.
 """
 
 import logging
@@ -22,7 +23,7 @@ from lathe.backend.inference import NeedsGradients, compile_inference
 from lathe.backend.options import OPTIONS, Options
 from lathe.backend.report import Report
 
-__all__ = ["OPTIONS", "Report", "backend", "clear_reports", "reports"]
+__all__ = ["OPTIONS", "Report", "backend", "clear_reports", "reports", "set_timing"]
 
 log = logging.getLogger("lathe.backend")
 MAX_REPORTS = 1000  # a process that compiles for ever keeps the latest
@@ -36,6 +37,15 @@ def reports():
 
 def clear_reports():
     _reports.clear()
+
+
+def set_timing(on):
+    """Whether later calls of the graphs that are compiled now measure each launch, which makes them
+    a little slower: a report's kernels then have "ms", the least of the calls since.
+    """
+    for report in _reports:
+        for model in report.models:
+            model.set_timing(on)
 
 
 def backend(gm, example_inputs, *, mode=None, options=None):

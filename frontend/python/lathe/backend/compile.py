@@ -91,7 +91,9 @@ class Compiled:
         is_watched = weights and self.options.weights == "checked"
         self.run = self.runner(pieces)
         self.watch = Watch(weights) if is_watched else None
-        self.report.segments = [self.compiled[piece.names].segment for piece in pieces]
+        calls = [self.compiled[piece.names] for piece in pieces]
+        self.report.segments = [call.segment for call in calls]
+        self.report.run_by([call.model for call in calls if isinstance(call, LatheCall)])
         self.report.fallbacks = []
         for node in self.graph.nodes:
             if node.name in self.refused:

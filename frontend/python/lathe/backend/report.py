@@ -1,6 +1,7 @@
 """What became of a graph: which calls Lathe runs, which eager runs, and why."""
 
 import dataclasses
+import weakref
 
 
 @dataclasses.dataclass
@@ -39,6 +40,23 @@ class Report:
     repacks: list = dataclasses.field(default_factory=list)  # why weights were packed anew
     decomposed: dict = dataclasses.field(default_factory=dict)  # ops as PyTorch does, and how often
     graph_skip: str | None = None  # why a run is no CUDA graph, where one was asked for
+
+    def __post_init__(self):
+        self._models = []  # who compiled them keeps them
+
+    def run_by(self, models):
+        """The models of the library that run its calls, in order."""
+        self._models = [weakref.ref(model) for model in models]
+
+    @property
+    def models(self):
+        """Those that are still there: torch._dynamo.reset() lets go of a graph."""
+        return [model for model in (ref() for ref in self._models) if model is not None]
+
+    @property
+    def kernels(self):
+        """The launches of a run, as lathe.load's models tell them; none once the graph is gone."""
+        return [row for model in self.models for row in model.kernels]
 
     def whole_graph(self, reason, calls):
         """All of it runs in eager."""

@@ -115,7 +115,7 @@ function detail(one) {
   if (one.samples.some(([, values]) => values.some((value) => value !== null)))
     add("Samples, each a mark", strip(one.samples, "ms"));
   if (one.kernels.length)
-    add("Kernels", table(["kernel", "kind", "ops", "time", "predicted", "lines"], one.kernels));
+    add("Kernels", table(["kernel", "kind", "ops", "time", "predicted", "line"], one.kernels));
   if (one.fallbacks.length)
     add("Ops that ran in eager", table(["op", "times", "line", "reason"], one.fallbacks));
   const facts = make("dl");

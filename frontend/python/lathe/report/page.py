@@ -230,10 +230,11 @@ def _detail(one):
 
 def _kernel(kernel):
     times = [quantities.milliseconds(_number(kernel.get(k))) for k in ("ms", "predicted_ms")]
-    kind = _word(kernel.get("kind"))
+    kind, count = _word(kernel.get("kind")), _number(kernel.get("count")) or 1
     sign = _KIND_SIGNS.get(kind)
-    return [_word(kernel.get("label")), f"{sign} {kind}" if sign else kind,
-            _word(kernel.get("ops")), *times, _word(kernel.get("lines"))]
+    label = _word(kernel.get("label")) + (f" x{count:.0f}" if count > 1 else "")
+    return [label, f"{sign} {kind}" if sign else kind,
+            _word(kernel.get("ops")), *times, _word(kernel.get("line"))]
 
 
 def _word(value):

@@ -231,6 +231,8 @@ def run_measure(task, deadline):
     if task["measure"]["samples"] and not why:
         with phase("fail_to_run", "while it is timed: "):
             found["samples"], found["details"] = timed(task, subject, call, deadline)
+    with phase("fail_to_run", "while its kernels are timed: "):
+        found["kernels"] = inspection.kernels(settings["backend"], call)
     return found
 
 
