@@ -1,14 +1,17 @@
 """Models on a GPU: Lathe beside PyTorch in one process, through the C ABI, checked and timed.
 
-    python tests/cuda/models.py f32|bf16|f16|time|compile|bandwidth [--models A,B] --json OUT
+    python tests/cuda/models.py f32|bf16|f16|time|compile|bandwidth|rows|kernels [--models A,B]
+        [--json OUT] [--dtype f32]
 
 f32, bf16 and f16 hold the zoo's eight graphs, with the weights of one seed, against PyTorch eager.
 time interleaves eager, Lathe and torch.compile on four models at their usual batch sizes, in bf16;
 compile sets their first calls in fresh processes beside torch.compile's. bandwidth sets pointwise
-and normalisation kernels beside a copy. Needs PyTorch with CUDA.
+and normalisation kernels beside a copy. rows asks more models through torch.compile, with Lathe's
+and with Inductor's backend; kernels says where Lathe's time goes in them. Needs PyTorch with CUDA.
 """
 
 import argparse
+import functools
 import json
 import pathlib
 import sys
@@ -25,6 +28,7 @@ import torch  # noqa: E402
 import eager  # noqa: E402
 import first_call  # noqa: E402
 import lathe  # noqa: E402
+import lathe.backend  # noqa: E402
 import workloads  # noqa: E402
 from lathe import random  # noqa: E402
 
@@ -34,7 +38,7 @@ DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 NUMPY_DTYPES = {"f32": "float32", "i64": "int64", "bool": "bool"}
 TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 2e-2, torch.float16: 1e-3}
 # Models whose first calls are timed, and how often.
-FIRST_CALLS = {**dict.fromkeys(workloads.MAKERS, 2), **dict.fromkeys(workloads.ZOO_MAKERS, 1)}
+FIRST_CALLS = {**dict.fromkeys(workloads.USUAL, 2), **dict.fromkeys(workloads.ZOO_MAKERS, 1)}
 BLOCK_SECONDS = 20e-3
 
 
@@ -180,6 +184,69 @@ def time_model(name, folder):
     return row
 
 
+def row_calls(name, dtype, backends):
+    """(module, tensors, what each backend compiled in mode reduce-overhead, seconds of first
+    calls)."""
+    module, tensors = workloads.make(name, dtype)
+    calls, seconds = {}, {}
+    torch._dynamo.reset()
+    for backend in backends:
+        before = time.perf_counter()
+        compiled = torch.compile(module, backend=backend, mode="reduce-overhead", dynamic=False)
+        calls[backend] = compiled
+        compiled(*tensors)
+        torch.cuda.synchronize()
+        seconds[backend] = time.perf_counter() - before
+        for _ in range(3):
+            compiled(*tensors)
+    return module, tensors, calls, seconds
+
+
+def measure_row(name, folder, dtype, backends=("lathe", "inductor")):
+    del folder
+    lathe.backend.clear_reports()
+    module, tensors, calls, seconds = row_calls(name, dtype, backends)
+    row = {"model": name, "dtype": str(dtype)}
+    row.update({f"{backend}_first_s": value for backend, value in seconds.items()})
+    theirs = module(*tensors)
+    mine = calls["lathe"](*tensors)
+    timed = {"eager": lambda: module(*tensors)}
+    timed |= {key: (lambda call=call: call(*tensors)) for key, call in calls.items()}
+    for key, samples in zip(timed, interleave(list(timed.values()), 1, 9)):
+        row[f"{key}_ms"] = float(np.median(samples))
+    row["in_eager"] = sum(f.count for r in lathe.backend.reports() for f in r.fallbacks)
+    row["graphs"] = len(lathe.backend.reports())
+    row["kernels"] = sum(s.kernels or 0 for r in lathe.backend.reports() for s in r.segments)
+    row.update(judge(mine, theirs, exact_results(module, tensors)))
+    return row
+
+
+def explain_row(name, folder, dtype):
+    """Where Lathe's time goes: its longest kernels, each beside the limit that its bytes and
+    arithmetic set."""
+    row = measure_row(name, folder, dtype, ("lathe",))
+    module, tensors = workloads.make(name, dtype)
+    torch._dynamo.reset()
+    lathe.backend.clear_reports()
+    compiled = torch.compile(module, backend="lathe", dynamic=False)
+    compiled(*tensors)
+    lathe.backend.set_timing(True)
+    for _ in range(5):
+        compiled(*tensors)
+    rows = {}
+    for launch in (k for report in lathe.backend.reports() for k in report.kernels):
+        key = launch["label"], launch["kind"]
+        count, ms, limit = rows.get(key, (0, 0.0, 0.0))
+        rows[key] = count + 1, ms + launch["ms"], limit + (launch["limit_ms"] or 0)
+    longest = sorted(rows.items(), key=lambda item: -item[1][1])
+    row["launches_ms"] = sum(ms for _, (_, ms, _) in longest)
+    row["longest"] = [
+        f"{label} x{count} {kind}: {ms * 1e3:.0f} us, limit {limit * 1e3:.0f}"
+        for (label, kind), (count, ms, limit) in longest[:12]
+    ]
+    return row
+
+
 def compile_model(name, folder):
     """Seconds to the first result, in turns; the ratio is of the slowest and the fastest."""
     del folder
@@ -232,10 +299,13 @@ def bandwidth(name, folder):
 
 PHASES = {
     **{dtype: (ZOO, lambda name, folder, d=dtype: check_zoo(name, d, folder)) for dtype in DTYPES},
-    "time": (workloads.MAKERS, time_model),
+    "time": (workloads.USUAL, time_model),
     "compile": (FIRST_CALLS, compile_model),
     "bandwidth": (LANES_IR, bandwidth),
+    "rows": (workloads.MAKERS, measure_row),
+    "kernels": (workloads.MAKERS, explain_row),
 }
+WITH_DTYPE = ("rows", "kernels")
 
 
 def main():
@@ -243,8 +313,11 @@ def main():
     parser.add_argument("phase", choices=list(PHASES))
     parser.add_argument("--models", help="which, comma-separated; all unless given")
     parser.add_argument("--json", help="where to write the rows")
+    parser.add_argument("--dtype", choices=list(DTYPES), default="bf16", help="of rows and kernels")
     arguments = parser.parse_args()
     names, measure = PHASES[arguments.phase]
+    if arguments.phase in WITH_DTYPE:
+        measure = functools.partial(measure, dtype=DTYPES[arguments.dtype])
     if arguments.models:
         names = arguments.models.split(",")
     rows = []

@@ -25,37 +25,85 @@ class First(torch.nn.Module):
         return self.inner(input_ids=ids, return_dict=False)[0]
 
 
-def image(make, batch):
-    return make().eval(), (torch.randn(batch, 3, 224, 224),)
+class Dlrm(torch.nn.Module):
+    """A recommender: embeddings and a dense tower, whose products by pairs meet in another."""
+
+    def __init__(self, tables=26, rows=10_000, width=64):
+        super().__init__()
+        self.tables = torch.nn.ModuleList(torch.nn.Embedding(rows, width) for _ in range(tables))
+        self.dense = tower(13, 512, 256, width)
+        self.top = tower(width + tables * (tables + 1) // 2, 512, 256, 1)
+        pairs = torch.tril_indices(tables + 1, tables + 1, -1)
+        self.register_buffer("pairs", pairs[0] * (tables + 1) + pairs[1])
+
+    def forward(self, dense, ids):
+        x = self.dense(dense)
+        rows = torch.stack([x, *(t(ids[:, i]) for i, t in enumerate(self.tables))], 1)
+        products = (rows @ rows.transpose(1, 2)).flatten(1)[:, self.pairs]
+        return self.top(torch.cat([x, products], 1))
 
 
-def tokens(make, batch, length, words):
-    return First(make()).eval(), (torch.randint(0, words, (batch, length)),)
+def tower(*widths):
+    layers = []
+    for before, after in zip(widths, widths[1:]):
+        layers += [torch.nn.Linear(before, after), torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers)
 
 
-def resnet50():
+def dlrm():
+    return Dlrm().eval(), (torch.randn(2048, 13), torch.randint(0, 10_000, (2048, 26)))
+
+
+def image(name, batch):
+    """A model of torchvision's."""
     import torchvision
 
-    return image(torchvision.models.resnet50, 32)
+    model = torchvision.models.get_model(name, weights=None)
+    return model.eval(), (torch.randn(batch, 3, 224, 224),)
 
 
-def vit():
-    import torchvision
-
-    return image(torchvision.models.vit_b_16, 10)
-
-
-def bert():
+def tokens(name, batch, length, **config):
+    """A model of transformers on tokens; `name` without its Config and Model."""
     import transformers
 
-    return tokens(lambda: transformers.BertModel(transformers.BertConfig()), 8, 128, 30000)
+    made = getattr(transformers, f"{name}Config")(use_cache=False, **config)
+    kind = {"GPT2": "LMHeadModel", "Llama": "ForCausalLM", "OPT": "ForCausalLM",
+            "T5": "EncoderModel"}.get(name, "Model")
+    model = getattr(transformers, name + kind)(made)
+    return First(model).eval(), (torch.randint(5, made.vocab_size, (batch, length)),)
 
 
-def gpt2():
+class Masked(First):
+    def forward(self, ids, mask):
+        return self.inner(input_ids=ids, attention_mask=mask, return_dict=False)[0]
+
+
+def roberta():
+    """With a mask: each sentence has its own length."""
+    model, (ids,) = tokens("Roberta", 16, 256)
+    lengths = torch.randint(128, 257, (16, 1))
+    return Masked(model.inner).eval(), (ids, (torch.arange(256) < lengths).long())
+
+
+class Positional(First):
+    def forward(self, x):
+        return self.inner(x, return_dict=False)[0]
+
+
+def wav2vec2():
     import transformers
 
-    config = transformers.GPT2Config(use_cache=False)
-    return tokens(lambda: transformers.GPT2LMHeadModel(config), 1, 128, 50000)
+    return Positional(transformers.Wav2Vec2Model(transformers.Wav2Vec2Config())).eval(), (
+        torch.randn(2, 16_000),
+    )
+
+
+def dinov2():
+    import transformers
+
+    return Positional(transformers.Dinov2Model(transformers.Dinov2Config())).eval(), (
+        torch.randn(8, 3, 224, 224),
+    )
 
 
 def on_gpu(module):
@@ -82,7 +130,30 @@ def zoo(name):
     return module, tuple(torch.randn(shape) for shape in shapes)
 
 
-MAKERS = {"resnet50_b32": resnet50, "bert_base_b8": bert, "gpt2_b1": gpt2, "vit_b_16_b10": vit}
+LLAMA = dict(hidden_size=768, intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12)
+MAKERS = {
+    "resnet50_b32": lambda: image("resnet50", 32),
+    "bert_base_b8": lambda: tokens("Bert", 8, 128),
+    "gpt2_b1": lambda: tokens("GPT2", 1, 128),
+    "vit_b_16_b10": lambda: image("vit_b_16", 10),
+    # What nobody tuned for.
+    "regnet_y_400mf_b16": lambda: image("regnet_y_400mf", 16),
+    "convnext_tiny_b16": lambda: image("convnext_tiny", 16),
+    "efficientnet_b0_b16": lambda: image("efficientnet_b0", 16),
+    "mobilenet_v2_b16": lambda: image("mobilenet_v2", 16),
+    "densenet121_b8": lambda: image("densenet121", 8),
+    "gpt2_b8_s512": lambda: tokens("GPT2", 8, 512),
+    "roberta_mask_b16": roberta,
+    "opt_125m_b4": lambda: tokens("OPT", 4, 256),
+    "wav2vec2_b2": wav2vec2,
+    "swin_t_b8": lambda: image("swin_t", 8),
+    "resnet50_b1": lambda: image("resnet50", 1),
+    "llama_160m": lambda: tokens("Llama", 1, 512, **LLAMA),
+    "t5_encoder_b8": lambda: tokens("T5", 8, 128),
+    "dinov2_b8": dinov2,
+    "dlrm": dlrm,
+}
+USUAL = tuple(MAKERS)[:4]
 ZOO_MAKERS = {name: (lambda name=name: zoo(name)) for name in ("lerp", "ffnn", "resnet18", "unet")}
 
 
