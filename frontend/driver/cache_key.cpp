@@ -60,7 +60,9 @@ std::string nearest_miss(const std::string& folder, const Model& model, const Ca
   size_t looked_at = 0;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     const std::string file = at->path().filename().string();
-    if (!file.starts_with(name_of(model) + "-") || ++looked_at > kMostFiles) continue;
+    const bool is_leftover = file.ends_with(".tmp");  // of a writer that ended, or is at work
+    if (is_leftover || !file.starts_with(name_of(model) + "-") || ++looked_at > kMostFiles)
+      continue;
     const Result<CacheKey> theirs = read(at->path().string());
     if (!theirs.ok()) continue;
     KeyDifference difference = compare(*theirs, key);

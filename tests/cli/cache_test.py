@@ -123,6 +123,13 @@ class CacheTest(unittest.TestCase):
         self.assertIn("compiled: ", said)
         self.assertTrue(bits)
 
+    def test_what_a_killed_writer_left_is_no_program_of_something_else(self):
+        self.load()
+        (path,) = self.files()
+        path.rename(path.with_name(path.name + ".7.0.tmp"))
+        said, _ = self.load()
+        self.assertIn("nothing is kept for 'tiny' yet", said)
+
     def test_killed_writers_leave_nothing_that_is_read(self):
         _, bits = self.load()
         rng = random.Random(7)
