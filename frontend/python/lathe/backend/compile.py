@@ -16,6 +16,7 @@ from lathe.backend.decompose import Decompositions
 from lathe.backend.outputs import Outputs, with_strides
 from lathe.backend.pieces import Piece, cut, is_tensor_call
 from lathe.backend.report import Segment
+from lathe.backend.scalars import move_scalars
 from lathe.backend.weights import MAX_REPACKS, Watch
 
 FRAME = re.compile(r'File "(.*)", line (\d+), in .*\n\s*(.*)')
@@ -42,6 +43,7 @@ class Compiled:
         tensors = [a for a in example_inputs if isinstance(a, torch.Tensor)]
         device = next((t.device for t in tensors if t.is_cuda), torch.device("cpu"))
         self.target = device.type
+        move_scalars(self.graph, self.constants, device)
         self.refused = calls_elsewhere(self.graph, device)  # reasons by name of a call
         self.decompositions = Decompositions(
             [n for n in self.placeholders if isinstance(n.meta.get("val"), torch.SymInt)],

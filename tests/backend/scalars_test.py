@@ -1,0 +1,73 @@
+"""Numbers on the CPU that calls on another device read; "meta" stands for such a device."""
+
+import pathlib
+import sys
+import unittest
+
+import torch
+
+sys.path.insert(0, str(pathlib.Path("tests/backend").resolve()))
+
+from case import BackendTest, lathe  # noqa: E402, F401
+from lathe.backend.scalars import move_scalars  # noqa: E402
+
+aten = torch.ops.aten
+META = torch.device("meta")
+
+
+class ScalarsTest(BackendTest):
+    def setUp(self):
+        self.graph = torch.fx.Graph()
+        self.x = self.add("x", torch.empty(4, device=META))
+        self.constants = {}
+
+    def add(self, name, value):
+        node = self.graph.placeholder(name)
+        node.meta["val"] = value
+        return node
+
+    def constant(self, name, tensor):
+        self.constants[name] = tensor
+        return self.add(name, tensor)
+
+    def call(self, target, *args):
+        node = self.graph.call_function(target, args)
+        node.meta["val"] = target(*(getattr(a, "meta", {}).get("val", a) for a in args))
+        return node
+
+    def devices(self, *returned):
+        """Of the constants, after they have moved."""
+        self.graph.output(returned)
+        move_scalars(self.graph, self.constants, META)
+        return [tensor.device.type for tensor in self.constants.values()]
+
+    def test_a_number_that_fills_moves_with_its_copies(self):
+        number = self.constant("c", torch.tensor(3.0))
+        copy = self.call(aten.lift_fresh_copy.default, number)
+        self.assertEqual(self.devices(self.call(aten.fill.Tensor, self.x, copy)), ["meta"])
+        self.assertEqual(number.meta["val"].device, META)
+        self.assertEqual(copy.meta["val"].device, META)
+
+    def test_a_number_that_is_returned_stays(self):
+        number = self.constant("c", torch.tensor(3.0))
+        copy = self.call(aten.lift_fresh_copy.default, number)
+        filled = self.call(aten.fill.Tensor, self.x, copy)
+        self.assertEqual(self.devices(filled, copy), ["cpu"])
+
+    def test_a_number_that_the_cpu_reads_as_well_stays(self):
+        number = self.constant("c", torch.tensor(3.0))
+        filled = self.call(aten.fill.Tensor, self.x, number)
+        self.assertEqual(self.devices(filled, self.call(aten.neg.default, number)), ["cpu"])
+
+    def test_more_than_one_number_stays(self):
+        self.constant("c", torch.ones(4))
+        self.assertEqual(self.devices(self.x), ["cpu"])
+
+    def test_each_number_moves_by_itself(self):
+        first, second = (self.constant(n, torch.tensor(2.0)) for n in "ab")
+        filled = self.call(aten.fill.Tensor, self.x, first)
+        self.assertEqual(self.devices(filled, second), ["meta", "cpu"])
+
+
+if __name__ == "__main__":
+    unittest.main()
