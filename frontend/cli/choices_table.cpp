@@ -83,7 +83,8 @@ std::string choices_table(const std::vector<LaunchRow>& rows, bool all) {
                g.predicted > 0 ? microseconds(g.predicted / times) : "-",
                g.predicted > 0 ? bound_name(g.first->price.bound) : "-",
                g.predicted > 0 ? fmt::format("{:.2f}{}", share, is_far ? " !" : "") : "-"});
-    if (g.first->choice == nullptr) continue;
+    // Of a program that was kept nobody knows what else there was.
+    if (g.first->choice == nullptr || g.first->choice->candidates.empty()) continue;
     const std::string lost = losers(*g.first->choice);
     const std::string forced = g.first->choice->is_forced ? "as asked; " : "";
     if (lost.empty() && forced.empty()) continue;

@@ -397,6 +397,21 @@ func @main(%x: f32[s0, 8]) -> f32[s0, 8] {
         self.assertEqual(formulas["alive"], ["32*s0"])
         self.assertIn({"flops": "128*s0", "bytes": "64*s0 + 256"}, formulas["launches"])
 
+    def test_explain_of_a_kept_program_has_its_kinds_and_lines_and_guesses_no_rivals(self):
+        text = """func @main(%x: f32[8, 16], %w: f32[16, 16]) -> f32[8, 16] {
+  %y = matmul(%x, %w)
+  %z = relu(%y)
+  return %z
+}
+"""
+        path = self.write("kept.lathe", text)
+        words = ["explain", path, "--threads", "1", "--cache", "true"]
+        made, kept = (self.lathe(*words, "--choices") for _ in range(2))
+        self.assertRegex(made, r"matmul_relu +contraction .*\n    not loops")
+        self.assertRegex(kept, r"matmul_relu +contraction ")
+        self.assertNotIn("no other kind", kept)
+        self.assertIn("kept.lathe:2", self.lathe(*words))
+
     def test_explain_says_who_needs_a_guard(self):
         text = """dim s0 in [1, 64] hint 8
 dim s1 hint 4
