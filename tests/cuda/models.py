@@ -222,8 +222,7 @@ def measure_row(name, folder, dtype, backends=("lathe", "inductor")):
 
 
 def explain_row(name, folder, dtype):
-    """Where Lathe's time goes: its longest kernels, each beside the limit that its bytes and
-    arithmetic set."""
+    """Where Lathe's time goes: its longest kernels, each with the least that it may move."""
     row = measure_row(name, folder, dtype, ("lathe",))
     module, tensors = workloads.make(name, dtype)
     torch._dynamo.reset()
@@ -236,13 +235,13 @@ def explain_row(name, folder, dtype):
     rows = {}
     for launch in (k for report in lathe.backend.reports() for k in report.kernels):
         key = launch["label"], launch["kind"]
-        count, ms, limit = rows.get(key, (0, 0.0, 0.0))
-        rows[key] = count + 1, ms + launch["ms"], limit + (launch["limit_ms"] or 0)
+        count, ms, moved = rows.get(key, (0, 0.0, 0))
+        rows[key] = count + 1, ms + (launch["ms"] or 0), moved + launch["bytes"]
     longest = sorted(rows.items(), key=lambda item: -item[1][1])
     row["launches_ms"] = sum(ms for _, (_, ms, _) in longest)
     row["longest"] = [
-        f"{label} x{count} {kind}: {ms * 1e3:.0f} us, limit {limit * 1e3:.0f}"
-        for (label, kind), (count, ms, limit) in longest[:12]
+        f"{label} x{count} {kind}: {ms * 1e3:.0f} us, {moved / 1e6:.1f} MB"
+        for (label, kind), (count, ms, moved) in longest[:12]
     ]
     return row
 
