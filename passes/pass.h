@@ -91,6 +91,7 @@ struct PassDef {
   std::vector<PassOption> options = {};
   std::vector<std::string> counters = {};
   std::string example;  // "func ... => func ...": documentation and first test
+  std::string isa = "avx2";  // of the target that the example is for
   PassFn* run;
   DropGuardFn* drop_guard = nullptr;  // of a pass that makes guards where its options say so
 };

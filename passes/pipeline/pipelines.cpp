@@ -26,6 +26,7 @@ std::vector<StepReason> graph_steps() {
       {"decompose", "so that what follows meets few ops"},
       {"fold_batch_norm",
        "after decompose, when every matrix product is a matmul, and before the constants fold"},
+      {"fold_scale", "beside it: a factor of each channel goes where a norm's does"},
       {"fold_constants", "masks and positions become literals once sizes are known"},
       {"simplify", "decomposing leaves views of views, and folding leaves ones and zeros"},
       {"cse", "after folding, which makes equal what was computed twice in different words"},

@@ -55,7 +55,7 @@ TEST_P(PassExample, Holds) {
   Unit unit;
   unit.module = parse_or_fail(halves.before);
   ASSERT_FALSE(unit.module.graphs.empty());
-  PassContext context{builtin_registry(), *find_target("avx2")};
+  PassContext context{builtin_registry(), *find_target(pass->isa)};
   RunOptions options;
   options.check_honesty = true;
   auto report = run_pipeline(unit, pipeline_for(*pass), options, context);
