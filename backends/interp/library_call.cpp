@@ -56,24 +56,6 @@ void for_each_index(const Shape& shape, Visit visit) {
   }
 }
 
-double gelu_tanh(double x) {
-  constexpr double kSqrtTwoOverPi = 0.7978845608028654;
-  return 0.5 * x * (1 + std::tanh(kSqrtTwoOverPi * (x + 0.044715 * x * x * x)));
-}
-
-template <class T>
-T activate(Activation activation, T x) {
-  switch (activation) {
-    case Activation::relu:
-      return x < 0 ? T(0) : x;  // NaN stays
-    case Activation::gelu_tanh:
-      return static_cast<T>(gelu_tanh(static_cast<double>(x)));
-    case Activation::none:
-      break;
-  }
-  return x;
-}
-
 class CallRunner {
  public:
   CallRunner(std::span<const ProgramBuffer> buffers,
@@ -124,17 +106,17 @@ class CallRunner {
         : bias_(runner.elements(epilogue.bias)),
           residual_(runner.elements(epilogue.residual)),
           result_(runner.elements(result)),
-          activation_(epilogue.activation) {}
+          activate_(row_of(epilogue.activation).apply) {}
     void operator()(std::span<const int64_t> index, int64_t column, T sum) const {
       if (bias_) sum += static_cast<T>(bias_->get(column * bias_->stride(0)));
       if (residual_) sum += static_cast<T>(residual_->get(residual_->position(index)));
-      result_.set(result_.position(index), static_cast<double>(activate(activation_, sum)));
+      result_.set(result_.position(index), activate_(static_cast<double>(sum)));
     }
 
    private:
     std::optional<Elements> bias_, residual_;
     Elements result_;
-    Activation activation_;
+    double (*activate_)(double x);
   };
 
   template <class T>
@@ -186,6 +168,7 @@ class CallRunner {
   Status attend(const AttentionCall& call) const {
     const Elements q = elements(call.q), k = elements(call.k), v = elements(call.v);
     const Elements o = elements(call.o);
+    const std::optional<Elements> bias = elements(call.bias);
     const int64_t depth = call.q.shape[3].value(), width = call.o.shape[3].value();
     const int64_t shared = call.q.shape[1].value() / call.k.shape[1].value();
     const int64_t keys = call.k.shape[2].value();
@@ -200,11 +183,14 @@ class CallRunner {
         for (int64_t d = 0; d < depth; ++d)
           score += static_cast<T>(q.get(q.position(at) + d * q.stride(3))) *
                    static_cast<T>(k.get(k.position(head) + t * k.stride(2) + d * k.stride(3)));
-        weights.push_back(score * static_cast<T>(call.scale));
+        score *= static_cast<T>(call.scale);
+        if (bias) score += static_cast<T>(bias->get(bias->position(at) + t * bias->stride(3)));
+        weights.push_back(score);
         most = std::max(most, weights.back());
       }
-      T sum = 0;
-      for (T& weight : weights) sum += weight = std::exp(weight - most);
+      const bool sees_nothing = most == -std::numeric_limits<T>::infinity();
+      T sum = sees_nothing ? 1 : 0;
+      for (T& weight : weights) sum += weight = sees_nothing ? 0 : std::exp(weight - most);
       for (T& weight : weights)
         weight = static_cast<T>(round_to(o.dtype(), static_cast<double>(weight / sum)));
       for (int64_t e = 0; e < width; ++e) {

@@ -29,8 +29,11 @@ struct Operands {
     return list;
   }
   std::vector<CallOperand> operator()(const AttentionCall& call) const {
-    return {
-        {"q", &call.q, false}, {"k", &call.k, false}, {"v", &call.v, false}, {"o", &call.o, true}};
+    std::vector<CallOperand> list = {
+        {"q", &call.q, false}, {"k", &call.k, false}, {"v", &call.v, false}};
+    if (call.bias) list.push_back({"bias", &*call.bias, false});
+    list.push_back({"o", &call.o, true});
+    return list;
   }
 };
 
@@ -47,7 +50,7 @@ struct Attributes {
   }
   static std::string activation(const CallEpilogue& epilogue) {
     if (epilogue.activation == Activation::none) return "";
-    return fmt::format(" {}", activation_name(epilogue.activation));
+    return fmt::format(" {}", row_of(epilogue.activation).name);
   }
 };
 
@@ -75,18 +78,6 @@ void for_each_size(LibraryCall& call, Visit visit) {
 }
 
 }  // namespace
-
-std::string_view activation_name(Activation activation) {
-  switch (activation) {
-    case Activation::none:
-      return "";
-    case Activation::relu:
-      return "relu";
-    case Activation::gelu_tanh:
-      return "gelu_tanh";
-  }
-  return "";
-}
 
 std::string_view routine_name(const LibraryCall& call) {
   struct Name {

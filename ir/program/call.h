@@ -1,7 +1,6 @@
 // What a library of a target runs as one launch: a product, a convolution or an attention, with
 // its operands named and what it writes marked.
 #pragma once
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
@@ -10,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "ir/program/activation.h"
 #include "ir/type/tensor_type.h"
 
 namespace lathe {
@@ -25,9 +25,6 @@ struct CallTensor {
   Shape shape;
   Shape strides;
 };
-
-enum class Activation : uint8_t { none, relu, gelu_tanh };
-std::string_view activation_name(Activation activation);  // "relu"; "" for none
 
 // activation(sum + bias + residual), rounded once, at the store.
 struct CallEpilogue {
@@ -49,10 +46,12 @@ struct ConvolutionCall {
   std::vector<int64_t> padding, stride, dilation;  // by dim of space
   CallEpilogue epilogue;
 };
-// o[n, h, i, e] = sum over t of softmax(scale * q[n, h, i, :] . k[n, g, t, :]) * v[n, g, t, e], in
-// which neighbouring heads h share g when k and v have fewer; causal: t <= i alone.
+// o[n, h, i, e] = sum over t of softmax(scale * q[n, h, i, :] . k[n, g, t, :] + bias[n, h, i, t]) *
+// v[n, g, t, e], in which neighbouring heads h share g when k and v have fewer; causal: t <= i
+// alone. A query whose scores are all -inf gives zeros.
 struct AttentionCall {
   CallTensor q, k, v, o;
+  std::optional<CallTensor> bias;  // of the scores' shape
   double scale = 1;
   bool is_causal = false;
 };

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "ir/program/text.h"
 #include "ir/support/diag_codes.h"
@@ -51,6 +52,15 @@ struct Place {
   std::string_view name;
   CallTensor* tensor;
 };
+struct OptionalPlace {
+  std::string_view name;
+  std::optional<CallTensor>* tensor;
+};
+using OptionalPlaces = std::vector<OptionalPlace>;
+
+OptionalPlaces of(CallEpilogue& epilogue) {
+  return {{"bias", &epilogue.bias}, {"residual", &epilogue.residual}};
+}
 
 // The operands of a call as they stand in the text, taken one after the other.
 class OperandList {
@@ -58,14 +68,12 @@ class OperandList {
   explicit OperandList(Lexer& lexer) : lexer_(lexer) {}
 
   // "(a = ..., b = ..., bias = ...) -> d = ...": all of `read` in order, then what there is of the
-  // epilogue, which is null where the call has none.
-  Status parse_into(std::initializer_list<Place> read, CallEpilogue* epilogue, Place written) {
+  // optional ones.
+  Status parse_into(std::initializer_list<Place> read, const OptionalPlaces& optional,
+                    Place written) {
     LATHE_DO(parse());
     for (const Place& place : read) LATHE_DO(take(place));
-    if (epilogue) {
-      epilogue->bias = take_if("bias");
-      epilogue->residual = take_if("residual");
-    }
+    for (const OptionalPlace& place : optional) *place.tensor = take_if(place.name);
     if (next_ + 1 < found_.size()) {
       const Token& at = found_[next_].name;
       return lexer_.error(at, fmt::format("the call has no operand '{}' here", at.text),
@@ -119,14 +127,14 @@ class OperandList {
 };
 
 Activation parse_activation(Lexer& lexer) {
-  for (Activation activation : {Activation::relu, Activation::gelu_tanh})
-    if (lexer.accept(activation_name(activation))) return activation;
+  for (const ActivationRow& row : activations())
+    if (row.id != Activation::none && lexer.accept(row.name)) return row.id;
   return Activation::none;
 }
 
 Result<LibraryCall> parse_matmul(Lexer& lexer) {
   MatmulCall call;
-  LATHE_DO(OperandList(lexer).parse_into({{"a", &call.a}, {"b", &call.b}}, &call.epilogue,
+  LATHE_DO(OperandList(lexer).parse_into({{"a", &call.a}, {"b", &call.b}}, of(call.epilogue),
                                          {"d", &call.d}));
   call.epilogue.activation = parse_activation(lexer);
   return LibraryCall(std::move(call));
@@ -134,7 +142,7 @@ Result<LibraryCall> parse_matmul(Lexer& lexer) {
 
 Result<LibraryCall> parse_convolution(Lexer& lexer) {
   ConvolutionCall call;
-  LATHE_DO(OperandList(lexer).parse_into({{"x", &call.x}, {"w", &call.w}}, &call.epilogue,
+  LATHE_DO(OperandList(lexer).parse_into({{"x", &call.x}, {"w", &call.w}}, of(call.epilogue),
                                          {"y", &call.y}));
   for (const auto& [word, sizes] :
        {std::pair("padding", &call.padding), std::pair("stride", &call.stride),
@@ -148,8 +156,8 @@ Result<LibraryCall> parse_convolution(Lexer& lexer) {
 
 Result<LibraryCall> parse_attention(Lexer& lexer) {
   AttentionCall call;
-  LATHE_DO(OperandList(lexer).parse_into({{"q", &call.q}, {"k", &call.k}, {"v", &call.v}}, nullptr,
-                                         {"o", &call.o}));
+  LATHE_DO(OperandList(lexer).parse_into({{"q", &call.q}, {"k", &call.k}, {"v", &call.v}},
+                                         {{"bias", &call.bias}}, {"o", &call.o}));
   LATHE_DO(lexer.expect("scale"));
   LATHE_TRY(call.scale, lexer.number());
   call.is_causal = lexer.accept("causal");

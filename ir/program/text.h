@@ -23,7 +23,7 @@
 //            | "attention" operands "scale" number [ "causal" ]
 //   operands = "(" operand { "," operand } ")" "->" operand       // named and ordered as in call.h
 //   operand  = NAME "=" id sizes [ "at" SIZE ] "by" sizes         // shape, offset, strides
-//   activation = "relu" | "gelu_tanh"
+//   activation = "relu" | "gelu_tanh" | ...                       // named as in activation.cpp
 //   ints     = "[" [ INT { "," INT } ] "]"      sizes = "[" [ SIZE { "," SIZE } ] "]"
 //   ids      = [ id { "," id } ]            id = VALUE            // %3
 //

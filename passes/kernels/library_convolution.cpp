@@ -18,6 +18,9 @@ namespace {
 using loop::Expr;
 
 constexpr int64_t kChannelBytes = 16;  // channels are read so many bytes at once
+constexpr Activation kImageActivations[] = {
+    Activation::relu, Activation::relu6,   Activation::gelu, Activation::gelu_tanh,
+    Activation::silu, Activation::sigmoid, Activation::tanh};
 
 class ConvolutionLowering {
  public:
@@ -61,7 +64,7 @@ class ConvolutionLowering {
     LATHE_TRY(const Place w, place_channels_last(filter, true, constant_phase(filter)));
     LibrarySums sums{.index = index_, .vars = vars_, .rows = y.back(), .columns = y[1]};
     sums.layout = channels_last(static_cast<int>(y.size()));
-    sums.has_gelu = false;
+    sums.activations = kImageActivations;
     if (filled_up(filters) != filters) sums.padded_columns = filled_up(filters);
     if (bias) {
       LATHE_TRY(sums.bias, place_bias(bias));
@@ -115,7 +118,8 @@ class ConvolutionLowering {
     TensorType type = value.type();
     type.shape = padded;
     type.layout = channels_last(type.rank());
-    LATHE_TRY(const BufferId copy, copy_filled_up(value, type, "channels_last", phase));
+    LATHE_TRY(const BufferId copy,
+              copy_filled_up(lowering_, node_, value, type, "channels_last", phase));
     return Place{copy, 0, padded, type.strides()};
   }
 
@@ -131,39 +135,14 @@ class ConvolutionLowering {
     return is_packed && lies(0, stride);
   }
 
-  // The value in a buffer of that type, which is as large or larger: zeros fill it up.
-  Result<BufferId> copy_filled_up(Value value, const TensorType& type, const std::string& label,
-                                  Phase phase) {
-    const BufferId out =
-        lowering_.add_temporary(*value.node, "_" + label, type, type.num_elements(), phase);
-    KernelContext kernel(lowering_, phase, label);
-    loop::Pool& pool = kernel.pool();
-    LATHE_DO(
-        lowering_.emit_elements(kernel, out, {label, &node_, 0}, [&](std::span<const Expr> index) {
-          std::vector<Expr> at(index.begin(), index.end());
-          Expr is_inside;
-          for (size_t i = 0; i < at.size(); ++i) {
-            const Dim& extent = value.type().shape[i];
-            if (type.shape[i] == extent) continue;
-            const Expr last = pool.integer(extent.value() - 1);
-            const Expr is_within = loop::le(index[i], last);
-            is_inside = is_inside ? loop::logical_and(is_inside, is_within) : is_within;
-            at[i] = loop::min(index[i], last);
-          }
-          const Expr element = kernel.element(value, at);
-          if (!is_inside) return element;
-          return loop::select(is_inside, element, loop::constant_like(element, 0));
-        }));
-    return out;
-  }
-
   Result<std::optional<Strided>> place_bias(Value bias) {
     const std::vector<Expr> at = {index_[1]};
     const int64_t channels = bias.type().shape[0].value();
     if (filled_up(channels) != channels) {
       TensorType type = bias.type();
       type.shape[0] = Dim(filled_up(channels));
-      LATHE_TRY(const BufferId copy, copy_filled_up(bias, type, "filled_up", constant_phase(bias)));
+      LATHE_TRY(const BufferId copy,
+                copy_filled_up(lowering_, node_, bias, type, "filled_up", constant_phase(bias)));
       kernel_.read_from(bias, copy, std::move(type));
     }
     std::optional<Strided> found = as_strided(kernel_, kernel_.element(bias, at), dtype_, vars_);

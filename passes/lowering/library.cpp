@@ -83,12 +83,30 @@ Expr unrounded(Expr e) {
   return e;
 }
 
-bool is_relu(Expr e, Expr sum) {
+// The other side of op(value, limit) or op(limit, value); null when `e` is none.
+Expr beside_limit(Expr e, loop::BinaryOp op, double limit) {
   auto* node = std::get_if<loop::Binary>(&e->kind);
-  if (node == nullptr || node->op != loop::BinaryOp::max) return false;
-  const Expr other = node->a == sum ? node->b : node->a;
-  const loop::FloatConst* zero = loop::as_float(other);
-  return (node->a == sum || node->b == sum) && zero != nullptr && zero->value == 0;
+  if (node == nullptr || node->op != op) return {};
+  for (const auto& [value, other] : {std::pair(node->a, node->b), std::pair(node->b, node->a)}) {
+    const loop::FloatConst* number = loop::as_float(other);
+    if (number != nullptr && number->value == limit) return value;
+  }
+  return {};
+}
+
+bool is_relu(Expr e, Expr sum) { return beside_limit(e, loop::BinaryOp::max, 0) == sum; }
+
+// What the member does to `sum`, of which it makes `value`.
+Activation activation_of(const Node& member, Expr value, Expr sum) {
+  if (is_relu(value, sum)) return Activation::relu;
+  const Expr below = beside_limit(value, loop::BinaryOp::min, 6);
+  if (below && is_relu(below, sum)) return Activation::relu6;
+  const std::string& name = member.op->name;
+  if (name == "gelu")
+    return member.string_attr("approximate") == "tanh" ? Activation::gelu_tanh : Activation::gelu;
+  for (const Activation each : {Activation::silu, Activation::sigmoid, Activation::tanh})
+    if (name == row_of(each).name) return each;
+  return Activation::none;
 }
 
 class EpilogueReader {
@@ -102,9 +120,12 @@ class EpilogueReader {
     if (is_activated_ || member.types[0].dtype != dtype_) return false;
     value = unrounded(value);
     if (value == sum) return true;  // a cast to the dtype that it has
-    if (is_relu(value, sum)) return activate(Activation::relu, into);
-    if (member.op->name == "gelu" && member.string_attr("approximate") == "tanh")
-      return sums_.has_gelu && activate(Activation::gelu_tanh, into);
+    const Activation activation = activation_of(member, value, sum);
+    if (activation != Activation::none) {
+      const auto& known = sums_.activations;
+      return std::find(known.begin(), known.end(), activation) != known.end() &&
+             activate(activation, into);
+    }
     const Expr term = other_term(value, sum);
     if (!term) return false;
     std::optional<Strided> place = as_strided(kernel_, term, dtype_, sums_.vars);
@@ -186,6 +207,31 @@ Claim claim_epilogue(const Lowering& lowering, KernelContext& kernel, const Node
 }
 
 }  // namespace
+
+Result<BufferId> copy_filled_up(Lowering& lowering, Node& reader, Value value,
+                                const TensorType& type, const std::string& label, Phase phase) {
+  const BufferId out =
+      lowering.add_temporary(*value.node, "_" + label, type, type.num_elements(), phase);
+  KernelContext kernel(lowering, phase, label);
+  loop::Pool& pool = kernel.pool();
+  LATHE_DO(
+      lowering.emit_elements(kernel, out, {label, &reader, 0}, [&](std::span<const Expr> index) {
+        std::vector<Expr> at(index.begin(), index.end());
+        Expr is_inside;
+        for (size_t i = 0; i < at.size(); ++i) {
+          const Dim& extent = value.type().shape[i];
+          if (type.shape[i] == extent) continue;
+          const Expr last = pool.integer(extent.value() - 1);
+          const Expr is_within = loop::le(index[i], last);
+          is_inside = is_inside ? loop::logical_and(is_inside, is_within) : is_within;
+          at[i] = loop::min(index[i], last);
+        }
+        const Expr element = kernel.element(value, at);
+        if (!is_inside) return element;
+        return loop::select(is_inside, element, loop::constant_like(element, 0));
+      }));
+  return out;
+}
 
 Status copy_operand(Lowering& lowering, KernelContext& kernel, Value value) {
   LATHE_TRY(const BufferId copy, copy_to_layout(lowering, value, {}, kernel.phase()));

@@ -5,6 +5,7 @@
 // knows (a bias, a residual, relu, tanh-gelu) go with it; a loop does the others.
 #pragma once
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,10 @@ Result<std::optional<Strided>> place_operand(Lowering& lowering, KernelContext& 
                                              const std::vector<loop::Expr>& index,
                                              const std::vector<loop::Expr>& vars, const Dim& rows,
                                              const Dim& columns);
+// The value in a temporary of that type, whose extents are its own or larger numbers: zeros fill
+// it up. `reader` is what it is made for.
+Result<BufferId> copy_filled_up(Lowering& lowering, Node& reader, Value value,
+                                const TensorType& type, const std::string& label, Phase phase);
 // Later reads of the value through the kernel take a row-major copy.
 Status copy_operand(Lowering& lowering, KernelContext& kernel, Value value);
 // The same of a result, whose rows must lie side by side; none when they do not.
@@ -60,8 +65,8 @@ struct LibrarySums {
   Dim rows = 1, columns = 1;
   Layout layout = {};  // of a buffer for them
   std::optional<Strided> bias = {};
-  bool has_gelu = true;  // the library knows gelu_tanh
-  bool is_bare = false;  // nothing of the epilogue goes with them
+  std::span<const Activation> activations = {};  // those that the library knows
+  bool is_bare = false;                          // nothing of the epilogue goes with them
   // Of a row of the buffer, where the library wants rows to start at even addresses: the result is
   // then copied from there, but where it lies evenly by itself. 0: as many as there are.
   int64_t padded_columns = 0;

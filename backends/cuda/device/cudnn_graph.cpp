@@ -160,16 +160,18 @@ void CudnnGraph::add(Kind kind, Operands operands) {
   operations_.push_back(made);
 }
 
-void CudnnGraph::add_pointwise(int mode, CudnnDescriptor x, CudnnDescriptor b, CudnnDescriptor t,
-                               CudnnDescriptor y, int precision, std::optional<int64_t> axis) {
-  CudnnDescriptor function = parts_.create(Kind::pointwise);
-  parts_.set_int(function, Attribute::pointwise_mode, Type::pointwise_mode, mode);
-  parts_.set_int(function, Attribute::pointwise_precision, Type::dtype, precision);
-  if (mode == kCudnnRelu)
-    parts_.set_int(function, Attribute::pointwise_nan, Type::nan, kCudnnPropagateNan);
-  if (axis) parts_.set(function, Attribute::pointwise_axis, Type::int64, 1, &*axis);
-  parts_.finalize(function);
-  add(Kind::pointwise_operation, {{Attribute::operation_pointwise, function},
+void CudnnGraph::add_pointwise(const CudnnFunction& function, CudnnDescriptor x, CudnnDescriptor b,
+                               CudnnDescriptor t, CudnnDescriptor y) {
+  CudnnDescriptor made = parts_.create(Kind::pointwise);
+  parts_.set_int(made, Attribute::pointwise_mode, Type::pointwise_mode, function.mode);
+  parts_.set_int(made, Attribute::pointwise_precision, Type::dtype, function.precision);
+  if (function.mode == kCudnnRelu)
+    parts_.set_int(made, Attribute::pointwise_nan, Type::nan, kCudnnPropagateNan);
+  if (function.most)
+    parts_.set(made, Attribute::pointwise_upper_clip, Type::f64, 1, &*function.most);
+  if (function.axis) parts_.set(made, Attribute::pointwise_axis, Type::int64, 1, &*function.axis);
+  parts_.finalize(made);
+  add(Kind::pointwise_operation, {{Attribute::operation_pointwise, made},
                                   {Attribute::operation_x, x},
                                   {Attribute::operation_b, b},
                                   {Attribute::operation_t, t},

@@ -65,6 +65,14 @@ class CudnnDescriptors {
 
 int cudnn_dtype(DType dtype);  // of f16, bf16 and f32
 
+// What happens to each element.
+struct CudnnFunction {
+  int mode;
+  int precision = kCudnnFloat;
+  std::optional<int64_t> axis = {};  // of kCudnnIndex
+  std::optional<double> most = {};   // of kCudnnRelu
+};
+
 class CudnnGraph {
  public:
   // `what` names the graph in errors: "convolve". The lease is of the thread that describes it.
@@ -87,10 +95,9 @@ class CudnnGraph {
   // An operation with its operands and results.
   using Operands = std::initializer_list<std::pair<CudnnAttribute, CudnnDescriptor>>;
   void add(CudnnKind kind, Operands operands);
-  // `axis` is that of kCudnnIndex; b and t are what the mode takes.
-  void add_pointwise(int mode, CudnnDescriptor x, CudnnDescriptor b, CudnnDescriptor t,
-                     CudnnDescriptor y, int precision = kCudnnFloat,
-                     std::optional<int64_t> axis = std::nullopt);
+  // b and t are what the mode takes.
+  void add_pointwise(const CudnnFunction& function, CudnnDescriptor x, CudnnDescriptor b,
+                     CudnnDescriptor t, CudnnDescriptor y);
   // For descriptors that operations name.
   CudnnDescriptors& parts() { return parts_; }
 
