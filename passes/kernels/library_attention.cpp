@@ -61,14 +61,15 @@ class LibraryAttention {
   int64_t depth() const { return operand(0).type().shape.back().value(); }
   double scale() const { return attention_scale(root_, depth()); }
 
-  // One launch, which keeps the scores on the chip: of halves. Masks are left to the products,
-  // which read them however they lie, and give zeros where one hides every key.
+  // One launch, which keeps the scores on the chip: of halves.
   Result<bool> emit_whole(BufferId made) {
     const int64_t depth = this->depth(), width = shape_.back().value();
     const bool is_even = depth > 0 && depth % kRowStep == 0 && width % kRowStep == 0;
-    if (!is_half(dtype_) || operand(3) || !is_even || depth > kMostDepth || width > kMostDepth ||
+    if (!is_half(dtype_) || !is_even || depth > kMostDepth || width > kMostDepth ||
         shape_.size() > kImageRank || !std::isfinite(scale()))
       return false;
+    const Value mask = operand(3);
+    if (mask && mask.type().dtype != DType::b8 && mask.type().dtype != dtype_) return false;
     const std::vector<Expr> vars = kernel_.variables(shape_);
     auto place = place_result(lowering_, kernel_, made, lowering_.buffer(made).type, vars, vars,
                               queries_, width);
@@ -87,6 +88,9 @@ class LibraryAttention {
     call.o = as_image(*place, shape_);
     call.scale = scale();
     call.is_causal = root_.bool_attr("is_causal");
+    if (mask) {
+      LATHE_TRY(call.bias, make_bias(mask));
+    }
     lowering_.emit_library(std::move(call), describe(node_), phase_);
     return true;
   }
@@ -130,6 +134,48 @@ class LibraryAttention {
     return tensor;
   }
 
+  // What the mask adds to the scores, in rows where wide accesses may begin.
+  Result<CallTensor> make_bias(Value mask) {
+    const Shape own = image(mask.type().shape);
+    Shape shape = own;
+    shape[3] = round_up(keys_);
+    const TensorType type{dtype_, shape};
+    const Phase phase = lowering_.is_constant(mask) ? Phase::init : phase_;
+    const BufferId made = lowering_.add_temporary(node_, "_bias", type, type.num_elements(), phase);
+    KernelContext kernel(lowering_, phase, "bias");
+    if (!node_.bodies.empty()) kernel.enter(node_);
+    LATHE_DO(lowering_.emit_elements(kernel, made, {"bias", &node_, 0}, [&](auto index) {
+      return bias_element(kernel, mask, index);
+    }));
+    CallTensor bias{made, 0, image(shape_), type.strides()};
+    bias.shape[3] = keys_;
+    for (size_t d = 0; d < 3; ++d)
+      if (own[d] == Dim(1)) bias.strides[d] = 0;
+    return bias;
+  }
+
+  // Libraries scale by log2(e), beyond which the lowest numbers are infinite: those that are no
+  // infinity stay numbers, since a query that sees nothing else then sees all keys alike.
+  Expr bias_element(KernelContext& kernel, Value mask, std::span<const Expr> index) const {
+    constexpr double kLowest = -1e38;
+    std::vector<Expr> at(index.begin() + (4 - mask.type().rank()), index.end());
+    if (mask.type().shape.back() == Dim(1))
+      at.back() = kernel.integer(0);
+    else if (round_up(keys_) != keys_)
+      at.back() = loop::min(at.back(), kernel.pool().size(keys_ - 1));
+    const Expr element = kernel.element_within(mask, at);
+    const Expr zero = kernel.pool().number(0, compute_dtype(dtype_));
+    const Expr least = loop::constant_like(zero, -std::numeric_limits<double>::infinity());
+    if (element->dtype == DType::b8) return loop::select(element, zero, least);
+    const Expr added = loop::cast(element, zero->dtype);
+    return loop::select(loop::eq(added, least), least,
+                        loop::max(added, loop::constant_like(added, kLowest)));
+  }
+
+  static Dim round_up(const Dim& size) {
+    return Dim::floor_div(size + (kRowStep - 1), kRowStep) * kRowStep;
+  }
+
   Result<bool> emit_products(Value query, Value key, Value value, BufferId made) {
     const Dim depth = this->depth(), width = shape_.back();
     const Expr i = kernel_.variable(queries_), t = kernel_.variable(keys_),
@@ -147,8 +193,7 @@ class LibraryAttention {
     if (!v) return false;
     // Rows begin where wide accesses may: nobody reads what fills them up.
     Shape square(shape_.begin(), shape_.end() - 2);
-    square.insert(square.end(),
-                  {queries_, Dim::floor_div(keys_ + (kRowStep - 1), kRowStep) * kRowStep});
+    square.insert(square.end(), {queries_, round_up(keys_)});
     const BufferId scored = temporary("scores", compute_dtype(dtype_), square);
     const BufferId weights = temporary("weights", dtype_, square);
     const Dim row = square.back();

@@ -31,22 +31,36 @@ class Attention {
     CudnnDescriptor scores = value();
     add_product(query, key, scores);
     scores = with(kCudnnMul, scores, graph_.constant(static_cast<float>(call_.scale), kRank));
+    if (call_.bias) scores = with(kCudnnAdd, scores, graph_.memory(bias(), dtype_, kBias));
     if (call_.is_causal) scores = masked(scores);
     const CudnnDescriptor most = reduced(kCudnnReduceMax, scores);
     const CudnnDescriptor exponential = with(kCudnnExp, with(kCudnnSub, scores, most), nullptr);
     const CudnnDescriptor sum = reduced(kCudnnReduceAdd, exponential);
     // The logarithm of the sum, which nobody asks for, belongs to the form that cuDNN knows.
     const CudnnDescriptor logarithm = row_value(), whole = row_value();
-    graph_.add_pointwise(kCudnnLog, sum, nullptr, nullptr, logarithm);
-    graph_.add_pointwise(kCudnnAdd, most, logarithm, nullptr, whole);
+    graph_.add_pointwise({kCudnnLog}, sum, nullptr, nullptr, logarithm);
+    graph_.add_pointwise({kCudnnAdd}, most, logarithm, nullptr, whole);
     const CudnnDescriptor weights = value(cudnn_dtype(dtype_));
-    graph_.add_pointwise(kCudnnDiv, exponential, sum, nullptr, weights);
-    add_product(weights, graph_.memory(call_.v, dtype_, 2), graph_.memory(call_.o, dtype_, 3));
+    graph_.add_pointwise({kCudnnDiv}, exponential, sum, nullptr, weights);
+    add_product(weights, graph_.memory(call_.v, dtype_, 2),
+                graph_.memory(call_.o, dtype_, call_.bias ? kBias + 1 : kBias));
     return Ok{};
   }
 
  private:
   static constexpr size_t kRank = 4;  // batch, heads, rows, columns
+  static constexpr size_t kBias = 3;  // its position among the operands
+
+  // What is alike for all sequences or heads has one of them.
+  CallTensor bias() const {
+    CallTensor tensor = *call_.bias;
+    for (size_t d : {0, 1}) {
+      if (tensor.strides[d] != Dim(0)) continue;
+      tensor.shape[d] = 1;
+      tensor.strides[d] = tensor.strides[2] * tensor.shape[2];
+    }
+    return tensor;
+  }
 
   static Sizes packed(const Sizes& dims) {
     return {dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1};
@@ -59,7 +73,7 @@ class Attention {
 
   CudnnDescriptor with(int mode, CudnnDescriptor x, CudnnDescriptor b) {
     CudnnDescriptor y = value();
-    graph_.add_pointwise(mode, x, b, nullptr, y);
+    graph_.add_pointwise({mode}, x, b, nullptr, y);
     return y;
   }
 
@@ -91,13 +105,13 @@ class Attention {
   CudnnDescriptor masked(CudnnDescriptor scores) {
     constexpr int64_t kRows = 2, kColumns = 3;
     const CudnnDescriptor row = value(kCudnnInt32), column = value(kCudnnInt32);
-    graph_.add_pointwise(kCudnnIndex, scores, nullptr, nullptr, row, kCudnnFloat, kRows);
-    graph_.add_pointwise(kCudnnIndex, scores, nullptr, nullptr, column, kCudnnFloat, kColumns);
+    graph_.add_pointwise({kCudnnIndex, kCudnnFloat, kRows}, scores, nullptr, nullptr, row);
+    graph_.add_pointwise({kCudnnIndex, kCudnnFloat, kColumns}, scores, nullptr, nullptr, column);
     const CudnnDescriptor is_seen = value(kCudnnBoolean);
-    graph_.add_pointwise(kCudnnGreaterEqual, row, column, nullptr, is_seen, kCudnnBoolean);
+    graph_.add_pointwise({kCudnnGreaterEqual, kCudnnBoolean}, row, column, nullptr, is_seen);
     const CudnnDescriptor least = graph_.constant(-std::numeric_limits<float>::infinity(), kRank);
     CudnnDescriptor y = value();
-    graph_.add_pointwise(kCudnnSelect, scores, least, is_seen, y);
+    graph_.add_pointwise({kCudnnSelect}, scores, least, is_seen, y);
     return y;
   }
 
