@@ -1,9 +1,11 @@
 // Matrix products for a library: operands and result as strides.
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "fmt/format.h"
 #include "ir/templates/loop_nest.h"
+#include "passes/lowering/evening.h"
 #include "passes/lowering/kernel_def.h"
 #include "passes/lowering/matmul.h"
 #include "passes/lowering/operand.h"
@@ -13,9 +15,13 @@ namespace {
 
 using loop::Expr;
 
-constexpr int64_t kRowBytes = 16;          // where rows start, in the fast kernels of libraries
-constexpr int64_t kManyResults = 1 << 18;  // of halves: what a second launch is nothing beside
-constexpr int64_t kLongSum = 128;          // terms that cost more than a copy of the result
+constexpr int64_t kRowBytes = 16;  // where rows start, in the fast kernels of libraries
+
+// Those behind the first come with products of halves alone: of f32 they would be rounded.
+constexpr Activation kActivations[] = {Activation::relu, Activation::gelu_tanh, Activation::gelu,
+                                       Activation::silu, Activation::sigmoid,   Activation::tanh,
+                                       Activation::relu6};
+constexpr size_t kExact = 2;
 
 class MatmulLowering {
  public:
@@ -53,9 +59,13 @@ class MatmulLowering {
     }
     if (!has_a || !has_b) return Verdict{"strides cannot say where an operand lies"};
 
+    const Evening evening = choose(a, b);
+    LATHE_DO(carry_out(evening, a, b));
     const std::vector<Expr> vars = all_vars(m_, n_);
     LibrarySums sums{.index = vars, .vars = vars, .rows = spec_.m, .columns = spec_.n};
-    sums.padded_columns = padded_columns();
+    if (evening.pads_rows) sums.padded_columns = rounded_up(spec_.n);
+    sums.is_bare = evening.fills_columns;
+    sums.activations = is_half(dtype_) ? kActivations : std::span(kActivations).first(kExact);
     LATHE_TRY(auto result, place_sums(lowering_, kernel_, node_, sums, out));
     if (!result) return Verdict{"strides cannot say where its result goes"};
     take(*result);
@@ -65,7 +75,7 @@ class MatmulLowering {
       if (!result) return Verdict{"strides cannot say where its sums go"};
       take(*result);
     }
-    emit_matmul(lowering_, spec_, describe(node_), phase_);
+    emit(evening);
     LATHE_DO(emit_rest(lowering_, node_, *result->last, spec_.d.buffer, out, phase_));
     return Verdict{};
   }
@@ -83,19 +93,85 @@ class MatmulLowering {
     return vars;
   }
 
-  // Rows of an odd number of halves start at addresses from which tensor cores are not fed: where
-  // the operands' do not, a large product and a copy of it are several times faster.
-  int64_t padded_columns() const {
-    const int64_t step = kRowBytes / dtype_bytes(dtype_);
-    if (!spec_.n.is_const()) return 0;
-    const int64_t columns = spec_.n.value();
-    Dim results = spec_.m * spec_.n;
-    for (const Dim& extent : spec_.batch) results = results * extent;
-    const bool is_large = size_at(results, lowering_.hints()) >= kManyResults &&
-                          size_at(spec_.k, lowering_.hints()) >= kLongSum;
-    const bool is_uneven = dtype_bytes(dtype_) == 2 && columns % step != 0;
-    if (!is_large || !is_uneven || !is_even(spec_.a, step) || !is_even(spec_.b, step)) return 0;
-    return (columns + step - 1) / step * step;
+  int64_t step() const { return kRowBytes / dtype_bytes(dtype_); }
+  int64_t rounded_up(const Dim& extent) const {
+    return (extent.value() + step() - 1) / step() * step();
+  }
+
+  // Of halves: rows of an odd number of them start at addresses from which tensor cores are not
+  // fed. Of extents that are sizes nothing is known.
+  Evening choose(Value a, Value b) const {
+    const Shape& own = b.type().shape;
+    const bool are_numbers = spec_.n.is_const() && spec_.k.is_const() && own.back() == spec_.n &&
+                             own[own.size() - 2] == spec_.k;
+    if (dtype_bytes(dtype_) != 2 || !are_numbers) return {};
+    const auto at = [&](const Dim& size) {
+      return static_cast<double>(size_at(size, lowering_.hints()));
+    };
+    UnevenProduct product{.m = at(spec_.m), .n = at(spec_.n), .k = at(spec_.k)};
+    for (const Dim& extent : spec_.batch) product.m *= at(extent);
+    product.a_elements = at(a.type().num_elements());
+    product.b_elements = at(b.type().num_elements());
+    product.is_a_even = is_even(spec_.a, step());
+    product.is_b_even = is_even(spec_.b, step());
+    product.is_a_constant = lowering_.is_constant(a);
+    product.is_b_constant = lowering_.is_constant(b);
+    return choose_evening(product, step());
+  }
+
+  // Copies of A with its terms side by side, and of B likewise: [k, n] as columns.
+  Status carry_out(const Evening& evening, Value a, Value b) {
+    if (evening.copies_a) {
+      TensorType type = a.type();
+      type.shape.back() = rounded_up(spec_.k);
+      type.layout = {};
+      LATHE_DO(copy_evenly(a, type));
+      LATHE_TRY(const bool is_placed, place(a, m_, k_, spec_.m, spec_.k, spec_.a));
+      LATHE_CHECK(is_placed, "a copy of rows that strides cannot say");
+    }
+    if (evening.copies_b) {
+      TensorType type = b.type();
+      const size_t rank = type.shape.size();
+      type.shape[rank - 2] = rounded_up(spec_.k);
+      if (evening.fills_columns) type.shape[rank - 1] = rounded_up(spec_.n);
+      type.layout.resize(rank);
+      std::iota(type.layout.begin(), type.layout.end(), 0);
+      std::swap(type.layout[rank - 2], type.layout[rank - 1]);
+      LATHE_DO(copy_evenly(b, type));
+      LATHE_TRY(const bool is_placed, place(b, k_, n_, spec_.k, spec_.n, spec_.b));
+      LATHE_CHECK(is_placed, "a copy of columns that strides cannot say");
+    }
+    if (evening.copies_a) spec_.k = rounded_up(spec_.k);
+    return Ok{};
+  }
+
+  Status copy_evenly(Value value, const TensorType& type) {
+    const Phase phase = lowering_.is_constant(value) ? Phase::init : phase_;
+    LATHE_TRY(const BufferId copy,
+              copy_filled_up(lowering_, node_, value, type, "filled_up", phase));
+    kernel_.read_from(value, copy, type);
+    return Ok{};
+  }
+
+  void emit(const Evening& evening) {
+    const int64_t columns = evening.pads_rows ? spec_.n.value() : 0;
+    if (evening.fills_columns) spec_.n = rounded_up(spec_.n);
+    const int64_t over = evening.pads_rows && !evening.fills_columns ? columns % step() : 0;
+    LaunchInfo info = describe(node_);
+    if (over == 0) return emit_matmul(lowering_, spec_, info, phase_);
+    const Dim flops = info.flops;
+    MatmulSpec part = spec_;
+    part.n = columns - over;
+    info.flops = Dim::floor_div(flops * part.n, columns);
+    emit_matmul(lowering_, part, info, phase_);
+    const int64_t first = columns - over;
+    part.n = over;
+    part.b.offset = part.b.offset + part.b.strides.back() * first;
+    part.d.offset = part.d.offset + Dim(first);
+    if (part.epilogue.bias) part.epilogue.bias->offset = part.epilogue.bias->offset + Dim(first);
+    info.flops = Dim::floor_div(flops * over, columns);
+    info.label += "_last_columns";
+    emit_matmul(lowering_, part, info, phase_);
   }
 
   // Whether everything but neighbours lies whole steps apart.
