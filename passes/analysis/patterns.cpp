@@ -62,6 +62,11 @@ bool is_identity(const Node& node) {
     for (int64_t& dim : dims) dim = normalize_dim(dim, static_cast<int>(dims.size())).value_or(0);
     return std::is_sorted(dims.begin(), dims.end());
   }
+  if (op == "pad") {
+    const std::vector<Dim> widths = node.dims_attr("pad");
+    return std::all_of(widths.begin(), widths.end(),
+                       [](const Dim& width) { return width == Dim(0); });
+  }
   if (op == "slice") return node.int_attr("step", 1) == 1;
   return op == "reshape" || op == "expand" || op == "cast" || op == "squeeze" || op == "alias" ||
          op == "dropout" || op == "clone" || op == "contiguous";
