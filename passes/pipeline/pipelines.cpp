@@ -29,6 +29,8 @@ std::vector<StepReason> graph_steps() {
       {"fold_scale", "beside it: a factor of each channel goes where a norm's does"},
       {"fold_constants", "masks and positions become literals once sizes are known"},
       {"simplify", "decomposing leaves views of views, and folding leaves ones and zeros"},
+      {"sink_permutes", "when views are merged, which its patterns look through"},
+      {"simplify", "what transposes rows back cancels with what transposed them"},
       {"cse", "after folding, which makes equal what was computed twice in different words"},
       {"dce", "last, because every pass above leaves behind what it replaced"},
   };
