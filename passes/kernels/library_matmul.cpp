@@ -17,11 +17,9 @@ using loop::Expr;
 
 constexpr int64_t kRowBytes = 16;  // where rows start, in the fast kernels of libraries
 
-// Those behind the first come with products of halves alone: of f32 they would be rounded.
-constexpr Activation kActivations[] = {Activation::relu, Activation::gelu_tanh, Activation::gelu,
-                                       Activation::silu, Activation::sigmoid,   Activation::tanh,
-                                       Activation::relu6};
-constexpr size_t kExact = 2;
+// cuBLASLt's. cuDNN puts more behind a product, but makes convnext_tiny's of bf16 at 105 TFLOP/s:
+// cuBLASLt and a loop take two thirds of that.
+constexpr Activation kActivations[] = {Activation::relu, Activation::gelu_tanh};
 
 class MatmulLowering {
  public:
@@ -65,7 +63,7 @@ class MatmulLowering {
     LibrarySums sums{.index = vars, .vars = vars, .rows = spec_.m, .columns = spec_.n};
     if (evening.pads_rows) sums.padded_columns = rounded_up(spec_.n);
     sums.is_bare = evening.fills_columns;
-    sums.activations = is_half(dtype_) ? kActivations : std::span(kActivations).first(kExact);
+    sums.activations = kActivations;
     LATHE_TRY(auto result, place_sums(lowering_, kernel_, node_, sums, out));
     if (!result) return Verdict{"strides cannot say where its result goes"};
     take(*result);

@@ -31,7 +31,6 @@ enum class CudnnAttribute : int {
   pointwise_mode = 0,
   pointwise_precision = 1,
   pointwise_nan = 2,
-  pointwise_upper_clip = 4,
   pointwise_axis = 9,
   convolution_precision = 100,
   convolution_mode = 101,
@@ -87,7 +86,6 @@ enum class CudnnType : int {
   boolean = 2,
   int64 = 3,
   f32 = 4,
-  f64 = 5,
   pointer = 6,
   convolution_mode = 7,
   heuristic_mode = 8,
@@ -101,7 +99,8 @@ inline constexpr int kCudnnFloat = 0, kCudnnHalf = 2, kCudnnInt32 = 4, kCudnnBf1
 inline constexpr int kCudnnBoolean = 11;
 inline constexpr int kCudnnCrossCorrelation = 1;
 inline constexpr int kCudnnPropagateNan = 1;
-inline constexpr int kCudnnAdd = 0, kCudnnMul = 1, kCudnnDiv = 6, kCudnnSub = 9, kCudnnExp = 13;
+inline constexpr int kCudnnAdd = 0, kCudnnMul = 1, kCudnnMin = 2, kCudnnDiv = 6, kCudnnSub = 9,
+                     kCudnnExp = 13;
 inline constexpr int kCudnnLog = 15, kCudnnGreaterEqual = 303, kCudnnIndex = 501;
 inline constexpr int kCudnnSelect = 601;
 inline constexpr int kCudnnRelu = 100, kCudnnTanh = 101, kCudnnSigmoid = 102, kCudnnGelu = 104;

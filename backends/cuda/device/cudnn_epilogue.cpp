@@ -1,35 +1,45 @@
 // What follows a sum: see cudnn_epilogue.h.
 #include "backends/cuda/device/cudnn_epilogue.h"
 
+#include <optional>
 #include <utility>
+#include <vector>
 
 namespace lathe::cuda {
 namespace {
 
-CudnnFunction function_of(Activation activation) {
+// One after the other. A limit is an operation of its own: relu's own upper limit has engines a
+// hundred times slower.
+struct Step {
+  int mode;
+  std::optional<float> other = {};
+};
+
+std::vector<Step> steps_of(Activation activation) {
   switch (activation) {
     case Activation::none:
+      return {};
     case Activation::relu:
-      return {kCudnnRelu};
+      return {{kCudnnRelu}};
     case Activation::relu6:
-      return {.mode = kCudnnRelu, .most = 6};
+      return {{kCudnnRelu}, {kCudnnMin, 6.0F}};
     case Activation::gelu:
-      return {kCudnnGelu};
+      return {{kCudnnGelu}};
     case Activation::gelu_tanh:
-      return {kCudnnGeluTanh};
+      return {{kCudnnGeluTanh}};
     case Activation::silu:
-      return {kCudnnSwish};
+      return {{kCudnnSwish}};
     case Activation::sigmoid:
-      return {kCudnnSigmoid};
+      return {{kCudnnSigmoid}};
     case Activation::tanh:
-      return {kCudnnTanh};
+      return {{kCudnnTanh}};
   }
-  return {kCudnnRelu};
+  return {};
 }
 
 int count_operations(const CallEpilogue& epilogue) {
   return (epilogue.bias ? 1 : 0) + (epilogue.residual ? 1 : 0) +
-         (epilogue.activation == Activation::none ? 0 : 1);
+         static_cast<int>(steps_of(epilogue.activation).size());
 }
 
 }  // namespace
@@ -49,7 +59,8 @@ void CudnnSum::describe(CudnnPart part, const std::function<void(CudnnDescriptor
   if (epilogue_.bias) then({kCudnnAdd}, bias(bias_position));
   if (epilogue_.residual)
     then({kCudnnAdd}, graph_.memory(*epilogue_.residual, dtype_, residual_position));
-  if (epilogue_.activation != Activation::none) then(function_of(epilogue_.activation), nullptr);
+  for (const Step& step : steps_of(epilogue_.activation))
+    then({step.mode}, step.other ? graph_.constant(*step.other, result_.shape.size()) : nullptr);
 }
 
 CudnnDescriptor CudnnSum::bias(size_t position) {
@@ -87,16 +98,6 @@ Result<LibraryRun> plan_sum(
   return LibraryRun([sum, rest](CUstream stream, std::span<const CUdeviceptr> buffers) -> Status {
     LATHE_DO(sum(stream, buffers));
     return rest(stream, buffers);
-  });
-}
-
-Result<LibraryRun> plan_rest(const std::string& what, const CallEpilogue& epilogue,
-                             const CallTensor& result, size_t axis, DType dtype,
-                             std::shared_ptr<Workspace> workspace) {
-  return plan_graph(what, std::move(workspace), [&](CudnnGraph& graph) -> Status {
-    CudnnSum(graph, epilogue, result, axis, dtype).describe(CudnnPart::rest, [](CudnnDescriptor) {
-    });
-    return Ok{};
   });
 }
 

@@ -46,9 +46,4 @@ Result<LibraryRun> plan_sum(
     const std::shared_ptr<Workspace>& workspace,
     const std::function<Status(CudnnGraph& graph, CudnnPart part)>& describe);
 
-// The rest alone, of a sum that lies where the result does.
-Result<LibraryRun> plan_rest(const std::string& what, const CallEpilogue& epilogue,
-                             const CallTensor& result, size_t axis, DType dtype,
-                             std::shared_ptr<Workspace> workspace);
-
 }  // namespace lathe::cuda

@@ -167,8 +167,6 @@ void CudnnGraph::add_pointwise(const CudnnFunction& function, CudnnDescriptor x,
   parts_.set_int(made, Attribute::pointwise_precision, Type::dtype, function.precision);
   if (function.mode == kCudnnRelu)
     parts_.set_int(made, Attribute::pointwise_nan, Type::nan, kCudnnPropagateNan);
-  if (function.most)
-    parts_.set(made, Attribute::pointwise_upper_clip, Type::f64, 1, &*function.most);
   if (function.axis) parts_.set(made, Attribute::pointwise_axis, Type::int64, 1, &*function.axis);
   parts_.finalize(made);
   add(Kind::pointwise_operation, {{Attribute::operation_pointwise, made},

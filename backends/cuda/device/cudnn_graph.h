@@ -70,7 +70,6 @@ struct CudnnFunction {
   int mode;
   int precision = kCudnnFloat;
   std::optional<int64_t> axis = {};  // of kCudnnIndex
-  std::optional<double> most = {};   // of kCudnnRelu
 };
 
 class CudnnGraph {

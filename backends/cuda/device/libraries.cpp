@@ -9,8 +9,7 @@ Result<LibraryRun> plan_library(const Program& program, const LibraryCall& call,
     const Program& program;
     std::shared_ptr<Workspace> workspace;
     Result<LibraryRun> operator()(const MatmulCall& call) const {
-      return is_cudnn(call) ? plan_matmul_graph(program, call, workspace)
-                            : plan_matmul(program, call, workspace);
+      return plan_matmul(program, call, workspace);
     }
     Result<LibraryRun> operator()(const ConvolutionCall& call) const {
       return plan_convolution(program, call, workspace);
@@ -22,13 +21,7 @@ Result<LibraryRun> plan_library(const Program& program, const LibraryCall& call,
   return std::visit(Planner{program, std::move(workspace)}, call);
 }
 
-bool is_cudnn(const LibraryCall& call) {
-  const auto* matmul = std::get_if<MatmulCall>(&call);
-  if (matmul == nullptr) return true;
-  const Activation activation = matmul->epilogue.activation;
-  return activation != Activation::none && activation != Activation::relu &&
-         activation != Activation::gelu_tanh;
-}
+bool is_cudnn(const LibraryCall& call) { return !std::holds_alternative<MatmulCall>(call); }
 
 DType dtype_of(const Program& program, const CallTensor& tensor) {
   return program.buffers[static_cast<size_t>(tensor.buffer)].type.dtype;

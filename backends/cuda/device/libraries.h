@@ -48,14 +48,11 @@ class Workspace {
 Result<LibraryRun> plan_library(const Program& program, const LibraryCall& call,
                                 std::shared_ptr<Workspace> workspace);
 
-bool is_cudnn(const LibraryCall& call);  // otherwise cuBLASLt's alone
+bool is_cudnn(const LibraryCall& call);  // otherwise cuBLASLt's
 
 // One routine each.
 Result<LibraryRun> plan_matmul(const Program& program, const MatmulCall& call,
                                std::shared_ptr<Workspace> workspace);
-// Of activations that plan_matmul's library has not.
-Result<LibraryRun> plan_matmul_graph(const Program& program, const MatmulCall& call,
-                                     std::shared_ptr<Workspace> workspace);
 Result<LibraryRun> plan_convolution(const Program& program, const ConvolutionCall& call,
                                     std::shared_ptr<Workspace> workspace);
 Result<LibraryRun> plan_attention(const Program& program, const AttentionCall& call,
