@@ -11,6 +11,7 @@
 #include "fmt/format.h"
 #include "passes/lowering/kernel_def.h"
 #include "passes/lowering/library.h"
+#include "passes/lowering/unfolding.h"
 
 namespace lathe {
 namespace {
@@ -41,6 +42,8 @@ class ConvolutionLowering {
       return Verdict{"it takes lines and images of one dtype, not transposed"};
     if (groups_ > 1 && input.type().shape[1].value() == groups_)
       return Verdict{"its groups are of one channel: loops read each once"};
+    if (is_better_unfolded(root_))
+      return Verdict{"its windows are long: products of them written out are faster"};
     if (filter.type().static_elements() == 0) return Verdict{"its sums are of nothing"};
     if (!filter.type().is_static() || !input.type().shape[1].is_const())
       return Verdict{fmt::format("its channels or filters are no numbers: {} and {}",
