@@ -79,6 +79,9 @@ struct CompileOptions {
   // What was made of the program before, in this process or another; afterwards it has the code of
   // all its kernels. Null, or a target that keeps none: everything is made anew.
   KernelCode* code = nullptr;
+  // Where compile() says which launches the target's libraries refuse, by region, and why: when it
+  // fails, other kinds of kernels may do for those. Null: nobody asks.
+  std::map<std::string, std::string>* refused = nullptr;
 };
 
 class Backend {

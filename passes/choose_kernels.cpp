@@ -162,6 +162,9 @@ class Chooser {
       if (answer.is_made() && wants_tile && !kind.has_tile) answer = {"it has no tile"};
       if (!answer.is_made() && !is_asked) continue;
       if (answer.is_made()) answer = fits_sizes(kind, region);
+      const auto refused = context_.refused.find(region.name);
+      if (answer.is_made() && kind.needs == Needs::library && refused != context_.refused.end())
+        answer = {"the library refused it: " + refused->second};
       KernelCandidate candidate{.plan = {kind.name}, .why_not = answer.why_not};
       if (wants_tile) candidate.plan.tile = forced->tile;
       found.push_back(candidate);

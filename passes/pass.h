@@ -61,6 +61,8 @@ struct PassContext {
   std::vector<Refusal> refusals = {};
   std::vector<Override> overrides = {};
   std::vector<KernelChoice> choices = {};  // of choose_kernels
+  // Regions whose launches the target's libraries refused, and why: other kinds make them.
+  std::map<std::string, std::string> refused = {};
   int threads = 1;
   Numerics numerics = Numerics::standard;
 

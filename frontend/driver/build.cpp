@@ -83,6 +83,10 @@ class CachedBuild {
       return;
     }
     key_ = *std::move(key);
+    if (!request.refused.empty()) {
+      line_ = "compiled: a library refused the program before";
+      return;
+    }
     Result<CachedProgram> found = load_cached_program(model, *key_);
     if (found.ok()) {
       line_ = "found " + cached_program_path(model, *key_);
@@ -164,6 +168,7 @@ Result<Lowered> lower(const Model& model, const Target& target, const CompileReq
   // Errors speak of the module's places; the text of a decision says enough.
   for (Override& decision : context.overrides) decision.loc = Loc::unknown();
   context.numerics = request.numerics;
+  context.refused = request.refused;
   context.threads = request.num_threads();
   RunOptions options = run;
   options.reproducer = &failure.reproducer;
@@ -205,7 +210,12 @@ Result<Build> build(const Model& model, Backend& backend, const CompileRequest& 
   compile.weight = [&](const std::string& name) { return weights.get(name); };
   compile.release_weight = [&](const std::string& name) { weights.release(name); };
   compile.code = cached.code();
+  CompileRequest others = request;
+  const size_t num_known = others.refused.size();
+  compile.refused = &others.refused;
   Status status = compile_at(result, backend, compile, model.dims, shared);
+  if (!status.ok() && others.refused.size() > num_known)
+    return build(model, backend, others, failure, shared);
   if (!status.ok()) {
     failure.locs = result.lowered.unit.module.locs;
     return status.error();

@@ -52,7 +52,8 @@ struct Build {
   int64_t io_bytes() const;       // inputs and outputs
 };
 // Lowers and compiles; in mode max-autotune, measures before (autotune.h). The pipeline must end in
-// a planned program. The model must outlive the build. What other programs of `shared` have packed
+// a planned program. What a library of the machine refuses is made by other kinds, whose choices
+// say why. The model must outlive the build. What other programs of `shared` have packed
 // is not packed again.
 Result<Build> build(const Model& model, Backend& backend, const CompileRequest& request,
                     BuildFailure& failure, SharedWeights* shared = nullptr);

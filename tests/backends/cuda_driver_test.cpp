@@ -127,6 +127,33 @@ TEST_P(EveryCall, OfARunMayFailAndTheNextRunWorks) {
   EXPECT_EQ(fake().live_bytes, 0u);
 }
 
+// Neither cuBLASLt nor cuDNN is beside the fake driver.
+TEST_F(CudaDriver, WhatALibraryRefusesOtherKindsMake) {
+  ASSERT_EQ(message(open()), "no error");
+  LocTable locs;
+  auto model = load_text(
+      R"(func @main(%x: f16[64, 48], %y: f16[1, 8, 6, 6]) -> f16[64, 64], f16[1, 8, 6, 6] {
+  %w = constant() {name = "w", dtype = f16, shape = [48, 64]}
+  %v = constant() {name = "v", dtype = f16, shape = [8, 8, 3, 3]}
+  %0 = matmul(%x, %w)
+  %1 = convolution(%y, %v) {padding = [1, 1]}
+  return %0, %1
+})",
+      "m.lathe", {.random_weights = 0}, locs);
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  model_ = *std::move(model);
+  auto made = compile(false);
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  for (const Launch& step : made->program().steps)
+    EXPECT_FALSE(std::holds_alternative<LibraryLaunch>(step.kind)) << step.label;
+  int num_refused = 0;
+  for (const PassRecord& pass : made->lowered.report.passes)
+    for (const KernelChoice& choice : pass.choices)
+      for (const KernelCandidate& candidate : choice.candidates)
+        if (candidate.why_not.starts_with("the library refused it: ")) ++num_refused;
+  EXPECT_EQ(num_refused, 3);  // the product, the convolution, and that one unfolded
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, EveryCall, testing::Bool(), [](const auto& mode) {
   return mode.param ? "ReduceOverhead" : "Default";
 });

@@ -45,7 +45,7 @@ Result<std::unique_ptr<Executable>> CudaExecutable::create(const Program& progra
   Clock::time_point start = Clock::now();
   LATHE_DO(
       device->check(device->api().create_stream(&executable->own_stream_, 0), "making a stream"));
-  LATHE_DO(executable->make_steps(program));
+  LATHE_DO(executable->make_steps(program, options));
   executable->stats_.codegen_ms = 1e3 * seconds_since(start);
   start = Clock::now();
   LATHE_DO(executable->place(program));
@@ -68,20 +68,36 @@ CudaExecutable::~CudaExecutable() {
 
 // ---- compilation --------------------------------------------------------------------------------
 
-Status CudaExecutable::make_steps(const Program& program) {
+namespace {
+
+template <class Visit>
+void for_each_library_launch(const Program& program, Visit visit) {
+  for (const auto* launches : {&program.init, &program.steps})
+    for (const Launch& launch : *launches)
+      if (auto* library = std::get_if<LibraryLaunch>(&launch.kind)) visit(launch, library->call);
+}
+
+}  // namespace
+
+Status CudaExecutable::make_steps(const Program& program, const CompileOptions& options) {
   if (!program.symbols.empty()) {
     symbolic_ = program;
     for (ProgramBuffer& buffer : symbolic_->buffers) buffer.bytes.clear();
   }
   plans_ = std::make_unique<LibraryPlans>(symbolic_ ? *symbolic_ : program, device_, workspace_);
   std::vector<LibraryCall> calls;  // those of symbolic sizes are planned when these are bound
-  for (const auto* launches : {&program.init, &program.steps})
-    for (const Launch& launch : *launches)
-      if (auto* library = std::get_if<LibraryLaunch>(&launch.kind))
-        if (symbolic_sizes(library->call).empty()) calls.push_back(library->call);
+  for_each_library_launch(program, [&](const Launch&, const LibraryCall& call) {
+    if (symbolic_sizes(call).empty()) calls.push_back(call);
+  });
   plans_->start(calls);  // while the kernels compile
   LATHE_DO(load_code(program, true, code_));
-  LATHE_DO(plans_->finish());
+  if (Status planned = plans_->finish(); !planned.ok()) {
+    for_each_library_launch(program, [&](const Launch& launch, const LibraryCall& call) {
+      const std::string why = plans_->refusal(call);
+      if (!why.empty() && options.refused) options.refused->emplace(launch.region, why);
+    });
+    return planned;
+  }
   for (const Launch& launch : program.init) {
     LATHE_TRY(Step step, make_step(program, launch));
     look_up_kernel(step, code_);

@@ -70,7 +70,7 @@ class CudaExecutable final : public Executable {
         target_(target),
         is_captured_(is_captured),
         workspace_(std::make_shared<Workspace>(is_captured)) {}
-  Status make_steps(const Program& program);
+  Status make_steps(const Program& program, const CompileOptions& options);
   Status load_code(const Program& program, bool has_small_sizes, Code& code);
   Result<Step> make_step(const Program& program, const Launch& launch);
   void look_up_kernel(Step& step, const Code& code) const;

@@ -36,16 +36,20 @@ std::string LibraryPlans::key_of(const LibraryCall& call) const {
 
 void LibraryPlans::work() {
   const Status bound = device_.use();  // contexts are bound to threads
-  for (size_t i = next_++; i < pending_.size(); i = next_++)
-    pending_[i].made =
-        bound.ok() ? plan_library(program_, pending_[i].call, workspace_) : bound.error();
+  for (size_t i = next_++; i < pending_.size(); i = next_++) {
+    Pending& plan = pending_[i];
+    plan.made = bound.ok() ? plan_library(program_, plan.call, workspace_) : bound.error();
+    plan.is_refused = bound.ok() && !plan.made.ok();
+  }
 }
 
 Status LibraryPlans::finish() {
   threads_.join();
   work();  // what no thread took
   Status status = Ok{};
+  refusals_.clear();
   for (Pending& plan : pending_) {
+    if (plan.is_refused) refusals_[plan.key] = plan.made.error().message;
     if (plan.made.ok())
       plans_[plan.key].run = std::make_shared<const LibraryRun>(*std::move(plan.made));
     else if (status.ok())
@@ -53,6 +57,11 @@ Status LibraryPlans::finish() {
   }
   pending_.clear();
   return status;
+}
+
+std::string LibraryPlans::refusal(const LibraryCall& call) const {
+  auto found = refusals_.find(key_of(call));
+  return found == refusals_.end() ? "" : found->second;
 }
 
 std::shared_ptr<const LibraryRun> LibraryPlans::of(const LibraryCall& call) {

@@ -25,6 +25,8 @@ class LibraryPlans {
   void start(const std::vector<LibraryCall>& calls);
   // Waits for all that was started; the first call's error when any cannot be planned.
   Status finish();
+  // Why the library refused the call in the last finish(); "" when it did not.
+  std::string refusal(const LibraryCall& call) const;
   // After finish(), of a call that was started.
   std::shared_ptr<const LibraryRun> of(const LibraryCall& call);
 
@@ -42,6 +44,7 @@ class LibraryPlans {
     std::string key;
     LibraryCall call;
     Result<LibraryRun> made;
+    bool is_refused = false;  // by the library itself
   };
   std::string key_of(const LibraryCall& call) const;
   void work();
@@ -49,7 +52,8 @@ class LibraryPlans {
   const Program& program_;
   const Device& device_;
   std::shared_ptr<Workspace> workspace_;
-  std::unordered_map<std::string, Plan> plans_;  // by what sets them apart
+  std::unordered_map<std::string, Plan> plans_;            // by what sets them apart
+  std::unordered_map<std::string, std::string> refusals_;  // likewise
   int64_t clock_ = 0;
   std::vector<Pending> pending_;
   std::atomic<size_t> next_ = 0;
