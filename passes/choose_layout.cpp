@@ -7,8 +7,10 @@
 // token side by side, because what follows reads tokens. A layout never changes what a value means;
 // inputs and outputs of the graph stay row-major, as their owner expects. Runs before fusion, which
 // must not join loops across it.
+#include <algorithm>
 #include <unordered_map>
 
+#include "passes/analysis/patterns.h"
 #include "passes/analysis/strides.h"
 #include "passes/pass.h"
 
@@ -35,15 +37,27 @@ Layout view_layout(const Node& node) {
   return order;
 }
 
+// Whether how the operand lies matters to few reads and how another one does to all: one that is
+// repeated along a dim, or made before the first run in any order, such as biases beside scores.
+bool is_beside_others(const Node& node, Value operand, const ConstantValues& constants) {
+  if (node.op->traits.op_class != OpClass::elementwise) return false;
+  const auto counts = [&](Value value) {
+    return value && !constants.contains(value) &&
+           value.type().num_elements() == node.types[0].num_elements();
+  };
+  return !counts(operand) && std::any_of(node.operands.begin(), node.operands.end(), counts);
+}
+
 // The layout this node's results take from its op and its operands; empty: row-major.
-Layout preferred(const Node& node) {
+Layout preferred(const Node& node, const ConstantValues& constants) {
   const int rank = node.types[0].rank();
   if (node.op->name == "permute" || node.op->name == "reshape") return view_layout(node);
   if (node.op->name == "convolution" && rank >= 3) return channels_last(rank);
   if (node.op->name == "attention" && rank == 4) return {0, 2, 1, 3};
   if (!node.op->traits.is_layout_agnostic) return {};
   for (Value operand : node.operands) {
-    if (operand && operand.type().rank() == rank && is_channels_last(operand.type())) {
+    if (operand && operand.type().rank() == rank && is_channels_last(operand.type()) &&
+        !is_beside_others(node, operand, constants)) {
       return channels_last(rank);
     }
   }
@@ -55,10 +69,11 @@ Result<Changed> run_choose_layout(Unit& unit, const PassOptions&, PassContext& c
   std::unordered_map<const Node*, bool> is_output;
   for (Value output : graph.outputs) is_output[output.node] = true;
   for (const Mutation& mutation : graph.mutations) is_output[mutation.value.node] = true;
+  const ConstantValues constants(graph);
   Changed changed = Changed::no;
   for (const auto& node : graph.nodes) {
     if (is_output.count(node.get()) != 0 || node->types.empty()) continue;
-    const Layout layout = preferred(*node);
+    const Layout layout = preferred(*node, constants);
     for (TensorType& type : node->types) {
       if (layout.empty() || type.rank() != static_cast<int>(layout.size())) continue;
       if (type.layout == layout) continue;

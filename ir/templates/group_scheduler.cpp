@@ -1,5 +1,6 @@
 // Schedules for a machine on which groups of threads share vectors: see nest_scheduler.h.
 #include <algorithm>
+#include <tuple>
 
 #include "ir/loop/linear.h"
 #include "ir/templates/lane_price.h"
@@ -37,6 +38,45 @@ class GroupScheduler final : public NestScheduler {
       longest_sum_ = std::max(longest_sum_, choice.extent);
     }
     return along < across || has_few_long_sums();
+  }
+
+  // Loops that no reduction moves with go inside the others, where what a row has is computed once
+  // for all of them: around, it would be computed again for each. Not where lanes are columns,
+  // which have loops of their own inside (split_shared), nor where so few rows were left that
+  // computing all anew is sooner done.
+  bool turn_results() override {
+    if (nest_.vars.empty()) return false;
+    const auto moves = [&](Var var) { return reductions_depend_on(nest_.values, var); };
+    Loops moving, still;
+    for (size_t i = 0; i < nest_.vars.size(); ++i)
+      (moves(nest_.vars[i]) ? moving : still).push_back({nest_.vars[i], nest_.extents[i]});
+    if (moving.empty() || still.empty()) return false;
+    const bool is_column = moves(nest_.vars.back());
+    if ((is_column && !sums_along_rows()) || is_sooner_anew(moving, still)) return false;
+    moving.insert(moving.end(), still.begin(), still.end());
+    for (size_t i = 0; i < moving.size(); ++i)
+      std::tie(nest_.vars[i], nest_.extents[i]) = moving[i];
+    return is_column;
+  }
+
+  // Whether the sums of every result by itself take the machine less time than those of every row
+  // and then its results, which as many fewer groups make.
+  bool is_sooner_anew(const Loops& moving, const Loops& still) {
+    double rows = 1, results = 1, sums = 0;
+    for (const auto& [var, extent] : moving) rows *= static_cast<double>(hint(extent));
+    for (const auto& [var, extent] : still) results *= static_cast<double>(hint(extent));
+    for (const loop::Reduce& reduce : collapsed_reductions()) {
+      double count = 1;
+      for (loop::Expr extent : reduce.extents)
+        if (const std::optional<Dim> size = loop::as_size(extent))
+          count *= static_cast<double>(hint(*size));
+      sums += count;
+    }
+    const double vectors = sums / static_cast<double>(lanes_of_thread());
+    const double threads = std::clamp<double>(vectors, 1, target_.groups->most);
+    const double most = static_cast<double>(target_.groups->filling) / threads;
+    return (sums * results + results) / std::min(rows * results, most) <
+           (sums + results) / std::min(rows, most);
   }
 
   int64_t lanes_of_thread() const override {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/loop/linear.h"
 #include "ir/templates/ceil_div.h"
 #include "ir/templates/lane_choice.h"
 #include "ir/templates/pieces.h"
@@ -337,10 +338,13 @@ void NestScheduler::emit_stores(Block& body, const Exprs& values, Expr index,
   ReductionEmitter reductions(nest_.kernel, lanes_);
   const loop::Bindings bound = reductions.lower_lanes(values, axis, body);
   if (count && store_turned(body, values, index, axis, *count, bound)) return;
+  // Of a variable along which results lie apart, a place for each lane.
+  const bool is_apart = loop::linear(index).coefficient(axis.var) != 1;
+  const Expr place = is_apart ? loop::vectorize(index, {axis.var, axis.lanes}) : index;
   Block stores;
   for (size_t i = 0; i < values.size(); ++i) {
     const Expr vector = loop::vectorize(values[i], axis, bound);
-    stores.push_back({loop::Store{nest_.outs[i], index, vector, axis.mask, false}});
+    stores.push_back({loop::Store{nest_.outs[i], place, vector, axis.mask, false}});
   }
   if (tile_lo_) {
     body.push_back({For{tile_, tile_lo_, tile_hi_, 1, LoopKind::serial, std::move(stores)}});

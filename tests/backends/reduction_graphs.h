@@ -42,6 +42,21 @@ func @main(%s: f32[2, 3, 19, 19], %b: f32[19, 19, 3]) -> f32[2, 3, 19, 19] {
   %2 = softmax(%1) {dim = -1}
   return %2
 })"},
+    {"a_softmax_whose_rows_lie_apart", R"(
+func @main(%x: f32[64, 49, 33, 3]) -> f32[64, 49, 33, 3] {
+  %0 = softmax(%x) {dim = 1}
+  %1 = softmax(%0) {dim = 2}
+  return %1
+})"},
+    {"statistics_of_channels_between_others", R"(
+func @main(%x: f16[9, 6, 11, 13]) -> f16[9, 6, 11, 13] {
+  %0 = mean(%x) {dim = [0, 2, 3], keepdim = true}
+  %1 = sub(%x, %0)
+  %2 = mul(%1, %1)
+  %3 = sum(%2) {dim = [2], keepdim = true}
+  %4 = div(%1, %3)
+  return %4
+})"},
     {"a_layer_norm_of_columns", R"(
 func @main(%x: f16[5, 37, 3], %w: f16[37]) -> f16[5, 3, 37] {
   %0 = permute(%x) {dims = [0, 2, 1]}

@@ -275,6 +275,31 @@ INSTANTIATE_TEST_SUITE_P(Sizes, ColumnSoftmax,
                                             ::testing::Values(1, 3, 16, 37),
                                             ::testing::Values("avx2", "avx512", "simd128")));
 
+// Where threads share vectors, too: a group for each column, though its rows lie around the columns.
+TEST(LoopNest, SumsAColumnOnceForRowsThatLieAround) {
+  const int64_t batch = 512, n = 49, c = 3;
+  NestBuilder b({batch, n, c});
+  loop::BufferRef x = b.input(batch * n * c);
+  auto at = [&](Expr row) {
+    return b.load(x, (b.at[0] * b.constant(c) + b.at[2]) * b.constant(n) + row);
+  };
+  loop::Var r = b.var(n);
+  Expr sum = loop::reduce(loop::ReduceOp::sum, {r}, {b.constant(n)}, at(b.pool().var(r)));
+  b.nest.values = {at(b.at[1]) - sum};
+  const loop::Kernel kernel = schedule(b.nest, *find_target("sm_90"));
+  const std::string text = loop::print(kernel);
+  EXPECT_NE(text.find("parallel %task in 0..1536 "), std::string::npos) << text;
+  Floats in = numbers(batch * n * c, 3), out(in.size());
+  loop::StepBudget steps;
+  run_kernel(kernel, {&out, &in}, steps);
+  for (int64_t i = 0; i < batch * c; ++i) {
+    double total = 0;
+    for (int64_t j = 0; j < n; ++j) total += in[size_t(i * n + j)];
+    for (int64_t j = 0; j < n; ++j)
+      EXPECT_EQ(out[size_t(((i / c) * n + j) * c + i % c)], in[size_t(i * n + j)] - total);
+  }
+}
+
 // The same, with the largest and the sum as results of their own: every element of each.
 class SoftmaxAndItsParts
     : public ::testing::TestWithParam<std::tuple<int64_t, int64_t, bool, const char*>> {};
