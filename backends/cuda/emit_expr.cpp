@@ -126,6 +126,7 @@ void KernelEmitter::define(Expr e, std::vector<const loop::ExprNode*>* made) {
 
 void KernelEmitter::open_lanes(const std::vector<Expr>& roots,
                                std::vector<const loop::ExprNode*>& made) {
+  emit_choices(roots, true, made);
   for (Expr e : undefined_under(roots))
     if (emit_pack(e)) made.push_back(e.node());
   if (shape_.lanes_a_thread > 1) {
@@ -133,6 +134,7 @@ void KernelEmitter::open_lanes(const std::vector<Expr>& roots,
     line(fmt::format("for (int e = 0; e < {}; ++e) {{", shape_.lanes_a_thread));
     ++depth_;
   }
+  emit_choices(roots, false, made);
   for (Expr e : undefined_under(roots)) define(e, &made);
 }
 

@@ -220,6 +220,7 @@ Result<std::string> KernelEmitter::run(const std::string& symbol) {
   var_alignment_[std::get<loop::For>(kernel_.body.front().kind).var.id] =
       shape_.step & -shape_.step;
   scan(std::get<loop::For>(kernel_.body.front().kind).body);
+  name_first_lane();
   pack_rows();
   const auto& loop = std::get<loop::For>(kernel_.body.front().kind);
   out_ = signature(symbol);

@@ -22,6 +22,7 @@ Expr KernelEmitter::at_first_lane(Expr vector) {
     if (const auto* splat = std::get_if<loop::Splat>(&e->kind)) return splat->x;
     const auto* ramp = std::get_if<loop::Ramp>(&e->kind);
     if (!ramp) return Expr();
+    if (shape_.threads == 1) return ramp->base;
     return ramp->base + e->pool->var(first_) * e->pool->integer(ramp->stride);
   });
 }
@@ -54,7 +55,8 @@ bool KernelEmitter::starts_pack(Expr vector) {
 // The scalar index whose contiguous access touches the same elements; null when there is none.
 Expr KernelEmitter::packed_index(Expr index) {
   if (index->lanes == 1 || step_of(index) != 1 || !starts_pack(index)) return {};
-  return at_first_lane(index) - index->pool->var(first_);
+  const Expr first = at_first_lane(index);
+  return shape_.threads == 1 ? first : first - index->pool->var(first_);
 }
 
 // What says for all lanes of a thread at once that they are on; null when they may differ.
@@ -104,14 +106,18 @@ void KernelEmitter::pack_stores(loop::Block& block) {
   }
 }
 
-// Only where lanes of a thread are neighbours, which what is packed must not change.
-void KernelEmitter::pack_rows() {
-  if (!is_blocked_ || shape_.lanes_a_thread == 1 || shape_.threads == 1) return;
-  const loop::Kernel plain = kernel_;
+void KernelEmitter::name_first_lane() {
+  if (shape_.lanes == 1) return;
   first_ = kernel_.add_var(
       {"first", loop::VarKind::loop, DType::i64, 1, 0, shape_.lanes - shape_.lanes_a_thread});
   vars_.push_back("first");
   var_alignment_.push_back(shape_.lanes_a_thread);
+}
+
+// Only where lanes of a thread are neighbours, which what is packed must not change.
+void KernelEmitter::pack_rows() {
+  if (!is_blocked_ || shape_.lanes_a_thread == 1 || shape_.threads == 1) return;
+  const loop::Kernel plain = kernel_;
   loop::rewrite(kernel_, [&](Expr e) {
     const auto* load = std::get_if<loop::Load>(&e->kind);
     if (!load) return e;

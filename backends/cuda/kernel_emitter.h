@@ -54,6 +54,7 @@ class KernelEmitter {
   std::string index_list(const std::vector<Expr>& indices);
 
   // emit_packs.cpp
+  void name_first_lane();
   void pack_rows();
   void pack_stores(loop::Block& block);
   bool pack_access(Expr& index, Expr& mask, int lanes);
@@ -62,6 +63,31 @@ class KernelEmitter {
   Expr at_first_lane(Expr vector);
   bool starts_pack(Expr vector);
   std::optional<int64_t> step_of(Expr e);
+
+  // emit_choices.cpp
+  // Where `x` lies: from lo on, before hi.
+  struct Place {
+    Expr x;
+    std::optional<int64_t> lo, hi;
+  };
+  struct Arm {
+    loop::BufferRef buffer;
+    Expr index;
+    std::optional<int64_t> end;  // of the places that choose it; none: the last
+  };
+  struct Choice {
+    Expr x, mask;  // what chooses; the loads', which may be null
+    std::vector<Arm> arms;
+  };
+  void emit_choices(const std::vector<Expr>& roots, bool at_once,
+                    std::vector<const loop::ExprNode*>& made);
+  bool emit_pack_choice(Expr e, Choice choice);
+  bool emit_lane_choice(Expr e, const Choice& choice);
+  bool add_arms(Expr e, const Place& place, Choice& choice);
+  bool pack_arms(Choice& choice);
+  static bool ends_rise(const Choice& choice);
+  std::string chosen_address(const Choice& choice, const std::string& x, const std::string& lane);
+  Expr within(Expr index, const Place& place);
 
   // emit_tiles.cpp
   void emit_load_tile(const loop::LoadTile& load);
@@ -119,7 +145,7 @@ class KernelEmitter {
   Names names_;
   std::vector<std::string> vars_, buffers_, regs_;
   std::vector<int64_t> var_alignment_;  // the largest known power of two that divides it
-  loop::Var first_;                     // the first of a thread's lanes, where rows are packed
+  loop::Var first_;                     // the first of a thread's lanes, where it has several
   std::vector<bool> is_read_;
   bool makes_halves_;       // and nothing else: what is computed need not be closer than that
   bool is_blocked_ = true;  // a thread's lanes are neighbours

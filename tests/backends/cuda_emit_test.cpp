@@ -107,6 +107,36 @@ TEST(CudaEmit, RowsOfWhichAThreadHasAPartAreReadAtOnce) {
   EXPECT_FALSE(contains(rows_of_tiles("40", "23"), "load_if<8>(")) << rows_of_tiles("40", "23");
 }
 
+// Columns of %a, %b and %c side by side, as concatenations are written: of 64, `end` - 64 and the
+// rest of 512.
+std::string parts(const std::string& end, const std::string& rest) {
+  const std::string at = "ramp(0, 1, 512)";
+  return emit(
+      "kernel @k(%a: bf16[640], %b: bf16[9000], %c: bf16[9000], %y: bf16[5120] out) { "
+      "parallel %i in 0..10 { store %y[%i*512] = select(" +
+      at + " < 64, load bf16x512 %a[splat(%i*64, 512) + min(" + at + ", 63)], select(" + at +
+      " < " + end + ", load bf16x512 %b[splat(%i*" + rest + ", 512) + min(max(" + at +
+      " - 64, 0), " + end + " - 65)], load bf16x512 %c[splat(%i*" + rest + ", 512) + max(" + at +
+      " - " + end + ", 0)])) } }");
+}
+
+TEST(CudaEmit, PartsSideBySideAreReadFromTheChosenAddress) {
+  const std::string text = parts("192", "256");
+  EXPECT_TRUE(contains(text, "from = first < 64 ? a + i * 64 + first\n")) << text;
+  EXPECT_TRUE(contains(text, ": first < 192 ? b + i * 256 + -64 + first\n")) << text;
+  EXPECT_TRUE(contains(text, ": c + i * 256 + -192 + first;")) << text;
+  EXPECT_TRUE(contains(text, "load<8>(from)")) << text;
+}
+
+// Lanes of a thread choose apart where parts end within a pack or begin apart from one.
+TEST(CudaEmit, OtherPartsAreChosenForEachLane) {
+  for (const std::string& text : {parts("191", "256"), parts("192", "255")}) {
+    EXPECT_TRUE(contains(text, "from = first + e < 64 ? a + i * 64 + first + e\n")) << text;
+    EXPECT_TRUE(contains(text, " = *from;")) << text;
+    EXPECT_FALSE(contains(text, "least(")) << text;
+  }
+}
+
 std::string refusal(const std::string& text) {
   Result<cuda::LaunchShape> shape = cuda::launch_shape(kernel_of(text), h200());
   return shape.ok() ? "" : shape.error().message;
