@@ -24,14 +24,42 @@ std::string launch_comment(const loop::Kernel& kernel, const LaunchShape& shape)
                      kernel.vars[hi.id].name);
 }
 
+// What NVRTC takes about five times as long for as to begin.
+constexpr size_t kUnitBytes = 10000;
+
+struct KernelText {
+  size_t kernel;
+  std::string text;
+};
+
+// The longest first, each to the unit that is the shortest then.
+std::vector<TranslationUnit> balanced_units(const std::string& prelude,
+                                            std::vector<KernelText> kernels) {
+  if (kernels.empty()) return {};
+  size_t bytes = 0;
+  for (const KernelText& kernel : kernels) bytes += kernel.text.size();
+  std::vector<TranslationUnit> units(std::clamp<size_t>(bytes / kUnitBytes, 1, kernels.size()),
+                                     {prelude, {}});
+  std::stable_sort(kernels.begin(), kernels.end(),
+                   [](const auto& a, const auto& b) { return a.text.size() > b.text.size(); });
+  for (const KernelText& kernel : kernels) {
+    const auto shortest = std::min_element(
+        units.begin(), units.end(),
+        [](const auto& a, const auto& b) { return a.text.size() < b.text.size(); });
+    shortest->text += kernel.text;
+    shortest->kernels.push_back(kernel.kernel);
+  }
+  return units;
+}
+
 }  // namespace
 
 Result<ProgramSource> emit_program(const Program& program, const Target& target,
                                    bool has_small_sizes) {
   ProgramSource source;
-  source.text = kPrelude;
+  std::string prelude = kPrelude;
   if (std::any_of(program.kernels.begin(), program.kernels.end(), loop::has_tiles))
-    source.text += kTilePrelude;
+    prelude += kTilePrelude;
   source.symbols.resize(program.kernels.size());
   source.shapes.resize(program.kernels.size());
   for (const auto* launches : {&program.init, &program.steps})
@@ -42,6 +70,7 @@ Result<ProgramSource> emit_program(const Program& program, const Target& target,
         source.symbols[index] = fmt::format("k{}_{}", index, identifier(name));
       }
   const std::vector<bool> noalias = noalias_kernels(program);
+  std::vector<KernelText> kernels;
   for (size_t i = 0; i < program.kernels.size(); ++i) {
     if (source.symbols[i].empty()) continue;
     const loop::Kernel& kernel = program.kernels[i];
@@ -49,10 +78,14 @@ Result<ProgramSource> emit_program(const Program& program, const Target& target,
     LATHE_TRY(source.shapes[i], launch_shape(kernel, target));
     LATHE_TRY(std::string text,
               emit_kernel(kernel, source.symbols[i], target, {noalias[i], has_small_sizes}));
-    source.text += fmt::format("\n// {}\n{}", launch_comment(kernel, source.shapes[i]), text);
+    kernels.push_back(
+        {i, fmt::format("\n// {}\n{}", launch_comment(kernel, source.shapes[i]), text)});
     source.assumes_small_sizes =
         source.assumes_small_sizes || (has_small_sizes && has_large_sizes(kernel));
   }
+  source.text = prelude;
+  for (const KernelText& kernel : kernels) source.text += kernel.text;
+  source.units = balanced_units(prelude, std::move(kernels));
   return source;
 }
 

@@ -1,4 +1,4 @@
-// One translation unit for a program: the prelude and every kernel that is launched.
+// The translation units of a program: the prelude and every kernel that is launched.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,8 +8,15 @@
 
 namespace lathe::cuda {
 
-struct ProgramSource {
+struct TranslationUnit {
   std::string text;
+  std::vector<size_t> kernels;  // by their numbers in the program
+};
+
+struct ProgramSource {
+  std::string text;  // of all, as one unit
+  // The same in units of their own: NVRTC's time grows with the text, and has little to share.
+  std::vector<TranslationUnit> units;
   // Whether a kernel's ranges do not say that its sizes are small, so that launches have to see to
   // it: of larger ones the text is another.
   bool assumes_small_sizes = false;

@@ -43,6 +43,40 @@ TEST_P(CudaExample, CompilesForAnH200) {
     if (!symbol.empty()) EXPECT_NE(code->find(".entry " + symbol), std::string::npos) << symbol;
 }
 
+// Forty kernels in units of their own: together these have each of them once.
+TEST(CudaUnits, HaveTheKernelsOfAProgram) {
+  if (const std::string why = why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  std::string text = "func @main(%x0: f32[7, 33]) -> f32[7, 33] {\n";
+  for (int i = 0; i < 40; ++i)
+    text += fmt::format(
+        "  %y{0} = softmax(%x{0}) {{dim = -1}}\n  %x{1} = pad(%y{0}) {{pad = [0, 1]}}\n", i, i + 1);
+  text = text.replace(text.find("f32[7, 33] {"), 10, "f32[7, 73]") + "  return %x40\n}";
+  LocTable locs;
+  auto model = load_text(text, "units.lathe", {}, locs);
+  ASSERT_TRUE(model.ok()) << render(model.error(), locs);
+  const Target& target = *find_target("sm_90");
+  BuildFailure failure;
+  auto lowered = lower(*model, target, {.threads = 1}, failure);
+  ASSERT_TRUE(lowered.ok()) << render(lowered.error(), failure.locs);
+  auto source = cuda::emit_program(lowered->unit.program, target);
+  ASSERT_TRUE(source.ok()) << source.error().message;
+  ASSERT_GT(source->units.size(), 2u);
+  std::vector<std::string> texts;
+  std::vector<int> found(source->symbols.size());
+  for (const auto& unit : source->units) texts.push_back(unit.text);
+  auto codes = cuda::compile_units(texts, target.isa, cuda::CodeKind::ptx);
+  ASSERT_TRUE(codes.ok()) << codes.error().message;
+  ASSERT_EQ(codes->size(), texts.size());
+  for (size_t u = 0; u < texts.size(); ++u)
+    for (size_t i : source->units[u].kernels) {
+      EXPECT_NE((*codes)[u].find(".entry " + source->symbols[i] + "("), std::string::npos);
+      ++found[i];
+    }
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i], source->symbols[i].empty() ? 0 : 1);
+  texts.back() += "not C++";
+  EXPECT_FALSE(cuda::compile_units(texts, target.isa, cuda::CodeKind::ptx).ok());
+}
+
 // Every way that a tile is filled, read and multiplied.
 TEST(CudaTiles, CompileForAnH200) {
   if (const std::string why = why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;

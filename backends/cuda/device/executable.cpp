@@ -62,7 +62,7 @@ CudaExecutable::~CudaExecutable() {
   for (const Bound& bound : seen_)
     if (bound.recording) api.destroy_exec(bound.recording);
   for (const Code* code : {&code_, &large_code_})
-    if (code->module) api.unload_module(code->module);
+    for (CUmodule module : code->modules) api.unload_module(module);
   if (own_stream_) api.destroy_stream(own_stream_);
 }
 
@@ -118,22 +118,23 @@ Status CudaExecutable::load_code(const Program& program, bool has_small_sizes, C
   LATHE_TRY(ProgramSource source, emit_program(program, target_, has_small_sizes));
   // Machine code of the target runs on later devices of its generation; others compile PTX.
   bool is_own = fmt::format("sm_{}", device_.capability() / 10 * 10) == target_.isa;
-  bool has_kernels = std::any_of(source.symbols.begin(), source.symbols.end(),
-                                 [](const std::string& symbol) { return !symbol.empty(); });
-  if (code.module) device_.api().unload_module(code.module);  // a try that failed half-way
+  for (CUmodule module : code.modules) device_.api().unload_module(module);  // of a failed try
   code = {};
-  if (has_kernels) {
-    LATHE_TRY(std::string text,
-              compile_cuda(source.text, target_.isa, is_own ? CodeKind::cubin : CodeKind::ptx));
-    LATHE_DO(device_.check(device_.api().load_module(&code.module, text.c_str()),
-                           "loading the kernels of '" + name_ + "'"));
-  }
+  std::vector<std::string> texts;
+  for (TranslationUnit& unit : source.units) texts.push_back(std::move(unit.text));
+  LATHE_TRY(std::vector<std::string> units,
+            compile_units(texts, target_.isa, is_own ? CodeKind::cubin : CodeKind::ptx));
   code.functions.resize(source.symbols.size());
-  for (size_t i = 0; i < source.symbols.size(); ++i)
-    if (!source.symbols[i].empty())
+  for (size_t u = 0; u < units.size(); ++u) {
+    CUmodule module = nullptr;
+    LATHE_DO(device_.check(device_.api().load_module(&module, units[u].c_str()),
+                           "loading the kernels of '" + name_ + "'"));
+    code.modules.push_back(module);
+    for (size_t i : source.units[u].kernels)
       LATHE_DO(device_.check(
-          device_.api().function(&code.functions[i], code.module, source.symbols[i].c_str()),
+          device_.api().function(&code.functions[i], module, source.symbols[i].c_str()),
           "finding kernel '" + source.symbols[i] + "'"));
+  }
   code.shapes = std::move(source.shapes);
   code.assumes_small_sizes = source.assumes_small_sizes;
   return Ok{};

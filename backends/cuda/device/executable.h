@@ -34,7 +34,7 @@ class CudaExecutable final : public Executable {
  private:
   // The kernels on the device, by their number in the program; null where nothing launches them.
   struct Code {
-    CUmodule module = nullptr;
+    std::vector<CUmodule> modules;
     std::vector<CUfunction> functions;
     std::vector<LaunchShape> shapes;  // set last
     bool assumes_small_sizes = false;

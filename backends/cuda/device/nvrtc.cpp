@@ -4,11 +4,14 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "backends/cuda/device/code_cache.h"
 #include "backends/cuda/device/library.h"
 #include "ir/support/diag_codes.h"
+#include "ir/threads/threads.h"
 
 namespace lathe::cuda {
 namespace {
@@ -125,6 +128,29 @@ Result<std::string> compile_cuda(const std::string& source, const std::string& i
   if (status != 0) return api.error(status, log);
   keep_code(key, code);
   return code;
+}
+
+Result<std::vector<std::string>> compile_units(std::span<const std::string> sources,
+                                               const std::string& isa, CodeKind kind) {
+  const Result<std::string> none = Diag{code::kInternal, Loc::unknown(), "a unit without code"};
+  std::vector<Result<std::string>> made(sources.size(), none);
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < sources.size(); i = next++)
+      made[i] = compile_cuda(sources[i], isa, kind);
+  };
+  Threads threads;
+  const size_t most = std::min(sources.size(), static_cast<size_t>(Threads::at_once()));
+  for (size_t i = 1; i < most; ++i)
+    if (!threads.start(work)) break;
+  work();
+  threads.join();
+  std::vector<std::string> codes;
+  for (Result<std::string>& code : made) {
+    LATHE_TRY(std::string text, std::move(code));
+    codes.push_back(std::move(text));
+  }
+  return codes;
 }
 
 Status find_nvrtc() {
