@@ -96,6 +96,7 @@ class GroupScheduler final : public NestScheduler {
   // Lanes of vectors that are spread over threads: enough for a row, so that short rows share a
   // block. Rows with sums of their own go to one warp each when there are many of them.
   int choose_lanes(bool vectorize_inner) override {
+    if (is_short()) return 1;
     int64_t rows = 1, extent = vectorize_inner ? hint(nest_.extents.back()) : 1;
     for (const Dim& own : nest_.extents) rows *= hint(own);
     if (vectorize_inner) rows /= std::max<int64_t>(extent, 1);
@@ -122,11 +123,15 @@ class GroupScheduler final : public NestScheduler {
   }
 
   int64_t choose_block(int64_t rows) override {
+    if (is_short()) return 1;
     const int64_t vectors = std::clamp<int64_t>(rows * hint(inner_extent_) / (lanes_ * kManyTasks),
                                                 1, kMostTaskVectors);
     return inner_extent_.is_const() ? std::min(inner_extent_.value(), vectors * lanes_)
                                     : vectors * lanes_;
   }
+
+  // A thread for each element: the time of its accesses is less than that of compiling packs.
+  bool is_short() const { return nest_.is_once && !contains_reduction(nest_.values); }
 
   int64_t longest_sum_ = 1;  // extent of the variable that its lanes would be
 };

@@ -29,6 +29,7 @@ struct LoopNest {
   std::vector<loop::BufferRef> outs;          // different ones, at least one
   std::vector<loop::Expr> values;             // over vars; of the outputs' dtypes
   std::map<std::string, int64_t> hints = {};  // sizes that choices reckon with
+  bool is_once = false;  // run once: where compiling is dear, short code is best
 };
 
 loop::Kernel schedule(LoopNest nest, const Target& target);

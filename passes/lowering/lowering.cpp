@@ -459,6 +459,7 @@ Status Lowering::emit_elements(KernelContext& kernel, std::span<const BufferId> 
   const TensorType type = buffer(outs.front()).type;
   const ElementLoops loops = element_loops(kernel.kernel(), type);
   LoopNest nest{.vars = loops.vars, .extents = loops.extents, .hints = hints_};
+  nest.is_once = kernel.phase() == Phase::init;
   for (size_t i = 0; i < outs.size(); ++i) {
     const Expr value = element(i, loops.index);
     nest.values.push_back(loop::cast(value, buffer(outs[i]).type.dtype));

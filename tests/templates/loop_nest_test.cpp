@@ -300,6 +300,23 @@ TEST(LoopNest, SumsAColumnOnceForRowsThatLieAround) {
   }
 }
 
+// What runs once has a thread for each element: packs of a thread would take longer to compile.
+TEST(LoopNest, IsShortWhereItRunsOnceOnAGpu) {
+  for (const bool is_once : {true, false}) {
+    NestBuilder b({3, 40});
+    loop::BufferRef x = b.input(120);
+    b.nest.values = {b.load(x, b.at[1] * b.constant(3) + b.at[0])};
+    b.nest.is_once = is_once;
+    const loop::Kernel kernel = schedule(b.nest, *find_target("sm_90"));
+    const std::string text = loop::print(kernel);
+    EXPECT_EQ(text.find("f32x") == std::string::npos, is_once) << text;
+    EXPECT_EQ(text.find("parallel %task in 0..120 ") != std::string::npos, is_once) << text;
+    Floats in = numbers(120, 3), out(in.size());
+    run_kernel(kernel, {&out, &in});
+    for (size_t i = 0; i < 120; ++i) EXPECT_EQ(out[i], in[i % 40 * 3 + i / 40]);
+  }
+}
+
 // The same, with the largest and the sum as results of their own: every element of each.
 class SoftmaxAndItsParts
     : public ::testing::TestWithParam<std::tuple<int64_t, int64_t, bool, const char*>> {};
