@@ -185,8 +185,8 @@ Expr ReductionEmitter::emit(Expr e, Block& block) {
   const bool is_vectorizable = !contains_reduction({&reduce.body, 1}) && is_worth_lanes &&
                                loop::as_size(reduce.extents.back()).has_value();
   if (is_position) {
-    result = is_vectorizable && !gathers ? emit_position_vectorized(reduce, block)
-                                         : emit_position(reduce, block, nullptr);
+    result = is_vectorizable ? emit_position_vectorized(reduce, block)
+                             : emit_position(reduce, block, nullptr);
   } else {
     result = is_vectorizable ? emit_vectorized(reduce, e->dtype, kept_of(e, reduce), block)
                              : emit_serial(reduce, e->dtype, block);

@@ -57,6 +57,17 @@ func @main(%x: f16[9, 6, 11, 13]) -> f16[9, 6, 11, 13] {
   %4 = div(%1, %3)
   return %4
 })"},
+    {"positions_in_rows_of_any_length", R"(
+func @main(%x: f32[5, 1000], %y: f16[300, 49], %z: bf16[2, 7, 3], %i: i32[4, 1031])
+    -> i64[5], i64[300], i64[1, 7, 3], i64[2, 7], i64[4], i64[] {
+  %0 = argmax(%x) {dim = 1}
+  %1 = argmin(%y) {dim = -1}
+  %2 = argmax(%z) {dim = 0, keepdim = true}
+  %3 = argmin(%z) {dim = 2}
+  %4 = argmax(%i) {dim = 1}
+  %5 = argmax(%x)
+  return %0, %1, %2, %3, %4, %5
+})"},
     {"a_layer_norm_of_columns", R"(
 func @main(%x: f16[5, 37, 3], %w: f16[37]) -> f16[5, 3, 37] {
   %0 = permute(%x) {dims = [0, 2, 1]}
