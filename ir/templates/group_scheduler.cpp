@@ -17,6 +17,7 @@ constexpr int64_t kManyTasks = 1024;     // enough to fill the machine
 constexpr int64_t kFewTasks = 256;       // leave part of it idle
 constexpr int64_t kMostTaskVectors = 4;  // loads that a thread has under way at once
 constexpr int64_t kLongSum = 64;         // worth the steps between threads that end it
+constexpr int64_t kLongSharedSum = 32;
 
 // Threads that share a vector would wait for each other's pieces.
 class GroupScheduler final : public NestScheduler {
@@ -87,10 +88,17 @@ class GroupScheduler final : public NestScheduler {
   }
 
   // One thread for each sum would leave most of the machine idle for long: a group for each then.
+  // Where other loops share a sum it cannot be split either, and shorter ones wait long enough.
   bool has_few_long_sums() const {
-    int64_t results = 1;
-    for (const Dim& extent : nest_.extents) results *= hint(extent);
-    return results < target_.groups->filling / 2 && longest_sum_ >= kLongSum;
+    int64_t sums = 1;
+    bool is_shared = false;
+    for (size_t i = 0; i < nest_.vars.size(); ++i) {
+      const bool moves = reductions_depend_on(nest_.values, nest_.vars[i]);
+      if (moves) sums *= hint(nest_.extents[i]);
+      is_shared = is_shared || !moves;
+    }
+    return sums < target_.groups->filling / 2 &&
+           longest_sum_ >= (is_shared ? kLongSharedSum : kLongSum);
   }
 
   // Lanes of vectors that are spread over threads: enough for a row, so that short rows share a
@@ -104,7 +112,7 @@ class GroupScheduler final : public NestScheduler {
     const bool sums_rows =
         contains_reduction(nest_.values) &&
         !(vectorize_inner && reductions_depend_on(nest_.values, nest_.vars.back()));
-    if (!vectorize_inner)
+    if (!vectorize_inner || sums_rows)
       for (const loop::Reduce& reduce : collapsed_reductions())
         extent = std::max(extent, cheapest_lanes(reduce, own).extent);
     int64_t most = target_.groups->most;

@@ -25,14 +25,16 @@ bool is_shared(Expr index, Var var) {
 }  // namespace
 
 double lane_price(Expr e, Var var, int64_t extent, int64_t own) {
-  const double side_by_side = 1.0 / static_cast<double>(own);
+  // A row that ends within a pack is read by element, neighbours by neighbouring threads.
+  const int64_t threads = (std::max<int64_t>(extent, 1) + own - 1) / own;
+  const bool has_packs = extent <= 1 || extent % own == 0;  // 1: a size that is not known
+  const double side_by_side = 1.0 / static_cast<double>(has_packs ? own : std::min(threads, own));
   double reads = 0;
   loop::for_each(e, [&](Expr sub) {
     if (auto* load = std::get_if<loop::Load>(&sub->kind))
       reads += is_shared(load->index, var) ? side_by_side : 1;
   });
-  const int64_t lanes = (std::max<int64_t>(extent, 1) + own - 1) / own * own;
-  return std::max(reads, side_by_side) * static_cast<double>(lanes) /
+  return std::max(reads, side_by_side) * static_cast<double>(threads * own) /
          static_cast<double>(std::max<int64_t>(extent, 1));
 }
 

@@ -6,7 +6,8 @@
 namespace lathe {
 
 // Reads of memory for each lane that `e` makes: neighbours of one thread, which has `own` of them,
-// are one read, and so is an element that all want. Lanes beyond `extent` are idle: what the others
+// are one read, and so is an element that all want. Of rows that end within a thread's neighbours
+// those of neighbouring threads are. Lanes beyond `extent` are idle: what the others
 // do counts for them too, so that a short variable is dear.
 double lane_price(loop::Expr e, loop::Var var, int64_t extent, int64_t own);
 

@@ -300,6 +300,29 @@ TEST(LoopNest, SumsAColumnOnceForRowsThatLieAround) {
   }
 }
 
+// Few columns of many rows, as long as they are wide: a group has each, though its reads lie apart.
+TEST(LoopNest, GivesAGroupToEachOfFewLongColumns) {
+  const int64_t n = 300, c = 300;
+  NestBuilder b({n, c});
+  loop::BufferRef x = b.input(n * c);
+  auto at = [&](Expr row) { return b.load(x, row * b.constant(c) + b.at[1]); };
+  loop::Var r = b.var(n);
+  Expr sum = loop::reduce(loop::ReduceOp::sum, {r}, {b.constant(n)}, at(b.pool().var(r)));
+  b.nest.values = {at(b.at[0]) - sum};
+  const loop::Kernel kernel = schedule(b.nest, *find_target("sm_90"));
+  const std::string text = loop::print(kernel);
+  EXPECT_NE(text.find("parallel %task in 0..300 "), std::string::npos) << text;
+  EXPECT_NE(text.find("reduce_lanes(sum"), std::string::npos) << text;
+  Floats in = numbers(n * c, 3), out(in.size());
+  run_kernel(kernel, {&out, &in});
+  for (int64_t j = 0; j < c; ++j) {
+    float total = 0;
+    for (int64_t i = 0; i < n; ++i) total += in[size_t(i * c + j)];
+    for (int64_t i = 0; i < n; ++i)
+      EXPECT_EQ(out[size_t(i * c + j)], in[size_t(i * c + j)] - total);
+  }
+}
+
 // What runs once has a thread for each element: packs of a thread would take longer to compile.
 TEST(LoopNest, IsShortWhereItRunsOnceOnAGpu) {
   for (const bool is_once : {true, false}) {
