@@ -275,7 +275,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, ColumnSoftmax,
                                             ::testing::Values(1, 3, 16, 37),
                                             ::testing::Values("avx2", "avx512", "simd128")));
 
-// Where threads share vectors, too: a group for each column, though its rows lie around the columns.
+// Where threads share vectors, too: a group for each column, though its rows lie around them.
 TEST(LoopNest, SumsAColumnOnceForRowsThatLieAround) {
   const int64_t batch = 512, n = 49, c = 3;
   NestBuilder b({batch, n, c});
