@@ -4,7 +4,8 @@
 // statistics of all of them: as one loop the norm would sum each group again for every pixel.
 // Split, the sums run over whole pixels, one lane for each channel, and what is left is elementwise
 // and can join its neighbours. The variance is that of the centred values (two sweeps), as exact as
-// the whole op's. Runs before choose_layout, so that the new ops take part in it. Layer norms are
+// the whole op's. Where threads wait for memory and not for arithmetic, every sweep reads the
+// operand itself. Runs before choose_layout, so that the new ops take part in it. Layer norms are
 // left whole: their rows are contiguous.
 #include "ir/op/element.h"
 #include "ir/op/term.h"
@@ -41,12 +42,17 @@ Term parameter(Term value, Term like) {
   return reshape(value, shape);
 }
 
-std::vector<Value> split(Builder& b, const Node& node) {
+// `reads_again`: each of the sweeps centres the operand anew, so that none writes for the next one
+// what takes one subtraction to make.
+std::vector<Value> split(Builder& b, const Node& node, bool reads_again) {
   const DType dtype = node.types[0].dtype;
-  Term x = cast(operand_term(b, node, 0), compute_dtype(dtype));
+  const auto operand = [&] { return cast(operand_term(b, node, 0), compute_dtype(dtype)); };
+  Term x = operand();
   const Dim groups = node.int_attr("num_groups");
-  Term centred = x - per_channel(group_mean(x, groups), x);
+  Term means = per_channel(group_mean(x, groups), x);
+  Term centred = (reads_again ? operand() : x) - means;
   Term variance = group_mean(centred * centred, groups);
+  if (reads_again) centred = operand() - means;
   Term scale = per_channel(rsqrt(variance + node.float_attr("eps")), x);
   if (Term weight = operand_term(b, node, 1)) scale = scale * parameter(cast(weight, x.dtype()), x);
   Term result = centred * scale;
@@ -59,7 +65,7 @@ Result<Changed> run_split_group_norm(Unit& unit, const PassOptions&, PassContext
     if (node.op->name != "group_norm" || node.types.size() != 1) return Replacement();
     if (node.types[0].rank() < 3) return Replacement();
     context.counters["split"] += 1;
-    return Replacement(split(b, node));
+    return Replacement(split(b, node, context.target.groups.has_value()));
   };
   LATHE_TRY(const bool changed,
             rewrite(unit.module, unit.module.main(), context.ops, "split_group_norm", visit));
