@@ -284,12 +284,16 @@ Dim DimCanonical::floor_div_by(const Dim& a, int64_t divisor) {
   inner = map_coefficients(inner, [&](int64_t v) { return v / common; });
   divisor /= common;
   if (divisor == 1) return quotient + inner;
-  // (x//a)//b = x//(a*b).
-  if (const DimAtom* atom = as_atom(inner); atom != nullptr && atom->kind == Kind::floor_div) {
+  // (x//a + c)//b = (x + a*c)//(a*b): sizes of images that are halved again and again stay short.
+  const Dim offset = sum_of(inner).constant;
+  if (const DimAtom* atom = as_atom(inner - offset);
+      atom != nullptr && atom->kind == Kind::floor_div) {
     int64_t product = 0;
     const Dim& by = atom->args[1];
-    if (by.is_const() && by.value() > 0 && !__builtin_mul_overflow(by.value(), divisor, &product))
-      return quotient + Dim::floor_div(atom->args[0], product);
+    const Dim all = atom->args[0] + by * offset;
+    if (by.is_const() && by.value() > 0 && !is_too_large(all) &&
+        !__builtin_mul_overflow(by.value(), divisor, &product))
+      return quotient + Dim::floor_div(all, product);
   }
   return quotient + from_atom({Kind::floor_div, "", {inner, divisor}});
 }

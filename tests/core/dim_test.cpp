@@ -38,6 +38,8 @@ TEST(Dim, DivisionAndModulo) {
   EXPECT_EQ(canonical("(2*s0)//4"), "s0//2");
   EXPECT_EQ(canonical("(s0 - 1)//2 + 1"), "(s0 + 1)//2");
   EXPECT_EQ(canonical("(s0//2)//3"), "s0//6");
+  EXPECT_EQ(canonical("((s0 + 1)//2 + 1)//2"), "(s0 + 3)//4");
+  EXPECT_EQ(canonical("(2*(s0//2) + 1)//4"), "s0//4");
   EXPECT_EQ(canonical("(128*s0)//s0"), "128");
   EXPECT_EQ(canonical("((s0 + 1)*768)//(s0 + 1)"), "768");
   EXPECT_EQ(canonical("(s0*s1*12)//(s1*4)"), "3*s0");
