@@ -70,6 +70,12 @@ Interval modulo(Interval a, Interval b) {
   return {0, a.min >= 0 ? std::min(high, a.max) : high};
 }
 
+// Whether the op of two numbers of 64 bits, of which `b` is the second, may be more than they say.
+bool may_wrap(BinaryOp op, int64_t b) {
+  return op == BinaryOp::add || op == BinaryOp::sub || op == BinaryOp::mul ||
+         op == BinaryOp::shift_left || (op == BinaryOp::shift_right && (b < 0 || b >= 64));
+}
+
 Interval compare(BinaryOp op, Interval a, Interval b) {
   if (op == BinaryOp::lt) return {a.max < b.min, a.min < b.max};
   if (op == BinaryOp::le) return {a.max <= b.min, a.min <= b.max};
@@ -129,6 +135,10 @@ Interval Ranges::compute_binary(const Binary& n, DType dtype) {
   if (is_float(operands)) return dtype_range(dtype);
   Interval a = tight(n.a);
   Interval b = tight(n.b);
+  if (operands == DType::i64 && a.min == a.max && b.min == b.max && !may_wrap(n.op, b.min)) {
+    const int64_t value = apply(n.op, operands, int_scalar(a.min), int_scalar(b.min)).i;
+    return {value, value};
+  }
   switch (n.op) {
     case BinaryOp::add:
       return add(a, b);
@@ -176,7 +186,9 @@ Interval Ranges::compute(Expr e) {
   } else if (const auto* unary = std::get_if<Unary>(&e->kind)) {
     if (unary->op == UnaryOp::neg) range = negate(tight(unary->x));
   } else if (const auto* choice = std::get_if<Select>(&e->kind)) {
-    range = unite(tight(choice->if_true), tight(choice->if_false));
+    const Interval condition = tight(choice->condition);
+    const Interval yes = tight(choice->if_true), no = tight(choice->if_false);
+    range = condition.min > 0 ? yes : condition.max == 0 ? no : unite(yes, no);
   } else if (const auto* cast = std::get_if<Cast>(&e->kind)) {
     if (!is_float(cast->x->dtype)) range = tight(cast->x);
   } else if (const auto* same = std::get_if<Splat>(&e->kind)) {

@@ -118,6 +118,12 @@ TEST_F(LinearTest, Intervals) {
   expect(max(i, j + 2), 2, 7);
   expect(select(lt(i, j), i, j - 5), -5, 7);
   expect(lt(i, number(8)), 1, 1);
+  expect(select(lt(i, number(8)), j, number(99)), 0, 3);
+  // Of what has one value: what is read from a table of bits.
+  Expr two = kernel.pool->var(kernel.add_var({"two", VarKind::loop, DType::i64, 1, 2, 2}));
+  const Expr shifted = binary(BinaryOp::shift_right, number(13), two);
+  expect(binary(BinaryOp::bit_and, shifted, number(1)), 1, 1);
+  expect(rem(two - 5, 4), 1, 1);
   expect(kernel.pool->ramp(i, 2, 4), 0, 13);
   Expr dim = kernel.pool->var(kernel.add_var({"n", VarKind::dim}));
   expect(dim * dim, 0, INT64_MAX);
