@@ -147,9 +147,10 @@ class Attention {
             spec_.queries + Dim(1));
     const DimRange at_most{{}, spec_.queries.bounds(kernel_.symbols).max};  // of a chunk
     const int64_t highest = may_be_by_tiles_ ? max_rows_ : kFewQueries;
-    const std::vector<Rung> rungs = climb(few_heights(highest, kPanelVectors, at_most), rows);
+    const std::vector<Rung> rungs =
+        climb(kernel_, block, few_heights(highest, kPanelVectors, at_most), rows, spec_.queries);
     const Expr tiles = rungs.back().first_tile + rungs.back().count;
-    const Var tile = loop_var("tile", loop::interval(tiles, kernel_).max);
+    const Var tile = loop_var("tile", spec_.queries);
     Expr height = pool_.integer(rungs.front().height);
     Expr row = pool_.var(tile) * height;
     for (const Rung& rung : std::span(rungs).subspan(1)) {

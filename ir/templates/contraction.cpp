@@ -32,6 +32,8 @@ constexpr int64_t kFewTiles = 4;            // of rows, which would not pay for 
 constexpr int64_t kFewInCache = 16;         // steps of k that evict each other too soon
 constexpr int64_t kManyRows = 2520;         // what a size of rows is taken for: whole tiles of all
 constexpr int64_t kBlockTiles = 8;          // of the highest, in a block of rows
+constexpr int64_t kFewerRows = 2;           // times fewer than the hint says are as usual
+constexpr int64_t kManyTiles = 3;           // of the highest, beside which others take little time
 // Of a panel. Where one tile of rows reads it all, panels are one long stream: processors see it
 // coming, and half of it asked for ahead takes up to 28 % less time than none.
 constexpr int64_t kFewestShares = 2;
@@ -95,10 +97,10 @@ class Contraction {
         rows_(tile_rows(spec.m, layout.tile.rows)) {}
 
   void build() {
-    climb_rows();
+    Block body;
+    climb_rows(body);
     const Dim panels = layout_.batches * layout_.panels;
     const Dim chunks = cut_chunks(panels);
-    Block body;
     const Dim tasks = panels * chunks;
     const Var task = kernel_.add_loop_var("task", tasks);
     const Expr chunk = let(body, "chunk", loop::mod(pool_.var(task), pool_.size(chunks)), chunks);
@@ -132,17 +134,20 @@ class Contraction {
 
  private:
   // A size of rows is cut into blocks where panels are too few to be tasks.
-  void climb_rows() {
+  void climb_rows(Block& block) {
     if (!rows_.has_ladder()) return;
-    const auto ladder = is_cut_twice() ? few_heights : every_height;
-    rungs_ = climb(ladder(rows_.height, layout_.tile.vectors, rows_.inner.bounds(kernel_.symbols)),
-                   pool_.size(rows_.inner));
+    DimRange range = rows_.inner.bounds(kernel_.symbols);
+    const int64_t least = size_at(rows_.inner, spec_.hints) / kFewerRows;
+    range.min = std::max(range.min.value_or(0), least);
+    is_long_ = *range.min >= kManyTiles * layout_.tile.rows;
+    const auto ladder = is_long_ || is_cut_twice() ? few_heights : every_height;
+    rungs_ = climb(kernel_, block, ladder(rows_.height, layout_.tile.vectors, range),
+                   pool_.size(rows_.inner), rows_.inner);
     rows_.height = rungs_.front().height;
     const Dim panels = layout_.batches * layout_.panels;
-    const std::optional<Dim> full = loop::as_size(rungs_.front().count);
-    if (!full || !panels.is_const() || panels.value() >= kMinProductTasks) return;
+    if (!panels.is_const() || panels.value() >= kMinProductTasks) return;
     rows_.block_tiles = kBlockTiles;
-    rows_.blocks = Dim::max(1, ceil_div(*full, kBlockTiles));
+    rows_.blocks = Dim::max(1, ceil_div(rows_.inner, kBlockTiles * rows_.height));
   }
 
   // Whether whole panels and the last one have code of their own.
@@ -235,10 +240,10 @@ class Contraction {
     const int64_t tall = rows_.height + 1;
     const auto number = [&](int64_t value) { return pool_.integer(value); };
     if (rows_.tall_tiles > 0)
-      emit_tiles(block, {tall, number(rows_.tall_tiles), number(0), number(0)});
+      emit_tiles(block, {tall, number(rows_.tall_tiles), number(0), number(0), rows_.tall_tiles});
     if (rows_.short_tiles > 0)
       emit_tiles(block, {rows_.height, number(rows_.short_tiles), number(rows_.tall_tiles * tall),
-                         number(rows_.tall_tiles)});
+                         number(rows_.tall_tiles), rows_.short_tiles});
   }
 
   // The highest tiles of a block, and behind the last of those all the others.
@@ -251,7 +256,8 @@ class Contraction {
     Rung full = rungs_.front();
     const Expr first_tile = row_block * in_block;
     full.first_row = first_tile * pool_.integer(full.height);
-    full.count = loop::min(in_block, full.count - first_tile);
+    full.count = loop::max(none, loop::min(in_block, full.count - first_tile));
+    full.most = kBlockTiles;
     emit_tiles(block, full);
     const Expr is_last = loop::eq(row_block, pool_.size(rows_.blocks - Dim(1)));
     for (Rung rung : std::span(rungs_).subspan(1)) {
@@ -262,9 +268,7 @@ class Contraction {
   }
 
   void emit_tiles(Block& block, const Rung& rung) {
-    const std::optional<Dim> count = loop::as_size(rung.count);
-    const int64_t most = loop::interval(rung.count, kernel_).max;
-    const Var tile = kernel_.add_loop_var("tile", count ? *count : Dim(most));
+    const Var tile = kernel_.add_loop_var("tile", rung.most);
     Block inside;
     emit_tile(inside, rung.height, pool_.var(tile) * pool_.integer(rung.height) + rung.first_row,
               pool_.var(tile) + rung.first_tile);
@@ -298,6 +302,7 @@ class Contraction {
     tile.k_extents = steps_;
     tile.is_paired = spec_.is_paired;
     tile.shares_elements = spec_.rows_overlap;
+    tile.is_short = is_lower && is_long_;
     tile.has_last_apart = spec_.is_paired && spec_.k.back().value() % 2 != 0;
     tile.a = [&](Expr i, std::span<const Expr> k) {
       const std::vector<Expr> m = row_index(first_row, i);
@@ -333,7 +338,7 @@ class Contraction {
                                     axis.mask ? place(axis.mask) : Expr{}, false}});
     };
     // Of one row so little is to do for each line that a processor sees many lines ahead.
-    if (!spec_.b && height > 1) {
+    if (!spec_.b && height > 1 && !tile.is_short) {
       tile.prefetch = [&](Block& inside, std::span<const Expr> k) {
         emit_prefetch(inside, ordinal, k);
       };
@@ -421,6 +426,7 @@ class Contraction {
   bool has_masked_memory_;
   RowTiling rows_;
   std::vector<Rung> rungs_;  // of rows that are a size
+  bool is_long_ = false;     // most of these are in the highest tiles
   Dim units_per_chunk_ = 1;
   int vectors_ = 1;  // of the panel at hand
   bool is_masked_ = false;

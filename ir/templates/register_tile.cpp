@@ -197,7 +197,7 @@ class Tile {
 
   void emit_reduction(Block& block, size_t level, std::vector<Expr> k, Expr lo, Expr hi) {
     const Var var = spec_.k_vars[level];
-    const int64_t step = steps_of(level).step;
+    const int64_t step = spec_.is_short ? 1 : steps_of(level).step;
     Block inside;
     if (level + 1 < spec_.k_vars.size()) {
       k.push_back(pool_.var(var));

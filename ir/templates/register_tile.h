@@ -29,6 +29,8 @@ struct RegisterTileSpec {
   // Steps share elements of rows, which would stay in registers of their own from copy to copy of
   // the loop's body: there is one.
   bool shares_elements = false;
+  // One step at once, in the order of several: less code, for a tile that few rows go through.
+  bool is_short = false;
   // The scalar of row `i` and the vector `j`, both at reduction indices k.
   std::function<loop::Expr(loop::Expr i, std::span<const loop::Expr> k)> a;
   std::function<loop::Expr(loop::Expr j, std::span<const loop::Expr> k)> b;

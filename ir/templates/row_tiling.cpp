@@ -2,6 +2,7 @@
 #include "ir/templates/row_tiling.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <utility>
 
@@ -84,6 +85,28 @@ RowLadder ladder_of(int64_t highest, int64_t vectors, const DimRange& rows,
   return ladder;
 }
 
+// value(x), for an x in [0, most], of small values that are not negative: out of a number that has
+// all of them, or by the places where it changes from value(0), which is 0.
+template <class F>
+Expr look_up(Expr x, int64_t most, F&& value) {
+  loop::Pool& pool = *x->pool;
+  int64_t all = 0;
+  for (int64_t at = 0; at <= most; ++at) all |= value(at);
+  const int64_t bits = std::bit_width(static_cast<uint64_t>(all));
+  if (bits * (most + 1) < 64) {
+    int64_t table = 0;
+    for (int64_t at = most; at >= 0; --at) table = table << bits | value(at);
+    const Expr shifted =
+        loop::binary(loop::BinaryOp::shift_right, pool.integer(table), x * pool.integer(bits));
+    return loop::binary(loop::BinaryOp::bit_and, shifted, pool.integer((int64_t{1} << bits) - 1));
+  }
+  Expr sum = pool.integer(0);
+  for (int64_t at = 1; at <= most; ++at)
+    if (const int64_t more = value(at) - value(at - 1); more != 0)
+      sum = sum + loop::select(loop::le(pool.integer(at), x), pool.integer(more), pool.integer(0));
+  return sum;
+}
+
 }  // namespace
 
 double step_cycles(int64_t h, int64_t v) {
@@ -127,47 +150,51 @@ RowLadder few_heights(int64_t highest, int64_t vectors, const DimRange& rows) {
   return ladder_of(highest, vectors, rows, {most / 2, 4, 3, 2, 1});
 }
 
-std::vector<Rung> climb(const RowLadder& ladder, Expr rows) {
+std::vector<Rung> climb(loop::Kernel& kernel, loop::Block& block, const RowLadder& ladder,
+                        Expr rows, const Dim& most) {
   loop::Pool& pool = *rows->pool;
-  const int64_t highest = ladder.heights.front(), least = ladder.least;
-  const auto number = [&](int64_t value) { return pool.integer(value); };
-  const auto over = [&](Expr x, int64_t divisor) { return loop::floor_div(x, number(divisor)); };
+  const int64_t highest = ladder.heights.front();
   const std::span<const int64_t> lower = std::span(ladder.heights).subspan(1);
-  const std::vector<Cut> cuts = cheapest_cuts(2 * highest - 1, lower, least);
+  const auto number = [&](int64_t value) { return pool.integer(value); };
+  const auto let = [&](const char* name, Expr value, const Dim& at_most) {
+    if (loop::as_int(value) || std::holds_alternative<loop::VarRead>(value->kind)) return value;
+    const loop::Var var = kernel.add_loop_var(name, at_most + Dim(1));
+    kernel.vars[var.id].kind = loop::VarKind::let;
+    block.push_back({loop::Let{var, value}});
+    return pool.var(var);
+  };
+  const std::vector<Cut> cuts = cheapest_cuts(2 * highest - 1, lower, ladder.least);
   // One less than fit, where there is one, for a rest that takes less time together with its rows.
-  const auto is_joined = [&](int64_t rest) {
+  const auto is_joined = [&](int64_t rest) -> int64_t {
     return rest > 0 && rest < highest &&
            cuts[static_cast<size_t>(rest + highest)].cost <
                cuts[static_cast<size_t>(rest)].cost + kRowCost * highest + kTileCost;
   };
-  Expr full = over(rows, highest);
   int64_t most_left = highest - 1;
-  for (int64_t rest = 1; rest <= highest; ++rest) {
-    if (is_joined(rest) == is_joined(rest - 1)) continue;
-    const Expr reached = over(rows + number(highest - rest), highest);
-    full = is_joined(rest) ? full - reached : full + reached;
-  }
   for (int64_t rest = 1; rest < highest; ++rest)
     if (is_joined(rest)) most_left = highest + rest;
-  if (most_left >= highest) full = loop::max(full, number(0));
-  const Expr left = rows - full * number(highest);
+  rows = let("rows", rows, most);
+  const Dim most_full = Dim::floor_div(most, highest);
+  Expr full = let("fit", loop::floor_div(rows, number(highest)), most_full);
+  if (most_left >= highest) {
+    const Expr rest = let("rest", rows - full * number(highest), highest - 1);
+    full =
+        let("full", loop::max(full - look_up(rest, highest - 1, is_joined), number(0)), most_full);
+  }
+  const Expr left = let("left", rows - full * number(highest), most_left);
 
-  std::vector<Rung> rungs = {{highest, full, number(0), number(0)}};
+  std::vector<Rung> rungs = {{highest, full, number(0), number(0), most_full}};
   for (int64_t height : lower) {
-    // How many of the height there are is a sum of steps: one more from so many rows on.
-    Expr count = number(0);
-    int64_t before = 0;
-    for (int64_t at = 1; at <= most_left; ++at) {
-      const std::vector<int64_t> tiles = cheapest_cut(at, lower, least);
-      const int64_t now = std::count(tiles.begin(), tiles.end(), height);
-      if (now != before)
-        count =
-            count + over(left + number(most_left + 1 - at), most_left + 1) * number(now - before);
-      before = now;
-    }
-    const Rung& last = rungs.back();
-    rungs.push_back({height, count, last.first_row + last.count * number(last.height),
-                     last.first_tile + last.count});
+    int64_t most_count = 0;
+    const auto count_at = [&](int64_t at) -> int64_t {
+      const std::vector<int64_t> tiles = cheapest_cut(at, lower, ladder.least);
+      return std::count(tiles.begin(), tiles.end(), height);
+    };
+    for (int64_t at = 1; at <= most_left; ++at) most_count = std::max(most_count, count_at(at));
+    const Rung last = rungs.back();
+    rungs.push_back({height, let("count", look_up(left, most_left, count_at), most_count),
+                     let("first_row", last.first_row + last.count * number(last.height), most),
+                     let("first_tile", last.first_tile + last.count, most), most_count});
   }
   return rungs;
 }

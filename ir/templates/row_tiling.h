@@ -40,6 +40,7 @@ RowTiling tile_rows(std::span<const Dim> m, int64_t max_rows);
 struct Rung {
   int64_t height;
   loop::Expr count, first_row, first_tile;
+  Dim most = 1;  // of `count`
 };
 // Heights of tiles, falling, down to 1; a tile of less than `least` rows takes no less time.
 struct RowLadder {
@@ -52,8 +53,11 @@ struct RowLadder {
 // in tiles of at most `highest`, of so many vectors each.
 RowLadder every_height(int64_t highest, int64_t vectors, const DimRange& rows);
 RowLadder few_heights(int64_t highest, int64_t vectors, const DimRange& rows);
-// Tiles that together have as many rows as there are: the highest, but for one that takes less time
-// cut together with the rest, then those that take the least time.
-std::vector<Rung> climb(const RowLadder& ladder, loop::Expr rows);
+// Tiles that together have as many rows as there are, of which `most` is a bound: the highest, but
+// for one that takes less time cut together with the rest, then those that take the least time.
+// Their numbers are named in `block`: as sizes they would be sums of so many quotients of what may
+// be a long expression that no caller could keep them.
+std::vector<Rung> climb(loop::Kernel& kernel, loop::Block& block, const RowLadder& ladder,
+                        loop::Expr rows, const Dim& most);
 
 }  // namespace lathe

@@ -18,12 +18,15 @@ int64_t value(Expr e) {
 
 // The heights of the tiles that cover `rows`, in order.
 std::vector<int64_t> tiles_of(const RowLadder& ladder, int64_t rows) {
-  loop::Pool pool;
+  loop::Kernel kernel;
+  kernel.pool = std::make_shared<loop::Pool>();
+  loop::Block named;
   std::vector<int64_t> heights;
   int64_t covered = 0;
-  for (const Rung& rung : climb(ladder, pool.integer(rows))) {
+  for (const Rung& rung : climb(kernel, named, ladder, kernel.pool->integer(rows), rows)) {
     const int64_t count = value(rung.count);
     EXPECT_GE(count, 0) << rows;
+    EXPECT_LE(count, rung.most.value()) << rows;
     if (count <= 0) continue;
     EXPECT_EQ(value(rung.first_row), covered) << rows;
     EXPECT_EQ(value(rung.first_tile), static_cast<int64_t>(heights.size())) << rows;
@@ -31,6 +34,7 @@ std::vector<int64_t> tiles_of(const RowLadder& ladder, int64_t rows) {
     heights.insert(heights.end(), static_cast<size_t>(count), rung.height);
   }
   EXPECT_EQ(covered, rows);
+  EXPECT_TRUE(named.empty());
   return heights;
 }
 
