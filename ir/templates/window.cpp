@@ -8,6 +8,7 @@
 #include "ir/loop/linear.h"
 #include "ir/loop/vectorize.h"
 #include "ir/templates/ceil_div.h"
+#include "ir/templates/row_tiling.h"
 #include "ir/templates/window_rows.h"
 #include "ir/templates/window_threads.h"
 
@@ -67,15 +68,15 @@ class WindowReduction : WindowRows {
 
   void build() {
     const Dim rows = num_rows();
-    const int64_t most_rows = rows.bounds(kernel_.symbols).max.value_or(kMinWindowTasks);
+    const int64_t some_rows = usual(rows);
     int64_t taps = 1;
     for (const WindowDim& dim : spec_.dims) taps *= dim.taps;
     taps *= spec_.group;
-    const int64_t per_vector = std::max<int64_t>(1, last_.output * taps);
+    const int64_t per_vector = std::max<int64_t>(1, usual(last_.output) * taps);
     chunk_ = std::max<int64_t>(1, vectors_);
-    if (most_rows < kMinWindowTasks) {
+    if (some_rows < kMinWindowTasks) {
       const int64_t least = std::max(ceil_div(kTaskVectors, per_vector), kEdgeVectors);
-      chunk_ = std::max(least, ceil_div(vectors_ * most_rows, kMinWindowTasks));
+      chunk_ = std::max(least, ceil_div(vectors_ * some_rows, kMinWindowTasks));
       chunk_ = ceil_div(chunk_, kEdgeVectors) * kEdgeVectors;
     }
     chunks_ = std::max<int64_t>(1, ceil_div(vectors_, chunk_));
@@ -87,7 +88,7 @@ class WindowReduction : WindowRows {
     end_vector_ = pool_.integer(vectors_);
     if (chunks_ > 1) {
       chunk_index_ = let(body, "chunk", loop::mod(rest, pool_.integer(chunks_)), 0, chunks_ - 1);
-      rest = let(body, "row", loop::floor_div(rest, pool_.integer(chunks_)), 0, most_rows - 1);
+      rest = let_below(body, "row", loop::floor_div(rest, pool_.integer(chunks_)), rows);
       first_vector_ = let(body, "first", chunk_index_ * pool_.integer(chunk_), 0, vectors_);
       end_vector_ = loop::min(first_vector_ + pool_.integer(chunk_), end_vector_);
     }
@@ -100,16 +101,24 @@ class WindowReduction : WindowRows {
   }
 
  private:
+  int64_t usual(const Dim& size) const {
+    return size.is_const() ? size.value() : size_at(size, spec_.hints);
+  }
+
   void emit_row(Block& block) {
-    if (last_.taps > kMostUnrolledTaps || !emit_whole_row(block)) emit_row_and_edges(block);
+    const bool is_sized = !last_.input.is_const() || !last_.output.is_const();
+    if (is_sized || last_.taps > kMostUnrolledTaps || !emit_whole_row(block))
+      emit_row_and_edges(block);
   }
 
   // Balanced tiles of the whole row. Those at its edges stand at constants, so that what they would
   // read outside is left out; false when these would be many.
   bool emit_whole_row(Block& block) {
-    const auto [first, end] = results_inside(last_);
-    const int64_t tiles = ceil_div(last_.output, tile_.rows), height = last_.output / tiles;
-    const int64_t tall = last_.output - height * tiles;
+    const auto [first_inside, end_inside] = results_inside(last_, kernel_.symbols);
+    const int64_t first = first_inside.value(), end = end_inside.value();
+    const int64_t output = last_.output.value();
+    const int64_t tiles = ceil_div(output, tile_.rows), height = output / tiles;
+    const int64_t tall = output - height * tiles;
     const auto begin_of = [&](int64_t t) { return t * height + std::min(t, tall); };
     int64_t head = 0, tail = tiles;  // tiles [head, tail) lie inside
     while (head < tiles && begin_of(head) < first) ++head;
@@ -130,42 +139,56 @@ class WindowReduction : WindowRows {
 
   Taps all_taps() { return {pool_.integer(0), pool_.integer(last_.taps)}; }
 
-  // The results whose windows lie inside in balanced tiles, then those at the edges one by one.
+  // The results whose windows lie inside in tiles, then those at the edges one by one.
   void emit_row_and_edges(Block& block) {
-    const auto [first, end] = results_inside(last_);
-    const int64_t count = end - first;
-    if (count > 0) {
-      const int64_t tiles = ceil_div(count, tile_.rows), height = count / tiles;
-      const int64_t tall = count - height * tiles;
-      emit_tiles(block, first, tall, height + 1);
-      emit_tiles(block, first + tall * (height + 1), tiles - tall, height);
-    }
-    const int64_t edges = last_.output - count;
-    if (edges == 0) return;
-    const Var edge = add_var("edge", edges);
+    const auto [first, end] = results_inside(last_, kernel_.symbols);
+    const Dim count = end - first;
+    if (count.is_const() && first.is_const())
+      emit_balanced(block, first.value(), count.value());
+    else
+      emit_ladder(block, first, count);
+    const Dim edges = last_.output - count;
+    if (edges == Dim(0)) return;
+    const Var edge = kernel_.add_loop_var("edge", edges);
     Block body;
     Expr at = pool_.var(edge);
-    if (first < edges)
-      at = loop::select(loop::lt(at, pool_.integer(first)), at, at + pool_.integer(count));
-    at = let(body, "at", at, 0, last_.output - 1);
-    const Expr start =
-        let(body, "start", at * pool_.integer(last_.stride) - pool_.integer(last_.padding),
-            -last_.padding, (last_.output - 1) * last_.stride - last_.padding);
+    const bool is_before = (edges - first).bounds(kernel_.symbols).max.value_or(1) <= 0;
+    if (!is_before) at = loop::select(loop::lt(at, pool_.size(first)), at, at + pool_.size(count));
+    at = let_below(body, "at", at, last_.output);
+    const Expr start = let_start(body, last_, at);
     emit_channels(body, {1, kEdgeVectors, at, taps_inside(body, last_, start)});
     block.push_back(
-        {For{edge, pool_.integer(0), pool_.integer(edges), 1, LoopKind::serial, std::move(body)}});
+        {For{edge, pool_.integer(0), pool_.size(edges), 1, LoopKind::serial, std::move(body)}});
+  }
+
+  void emit_balanced(Block& block, int64_t first, int64_t count) {
+    if (count == 0) return;
+    const int64_t tiles = ceil_div(count, tile_.rows), height = count / tiles;
+    const int64_t tall = count - height * tiles;
+    emit_tiles(block, first, tall, height + 1);
+    emit_tiles(block, first + tall * (height + 1), tiles - tall, height);
+  }
+
+  void emit_ladder(Block& block, const Dim& first, const Dim& count) {
+    RowLadder ladder{{tile_.rows}};
+    for (int64_t height : {ceil_div(tile_.rows, 3), int64_t{2}, int64_t{1}})
+      if (height < ladder.heights.back()) ladder.heights.push_back(height);
+    for (const Rung& rung : climb(kernel_, block, ladder, pool_.size(count), count))
+      emit_tiles(block, rung.first_row + pool_.size(first), rung);
   }
 
   void emit_tiles(Block& block, int64_t first, int64_t count, int64_t height) {
     if (count == 0) return;
-    const Var tile = add_var("tile", count);
+    emit_tiles(block, pool_.integer(first), {height, pool_.integer(count), {}, {}, count});
+  }
+
+  void emit_tiles(Block& block, Expr first, const Rung& tiles) {
+    const Var tile = kernel_.add_loop_var("tile", tiles.most);
     Block body;
-    emit_channels(body, {height,
-                         tile_.vectors,
-                         pool_.var(tile) * pool_.integer(height) + pool_.integer(first),
-                         {pool_.integer(0), pool_.integer(last_.taps)}});
+    emit_channels(body, {tiles.height, tile_.vectors,
+                         pool_.var(tile) * pool_.integer(tiles.height) + first, all_taps()});
     block.push_back(
-        {For{tile, pool_.integer(0), pool_.integer(count), 1, LoopKind::serial, std::move(body)}});
+        {For{tile, pool_.integer(0), tiles.count, 1, LoopKind::serial, std::move(body)}});
   }
 
   // `height` results of a row from `at` on, in `vectors` vectors of channels.
@@ -302,7 +325,7 @@ class WindowReduction : WindowRows {
     for (const auto& reader : readers) {
       const int64_t offset = reader.first;
       const auto& uses = reader.second;
-      if (known && (known->value + offset < 0 || known->value + offset >= last_.input)) continue;
+      if (known && !is_inside(known->value + offset)) continue;
       unroll(block, "j", tile.vectors, [&](Block& body, Expr j) {
         const Expr at = start + pool_.integer(offset);
         emit_element(body, taps, at, vector + j, j, mask, turn, [&](Expr value, Expr member) {
@@ -314,6 +337,11 @@ class WindowReduction : WindowRows {
         });
       });
     }
+  }
+
+  // Whether a known place in the last dim is; of a size only tiles that lie inside know theirs.
+  bool is_inside(int64_t at) const {
+    return at >= 0 && !(last_.input.is_const() && at >= last_.input.value());
   }
 
   // Weights of all members are too many for registers: they are read as they are used.

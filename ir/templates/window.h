@@ -7,11 +7,14 @@
 // and are the lanes. A tile of neighbouring results of one row shares each weight. Taps that would
 // read the padding are left out: the bounds of the loops over taps follow the position, and the
 // results of a row whose windows lie inside in the last dim have tiles of their own, so that no
-// element is tested and no padded copy is made.
+// element is tested and no padded copy is made. Where a row's extent is a size, tiles of several
+// heights cover these, and the others are taken one by one.
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "ir/loop/node.h"
@@ -24,7 +27,7 @@
 namespace lathe {
 
 struct WindowDim {
-  int64_t input = 1, output = 1;  // extents
+  Dim input = 1, output = 1;  // extents
   int64_t taps = 1;
   int64_t stride = 1, padding = 0, dilation = 1;
 };
@@ -42,6 +45,7 @@ struct WindowSpec {
   // vectors].
   bool is_weighted = false;
   int64_t group = 1;  // channels that each weighted sum is of: a power of two
+  std::map<std::string, int64_t> hints = {};  // sizes that choices reckon with
   std::function<ResultElement(loop::Expr image, std::span<const loop::Expr> at, loop::Expr channel,
                               loop::Expr total)>
       epilogue;

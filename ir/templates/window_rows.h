@@ -1,6 +1,8 @@
 // What the schedules of windows share: where a row of results stands, and which taps of the outer
 // dims lie inside the input there.
 #pragma once
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -8,8 +10,9 @@
 
 namespace lathe {
 
-// Results of a dim whose windows lie inside: [first, end).
-std::pair<int64_t, int64_t> results_inside(const WindowDim& dim);
+// Results of a dim whose windows lie inside: [first, end). `symbols`: ranges of those in its sizes.
+std::pair<Dim, Dim> results_inside(const WindowDim& dim,
+                                   const std::map<std::string, DimRange>& symbols);
 
 class WindowRows {
  protected:
@@ -25,6 +28,10 @@ class WindowRows {
   loop::Var channel_var();
   // The value by a name, unless it needs none.
   loop::Expr let(loop::Block& block, const char* name, loop::Expr value, int64_t min, int64_t max);
+  // The same of a value in [0, extent).
+  loop::Expr let_below(loop::Block& block, const char* name, loop::Expr value, const Dim& extent);
+  // Where the window of result `at` starts.
+  loop::Expr let_start(loop::Block& block, const WindowDim& dim, loop::Expr at);
   // The taps of a window at `start` that lie inside the input.
   Taps taps_inside(loop::Block& block, const WindowDim& dim, loop::Expr start);
   // The image and the places in the outer dims of row number `row`; with bounds, its taps too.

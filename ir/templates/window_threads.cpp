@@ -82,13 +82,14 @@ class ThreadWindow : WindowRows {
     while (spec_.channels % lanes_ != 0) lanes_ /= 2;
     const int64_t kept = last_.taps <= kMostUnrolledColumns ? last_.taps : 1;
     while (lanes_ > 1 && (kMostThreadResults + kept) * lanes_ > kMostRegisters) lanes_ /= 2;
-    while (lanes_ > 1 && rows * last_.output * (spec_.channels / lanes_) < many) lanes_ /= 2;
+    while (lanes_ > 1 && rows * last_.output.value() * (spec_.channels / lanes_) < many)
+      lanes_ /= 2;
     vectors_ = spec_.channels / lanes_;
-    const auto tiles = [&](int64_t height) { return ceil_div(last_.output, height); };
-    int64_t height = std::min(kMostThreadResults, last_.output);
+    const auto tiles = [&](int64_t height) { return ceil_div(last_.output.value(), height); };
+    int64_t height = std::min(kMostThreadResults, last_.output.value());
     while (height > 1 && rows * tiles(height) * vectors_ < many) --height;
     tiles_ = tiles(height);
-    height_ = ceil_div(last_.output, tiles_);
+    height_ = ceil_div(last_.output.value(), tiles_);
   }
 
   // The innermost digit of `number`, which counts to extent * others; leaves the others.
@@ -109,8 +110,8 @@ class ThreadWindow : WindowRows {
   Expr is_inside(const WindowDim& dim, Expr at, int64_t least, int64_t most) {
     Expr inside;
     if (least < 0) inside = loop::le(pool_.integer(0), at);
-    if (most < dim.input) return inside;
-    const Expr ends = loop::lt(at, pool_.integer(dim.input));
+    if (most < dim.input.value()) return inside;
+    const Expr ends = loop::lt(at, pool_.integer(dim.input.value()));
     return inside ? loop::logical_and(inside, ends) : ends;
   }
   static Expr both(Expr a, Expr b) { return a && b ? loop::logical_and(a, b) : a ? a : b; }
@@ -129,7 +130,7 @@ class ThreadWindow : WindowRows {
       const int64_t reach = (dim.taps - 1) * dim.dilation;
       const Expr at = start_[level] + taps.back() * pool_.integer(dim.dilation);
       inside = both(inside, is_inside(dim, at, -dim.padding,
-                                      (dim.output - 1) * dim.stride - dim.padding + reach));
+                                      (dim.output.value() - 1) * dim.stride - dim.padding + reach));
     }
     Block body;
     emit_taps(body, taps, inside);
@@ -195,8 +196,8 @@ class ThreadWindow : WindowRows {
     Expr x = loop::cast(spec_.input(image_, at, pool_.var(channel)), spec_.dtype);
     if (inside && !masks_all(x, channel)) {
       for (size_t i = 0; i < at.size(); ++i)
-        at[i] =
-            loop::max(pool_.integer(0), loop::min(at[i], pool_.integer(spec_.dims[i].input - 1)));
+        at[i] = loop::max(pool_.integer(0),
+                          loop::min(at[i], pool_.integer(spec_.dims[i].input.value() - 1)));
       x = loop::cast(spec_.input(image_, at, pool_.var(channel)), spec_.dtype);
     }
     const Expr mask = inside ? loop::splat(inside, lanes_) : Expr();
@@ -221,8 +222,9 @@ class ThreadWindow : WindowRows {
     const Expr index = loop::substitute(result.index, channel, channel_);
     store.push_back(
         {loop::Store{result.buffer, index, loop::substitute(value, channel, channel_), {}, false}});
-    if ((tiles_ - 1) * height_ + i >= last_.output) {
-      loop::If within{loop::lt(at.back(), pool_.integer(last_.output)), std::move(store), {}};
+    if ((tiles_ - 1) * height_ + i >= last_.output.value()) {
+      loop::If within{
+          loop::lt(at.back(), pool_.integer(last_.output.value())), std::move(store), {}};
       store.clear();
       store.push_back({std::move(within)});
     }

@@ -28,9 +28,9 @@ int64_t group_width(const Node& node) {
   return width <= kMostOfGroup && (width & (width - 1)) == 0 ? width : 0;
 }
 
-WindowSpec filter_spec(const Node& root) {
+WindowSpec filter_spec(const Node& root, const Lowering& lowering) {
   const std::vector<int64_t> filter = root.operands[1].type().static_shape();
-  WindowSpec spec = window_spec(root, {filter.begin() + 2, filter.end()});
+  WindowSpec spec = window_spec(root, {filter.begin() + 2, filter.end()}, lowering);
   spec.is_weighted = true;
   spec.group = group_width(root);
   return spec;
@@ -39,13 +39,17 @@ WindowSpec filter_spec(const Node& root) {
 class DepthwiseLowering {
  public:
   DepthwiseLowering(Lowering& lowering, Node& node, const Node& root, Phase phase)
-      : lowering_(lowering), node_(node), root_(root), phase_(phase), spec_(filter_spec(root)) {}
+      : lowering_(lowering),
+        node_(node),
+        root_(root),
+        phase_(phase),
+        spec_(filter_spec(root, lowering)) {}
 
   Result<Verdict> run(BufferId out) {
     if (!is_float(spec_.dtype))
       return Verdict{fmt::format("its dtype is {}", dtype_name(spec_.dtype))};
     for (const WindowDim& dim : spec_.dims)
-      if (dim.taps == 0 || dim.input == 0) return Verdict{"its sums are of nothing"};
+      if (dim.taps == 0 || dim.input == Dim(0)) return Verdict{"its sums are of nothing"};
     if (writes_channels(out)) {
       LATHE_DO(emit(node_, out));
       return Verdict{};
@@ -135,7 +139,7 @@ class DepthwiseLowering {
 Result<Verdict> emit_depthwise(Lowering& lowering, Node& node, std::span<const Destination> outs,
                                Phase phase) {
   const Node& root = *root_of(node);
-  if (const std::string why = changing_images(root); !why.empty()) return Verdict{why};
+  if (const std::string why = changing_windows(root); !why.empty()) return Verdict{why};
   const int64_t width = group_width(root);
   if (width == 0) return Verdict{"its groups are not of 1, 2, 4 or 8 channels before and after"};
   if (lowering.target().groups && !root.types[0].is_static())

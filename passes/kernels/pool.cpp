@@ -38,8 +38,8 @@ Result<Verdict> emit_pool(Lowering& lowering, Node& node, std::span<const Destin
   if (!is_float(type.dtype)) return Verdict{fmt::format("its dtype is {}", dtype_name(type.dtype))};
   if (first_spatial(root) != 2 || type.layout != channels_last(type.rank()))
     return Verdict{"its result does not lie channels last"};
-  if (const std::string why = changing_images(root); !why.empty()) return Verdict{why};
-  WindowSpec spec = window_spec(root, root.ints_attr("kernel_size"));
+  if (const std::string why = changing_windows(root); !why.empty()) return Verdict{why};
+  WindowSpec spec = window_spec(root, root.ints_attr("kernel_size"), lowering);
   int64_t taps = 1;
   for (const WindowDim& dim : spec.dims) taps *= dim.taps;
   // Lanes are channels: what the element is made of must lie so, or be the same for all.

@@ -10,12 +10,14 @@
 
 namespace lathe {
 
-// Why a kind that takes a size of images, of fixed sizes each, does not take what the node reads;
-// empty when it does.
-std::string changing_images(const Node& node);
+class Lowering;
+
+// Why windows cannot be laid over what the node reads; empty when they can.
+std::string changing_windows(const Node& node);
 
 // The sizes and the dtype; `taps` are the extents of a window.
-WindowSpec window_spec(const Node& node, const std::vector<int64_t>& taps);
+WindowSpec window_spec(const Node& node, const std::vector<int64_t>& taps,
+                       const Lowering& lowering);
 
 // The index of an element of images, or of filters of one channel each.
 std::vector<loop::Expr> at_channel(loop::Expr image, std::span<const loop::Expr> at,

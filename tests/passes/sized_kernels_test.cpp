@@ -331,6 +331,131 @@ func @main(%x: f32[s0, 20, 9, 8]) -> f32[s0, 20, 9, 8] {
   return %0
 }
 )"},
+    // Rows of every number of tiles and of none, images of one element, and no images.
+    {"each_channel_of_any_image", "depthwise",
+     three({{1, 1, 1},
+            {2, 1, 2},
+            {1, 2, 1},
+            {0, 5, 7},
+            {1, 3, 3},
+            {1, 5, 4},
+            {3, 2, 13},
+            {1, 7, 16},
+            {2, 3, 17},
+            {1, 4, 19},
+            {1, 3, 31},
+            {1, 2, 46}}),
+     R"(
+dim s0 in [0, inf] hint 2
+dim s1 in [1, inf] hint 14
+dim s2 in [1, inf] hint 14
+func @main(%x: f32[s0, 20, s1, s2]) -> f32[s0, 20, s1, s2] {
+  %w = constant() {name = "w", dtype = f32, shape = [20, 1, 3, 3]}
+  %b = constant() {name = "bias", dtype = f32, shape = [20]}
+  %0 = convolution(%x, %w, %b) {padding = [1, 1], groups = 20}
+  %1 = hardtanh(%0) {min_val = 0.0, max_val = 6.0}
+  return %1
+}
+)"},
+    {"every_other_of_any_image", "depthwise",
+     three({{1, 1, 1}, {2, 2, 2}, {1, 3, 2}, {1, 4, 5}, {2, 5, 29}, {1, 2, 31}, {1, 3, 57}}), R"(
+dim s0 in [1, inf] hint 1
+dim s1 in [1, inf] hint 28
+dim s2 in [1, inf] hint 28
+func @main(%x: f32[s0, 35, s1, s2]) -> f32[s0, 35, (s1 + 1)//2, (s2 + 1)//2] {
+  %w = constant() {name = "w", dtype = f32, shape = [35, 1, 5, 5]}
+  %0 = convolution(%x, %w) {stride = [2, 2], padding = [2, 2], groups = 35}
+  return %0
+}
+)"},
+    // Windows larger than the image, and wholly in its padding.
+    {"windows_larger_than_the_image", "depthwise",
+     three({{1, 1, 1}, {1, 2, 3}, {2, 3, 2}, {1, 5, 6}, {1, 7, 11}, {1, 13, 20}}), R"(
+dim s0 in [1, 4] hint 1
+dim s1 in [1, 16] hint 7
+dim s2 in [1, 32] hint 7
+func @main(%x: f32[s0, 16, s1, s2]) -> f32[s0, 16, s1 + 4, s2 + 2] {
+  %w = constant() {name = "w", dtype = f32, shape = [16, 1, 4, 7]}
+  %0 = convolution(%x, %w) {padding = [5, 7], dilation = [2, 2], groups = 16}
+  return %0
+}
+)"},
+    {"more_taps_than_are_unrolled", "depthwise",
+     three({{1, 1, 1}, {1, 2, 4}, {2, 3, 5}, {1, 2, 23}, {1, 1, 40}}), R"(
+dim s0 in [1, inf] hint 1
+dim s1 in [1, inf] hint 8
+dim s2 in [1, inf] hint 32
+func @main(%x: f32[s0, 33, s1, s2]) -> f32[s0, 33, s1, s2] {
+  %w = constant() {name = "w", dtype = f32, shape = [33, 1, 1, 9]}
+  %0 = convolution(%x, %w) {padding = [0, 4], groups = 33}
+  return %0
+}
+)"},
+    {"few_channels_of_any_image", "depthwise",
+     three({{1, 3, 3}, {2, 4, 5}, {1, 5, 17}, {1, 3, 33}, {3, 7, 4}}), R"(
+dim s0 in [1, inf] hint 2
+dim s1 in [3, inf] hint 16
+dim s2 in [3, inf] hint 16
+func @main(%x: f32[s0, 64, s1, s2]) -> f32[s0, 64, s1 - 2, (s2 - 1)//2] {
+  %w = constant() {name = "w", dtype = f32, shape = [64, 2, 3, 3]}
+  %0 = convolution(%x, %w) {stride = [1, 2], groups = 32}
+  return %0
+}
+)"},
+    {"rows_of_any_length", "depthwise", two({{1, 1}, {0, 3}, {2, 2}, {3, 29}, {1, 61}}), R"(
+dim s0 in [0, inf] hint 2
+dim s1 in [1, inf] hint 50
+func @main(%x: f32[s0, 64, s1]) -> f32[s0, 64, s1] {
+  %w = constant() {name = "w", dtype = f32, shape = [64, 1, 3]}
+  %0 = convolution(%x, %w) {stride = [1], padding = [1], dilation = [1], groups = 64}
+  return %0
+}
+)"},
+    {"greatest_of_any_image", "pool",
+     three({{1, 1, 1}, {2, 2, 3}, {0, 5, 5}, {1, 5, 4}, {1, 3, 31}, {2, 7, 60}}), R"(
+dim s0 in [0, inf] hint 2
+dim s1 in [1, inf] hint 28
+dim s2 in [1, inf] hint 28
+func @main(%x: f32[s0, 3, s1, s2]) -> f32[s0, 19, (s1 + 1)//2, (s2 + 1)//2] {
+  %w = constant() {name = "w", dtype = f32, shape = [19, 3, 1, 1]}
+  %0 = convolution(%x, %w)
+  %1 = max_pool2d(%0) {kernel_size = [3, 3], stride = [2, 2], padding = [1, 1]}
+  %2 = relu(%1)
+  return %2
+}
+)"},
+    {"means_of_any_image", "pool", three({{1, 2, 2}, {2, 3, 5}, {1, 6, 4}, {1, 5, 31}, {1, 2, 59}}),
+     R"(
+dim s0 in [1, inf] hint 2
+dim s1 in [2, inf] hint 28
+dim s2 in [2, inf] hint 28
+func @main(%x: f32[s0, 3, s1, s2]) -> f32[s0, 40, s1//2 + 1, s2//2 + 1] {
+  %w = constant() {name = "w", dtype = f32, shape = [40, 3, 1, 1]}
+  %0 = convolution(%x, %w)
+  %1 = avg_pool2d(%0) {kernel_size = [2, 2], padding = [1, 1], count_include_pad = false}
+  %2 = relu(%1)
+  return %2
+}
+)"},
+    // Sizes of sizes: what counts tiles of rows is no size of its own.
+    {"images_halved_again", "contraction",
+     three({{1, 33, 1}, {2, 40, 2}, {1, 47, 31}, {3, 64, 13}, {1, 101, 67}}), R"(
+dim s0 in [1, inf] hint 2
+dim s1 in [33, inf] hint 64
+dim s2 in [1, inf] hint 64
+func @main(%x: f32[s0, 3, s1, s2])
+    -> f32[s0, 16, (((s1 + 1)//2 + 1)//2 + 2)//3, (((s2 + 1)//2 + 1)//2 + 2)//3] {
+  %w = constant() {name = "w", dtype = f32, shape = [32, 3, 3, 3]}
+  %d = constant() {name = "d", dtype = f32, shape = [32, 1, 3, 3]}
+  %e = constant() {name = "e", dtype = f32, shape = [32, 1, 5, 5]}
+  %p = constant() {name = "p", dtype = f32, shape = [16, 32, 1, 1]}
+  %0 = convolution(%x, %w) {stride = [2, 2], padding = [1, 1]}
+  %1 = convolution(%0, %d) {stride = [2, 2], padding = [1, 1], groups = 32}
+  %2 = convolution(%1, %e) {stride = [3, 3], padding = [2, 2], groups = 32}
+  %3 = convolution(%2, %p)
+  return %3
+}
+)"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SizedKernels, testing::ValuesIn(kCases),

@@ -24,7 +24,8 @@ struct WindowCase {
 };
 
 WindowDim sized(WindowDim dim) {
-  dim.output = (dim.input + 2 * dim.padding - (dim.taps - 1) * dim.dilation - 1) / dim.stride + 1;
+  const int64_t room = dim.input.value() + 2 * dim.padding - (dim.taps - 1) * dim.dilation - 1;
+  dim.output = room / dim.stride + 1;
   return dim;
 }
 
@@ -32,7 +33,8 @@ std::string describe(const WindowCase& test) {
   std::string text = std::to_string(test.images) + " images of " + std::to_string(test.channels);
   for (const WindowDim& dim : test.dims) {
     text += ", [";
-    for (int64_t number : {dim.input, dim.output, dim.taps, dim.stride, dim.padding, dim.dilation})
+    for (int64_t number :
+         {dim.input.value(), dim.output.value(), dim.taps, dim.stride, dim.padding, dim.dilation})
       text += " " + std::to_string(number);
     text += " ]";
   }
@@ -68,8 +70,8 @@ class Windows {
     images_ = {test_.images};
     results_ = {test_.images};
     for (const WindowDim& dim : test_.dims) {
-      images_.push_back(dim.input);
-      results_.push_back(dim.output);
+      images_.push_back(dim.input.value());
+      results_.push_back(dim.output.value());
       taps_.push_back(dim.taps);
     }
     images_.push_back(test_.channels);
@@ -163,7 +165,7 @@ class Windows {
       for (size_t i = 0; i < tap.size(); ++i) {
         const WindowDim& dim = test_.dims[i];
         at[i + 1] = at[i + 1] * dim.stride - dim.padding + tap[i] * dim.dilation;
-        if (at[i + 1] < 0 || at[i + 1] >= dim.input) return;
+        if (at[i + 1] < 0 || at[i + 1] >= dim.input.value()) return;
       }
       const int64_t channel = at.back(), first = channel - channel % test_.group;
       for (int64_t member = 0; member < test_.group; ++member) {
@@ -253,7 +255,7 @@ TEST_P(Window, AgreesWithPlainSumsAtRandomExtents) {
     for (int64_t rank = draw(1, 3); rank > 0; --rank) {
       WindowDim dim{draw(1, rank == 1 ? 20 : 5), 0, draw(1, 4), draw(1, 3), 0, draw(1, 2)};
       const int64_t reach = (dim.taps - 1) * dim.dilation + 1;
-      dim.padding = draw(std::max<int64_t>(0, (reach - dim.input + 1) / 2), reach);
+      dim.padding = draw(std::max<int64_t>(0, (reach - dim.input.value() + 1) / 2), reach);
       test.dims.push_back(dim);
     }
     test.is_weighted = draw(0, 1) == 1;
