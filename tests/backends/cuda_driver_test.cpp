@@ -123,7 +123,7 @@ TEST_P(EveryCall, OfARunMayFailAndTheNextRunWorks) {
     EXPECT_EQ(first.error().code, code::kUnavailable) << failing;
     ASSERT_LT(failing, 1000);
   }
-  EXPECT_GT(num_failures, 3);
+  EXPECT_GT(num_failures, 1) << "memory is asked for twice";
   EXPECT_EQ(fake().live_bytes, 0u);
 }
 

@@ -59,8 +59,8 @@ CudaExecutable::~CudaExecutable() {
   const DriverApi& api = device_.api();
   if (!device_.use().ok()) return;
   if (own_stream_) api.synchronize(own_stream_);
-  for (const Bound& bound : seen_)
-    if (bound.recording) api.destroy_exec(bound.recording);
+  for (Bound& bound : seen_)
+    for (CUgraphExec recording : bound.recordings.take()) api.destroy_exec(recording);
   for (const Code* code : {&code_, &large_code_})
     for (CUmodule module : code->modules) api.unload_module(module);
   if (own_stream_) api.destroy_stream(own_stream_);
@@ -268,19 +268,9 @@ bool CudaExecutable::is_usable(const BufferView& view) const {
   return known == kCudaSuccess && type == kMemoryDevice;
 }
 
-Status CudaExecutable::stage(const Port& port, DeviceMemory& staging) {
-  if (staging.num_bytes() < port.num_bytes) {
-    if (staging.num_bytes() > 0) LATHE_DO(wait());
-    staging = DeviceMemory();
-    LATHE_TRY(staging, DeviceMemory::allocate(device_, port.num_bytes, "'" + port.name + "'"));
-  }
-  address(port.id) = staging.address();
-  return Ok{};
-}
-
-// A graph has the addresses of its first run: then all goes through memory of our own.
-Status CudaExecutable::bind_ports(std::span<const BufferView> inputs,
-                                  std::span<const BufferView> outputs) {
+// A recording has the addresses of inputs too, which callers change as they like: then they go
+// through memory of our own.
+Status CudaExecutable::bind_inputs(std::span<const BufferView> inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Port& port = inputs_[i];
     address(port.id) = as_device(inputs[i].bytes);
@@ -289,11 +279,16 @@ Status CudaExecutable::bind_ports(std::span<const BufferView> inputs,
     LATHE_DO(copy(address(port.id), as_device(inputs[i].bytes), port.num_bytes,
                   "input '" + port.name + "'"));
   }
+  return Ok{};
+}
+
+Status CudaExecutable::bind_outputs(std::span<const BufferView> inputs,
+                                    std::span<const BufferView> outputs, bool is_staged) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Port& port = outputs_[i];
     if (!port.is_own) continue;
     address(port.id) = as_device(outputs[i].bytes);
-    bool is_apart = !is_captured_ && is_usable(outputs[i]);
+    bool is_apart = !is_staged && is_usable(outputs[i]);
     for (const BufferView& input : inputs)
       is_apart = is_apart && !overlap(address(port.id), port.num_bytes, as_device(input.bytes),
                                       input.num_bytes);
@@ -309,9 +304,14 @@ Status CudaExecutable::run(std::span<const BufferView> inputs,
   LATHE_DO(check_views(name_, outputs, outputs_, "output"));
   LATHE_DO(device_.use());
   stream_ = caller_stream_ ? caller_stream_ : own_stream_;
-  LATHE_DO(bind_ports(inputs, outputs));
+  LATHE_DO(bind_inputs(inputs));
   step_seconds_.clear();
-  LATHE_DO(is_timing_ ? time_all(stream_) : is_captured_ ? replay() : execute_all(stream_));
+  if (is_captured_ && !is_timing_) {
+    LATHE_DO(run_recorded(inputs, outputs));
+  } else {
+    LATHE_DO(bind_outputs(inputs, outputs, false));
+    LATHE_DO(is_timing_ ? time_all(stream_) : execute_all(stream_));
+  }
   for (size_t i = 0; i < outputs.size(); ++i)
     LATHE_DO(copy(as_device(outputs[i].bytes), address(outputs_[i].id), outputs[i].num_bytes,
                   "output '" + outputs_[i].name + "'"));
@@ -388,25 +388,51 @@ Status CudaExecutable::time_all(CUstream stream) {
   return status;
 }
 
-// Records the launches when there is no recording of these sizes yet.
-Status CudaExecutable::replay() {
-  const DriverApi& api = device_.api();
-  if (!bound_->recording && !steps_.empty()) {
-    LATHE_DO(device_.check(api.synchronize(stream_), "running '" + name_ + "'"));
-    LATHE_DO(execute_all(own_stream_));  // what libraries do once is done before the recording
-    LATHE_DO(device_.check(api.synchronize(own_stream_), "running '" + name_ + "'"));
-    LATHE_DO(device_.check(api.begin_capture(own_stream_, kCaptureThreadLocal), "recording"));
-    Status recorded = execute_all(own_stream_);
-    CUgraph graph = nullptr;
-    Status ended = device_.check(api.end_capture(own_stream_, &graph), "recording");
-    LATHE_DO(recorded);
-    LATHE_DO(ended);
-    Status made = device_.check(api.instantiate(&bound_->recording, graph, 0), "making a graph");
-    api.destroy_graph(graph);
-    LATHE_DO(made);
+Recordings::Places CudaExecutable::output_places() {
+  Recordings::Places places;
+  for (const Port& port : outputs_) places.push_back(port.num_bytes > 0 ? address(port.id) : 0);
+  return places;
+}
+
+Status CudaExecutable::run_recorded(std::span<const BufferView> inputs,
+                                    std::span<const BufferView> outputs) {
+  LATHE_DO(bind_outputs(inputs, outputs, false));
+  if (steps_.empty()) return Ok{};
+  bool has_callers = false;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    has_callers = has_callers || (outputs_[i].is_own && outputs_[i].num_bytes > 0 &&
+                                  address(outputs_[i].id) == as_device(outputs[i].bytes));
+  if (has_callers) {
+    const Recordings::Advice advice = bound_->recordings.ask(output_places());
+    if (advice == Recordings::Advice::run) return execute_all(stream_);
+    if (advice == Recordings::Advice::stage) LATHE_DO(bind_outputs(inputs, outputs, true));
   }
-  if (!bound_->recording) return Ok{};
-  return device_.check(api.launch_graph(bound_->recording, stream_), "replaying '" + name_ + "'");
+  const Recordings::Places places = output_places();
+  if (!bound_->recordings.find(places)) LATHE_DO(record(places));
+  CUgraphExec recording = bound_->recordings.find(places);
+  return device_.check(device_.api().launch_graph(recording, stream_), "replaying '" + name_ + "'");
+}
+
+Status CudaExecutable::record(const Recordings::Places& places) {
+  const DriverApi& api = device_.api();
+  LATHE_DO(device_.check(api.synchronize(stream_), "running '" + name_ + "'"));
+  LATHE_DO(execute_all(own_stream_));  // what libraries do once is done before the recording
+  LATHE_DO(device_.check(api.synchronize(own_stream_), "running '" + name_ + "'"));
+  LATHE_DO(device_.check(api.begin_capture(own_stream_, kCaptureThreadLocal), "recording"));
+  Status recorded = execute_all(own_stream_);
+  CUgraph graph = nullptr;
+  Status ended = device_.check(api.end_capture(own_stream_, &graph), "recording");
+  LATHE_DO(recorded);
+  LATHE_DO(ended);
+  CUgraphExec made = nullptr;
+  Status instantiated = device_.check(api.instantiate(&made, graph, 0), "making a graph");
+  api.destroy_graph(graph);
+  LATHE_DO(instantiated);
+  if (CUgraphExec oldest = bound_->recordings.keep(places, made)) {
+    LATHE_DO(wait());
+    api.destroy_exec(oldest);
+  }
+  return Ok{};
 }
 
 }  // namespace lathe::cuda

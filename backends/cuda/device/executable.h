@@ -11,6 +11,7 @@
 #include "backends/binding/binding.h"
 #include "backends/cuda/device/driver.h"
 #include "backends/cuda/device/library_plans.h"
+#include "backends/cuda/device/recordings.h"
 #include "backends/cuda/emit_program.h"
 #include "ir/program/binding.h"
 
@@ -62,7 +63,7 @@ class CudaExecutable final : public Executable {
     Binding binding;              // empty without symbols
     bool has_small_sizes = true;
     std::vector<std::shared_ptr<const LibraryRun>> libraries;  // by step; null for none
-    CUgraphExec recording = nullptr;
+    Recordings recordings = {};                                // of reduce-overhead
   };
 
   CudaExecutable(const Device& device, const Target& target, bool is_captured)
@@ -80,7 +81,11 @@ class CudaExecutable final : public Executable {
   Status run_init(const Program& program, const CompileOptions& options);
   bool is_usable(const BufferView& view) const;  // by kernels, where it lies
   Status stage(const Port& port, DeviceMemory& staging);
-  Status bind_ports(std::span<const BufferView> inputs, std::span<const BufferView> outputs);
+  Status grow_port(const Port& port, DeviceMemory& staging, const Binding& binding);
+  Status bind_inputs(std::span<const BufferView> inputs);
+  // `is_staged`: all outputs go through memory of the program's own.
+  Status bind_outputs(std::span<const BufferView> inputs, std::span<const BufferView> outputs,
+                      bool is_staged);
   Status copy(CUdeviceptr to, CUdeviceptr from, size_t num_bytes, const std::string& what);
   // executable_sizes.cpp
   Status prepare_sizes(const Program& program);
@@ -99,7 +104,9 @@ class CudaExecutable final : public Executable {
   Status execute(const Step& step, CUstream stream);
   Status execute_all(CUstream stream);
   Status time_all(CUstream stream);
-  Status replay();
+  Status run_recorded(std::span<const BufferView> inputs, std::span<const BufferView> outputs);
+  Status record(const Recordings::Places& places);
+  Recordings::Places output_places();
   CUdeviceptr& address(BufferId id) { return addresses_[static_cast<size_t>(id)]; }
 
   const Device& device_;

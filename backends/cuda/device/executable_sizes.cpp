@@ -51,7 +51,11 @@ Status CudaExecutable::reserve_most() {
   if (is_captured_)
     for (const auto* ports : {&inputs_, &outputs_})
       for (const Port& port : *ports) bytes += binding->num_bytes[static_cast<size_t>(port.id)];
-  return bytes <= kMostReserved ? reserve(*binding) : Ok{};
+  if (bytes > kMostReserved) return Ok{};
+  LATHE_DO(reserve(*binding));
+  for (size_t i = 0; is_captured_ && i < outputs_.size(); ++i)
+    LATHE_DO(grow_port(outputs_[i], output_staging_[i], *binding));
+  return Ok{};
 }
 
 Status CudaExecutable::bind(std::span<const int64_t> sizes) {
@@ -132,22 +136,22 @@ Status CudaExecutable::plan_libraries(Bound& bound) {
 // Room for what runs at these sizes need.
 Status CudaExecutable::reserve(const Binding& binding) {
   LATHE_DO(grow(memory_.arena, static_cast<size_t>(binding.arena_bytes), "the arena", kArenaGrew));
-  if (is_captured_) {
-    const auto grow_all = [&](const std::vector<Port>& ports,
-                              std::vector<DeviceMemory>& staging) -> Status {
-      for (size_t i = 0; i < ports.size(); ++i) {
-        const int64_t bytes = binding.num_bytes[static_cast<size_t>(ports[i].id)];
-        LATHE_DO(
-            grow(staging[i], static_cast<size_t>(bytes), "'" + ports[i].name + "'", kPortGrew));
-      }
-      return Ok{};
-    };
-    LATHE_DO(grow_all(inputs_, input_staging_));
-    LATHE_DO(grow_all(outputs_, output_staging_));
-  }
+  for (size_t i = 0; is_captured_ && i < inputs_.size(); ++i)
+    LATHE_DO(grow_port(inputs_[i], input_staging_[i], binding));
   if (workspace_->is_enough()) return Ok{};
   LATHE_DO(drop_recordings(kWorkspaceGrew));
   return workspace_->allocate(device_);
+}
+
+Status CudaExecutable::grow_port(const Port& port, DeviceMemory& staging, const Binding& binding) {
+  const int64_t bytes = binding.num_bytes[static_cast<size_t>(port.id)];
+  return grow(staging, static_cast<size_t>(bytes), "'" + port.name + "'", kPortGrew);
+}
+
+Status CudaExecutable::stage(const Port& port, DeviceMemory& staging) {
+  LATHE_DO(grow(staging, port.num_bytes, "'" + port.name + "'", kPortGrew));
+  address(port.id) = staging.address();
+  return Ok{};
 }
 
 // By a half at least, where that is to be had: sizes that rise one by one move it a few times.
@@ -200,19 +204,19 @@ Status CudaExecutable::wait() {
 Status CudaExecutable::drop_recordings(std::string_view reason) {
   LATHE_DO(wait());
   for (Bound& bound : seen_) {
-    if (!bound.recording) continue;
-    device_.api().destroy_exec(bound.recording);
-    bound.recording = nullptr;
-    ++stats_.drops[fmt::format("a recording: {}", reason)];
+    for (CUgraphExec recording : bound.recordings.take()) {
+      device_.api().destroy_exec(recording);
+      ++stats_.drops[fmt::format("a recording: {}", reason)];
+    }
   }
   return Ok{};
 }
 
 Status CudaExecutable::drop_oldest_sizes() {
   while (seen_.size() > kMostSizes) {
-    if (seen_.back().recording) {
-      LATHE_DO(wait());
-      device_.api().destroy_exec(seen_.back().recording);
+    if (!seen_.back().recordings.empty()) LATHE_DO(wait());
+    for (CUgraphExec recording : seen_.back().recordings.take()) {
+      device_.api().destroy_exec(recording);
       ++stats_.drops[fmt::format("a recording: there were more than {} sizes", kMostSizes)];
     }
     seen_.pop_back();
