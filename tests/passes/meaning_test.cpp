@@ -140,7 +140,7 @@ bool check_case(const file_test::FileCase& test, uint64_t seed, const std::strin
   exact.symbols = *sizes;
   auto before = evaluate(unit.module, unit.module.main(), *inputs, exact);
   if (!before.ok()) return false;  // in place: random graphs see to those
-  PassContext context{builtin_registry(), *find_target("avx2")};
+  PassContext context{builtin_registry(), *find_target(test.target)};
   RunOptions options;
   options.check_honesty = true;
   auto report = run_pipeline(unit, *pipeline, options, context);

@@ -210,6 +210,7 @@ Proposal propose(Grower& grower, const OpDef& op) {
     const auto found = table->find(op.name);
     if (found != table->end()) return found->second(grower, op);
   }
+  if (op.name == "mul" && grower.draw().chance(0.3)) return propose_scale(grower, op);
   if (op.traits.op_class == OpClass::elementwise) return propose_elementwise(grower, op);
   if (needs_one_tensor(op)) return propose_over_one(grower, op);
   return propose_example(grower, op);

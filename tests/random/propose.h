@@ -27,6 +27,8 @@ const ProposeTable& propose_products();
 const ProposeTable& propose_windows();
 const ProposeTable& propose_lookups();
 const ProposeTable& propose_norms();
+// A product, and a factor of each of its columns.
+Proposal propose_scale(Grower& grower, const OpDef& op);
 
 // An operand of the row as one of its examples has it.
 Proposal propose_example(Grower& grower, const OpDef& op);

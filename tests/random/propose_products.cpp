@@ -46,7 +46,11 @@ Proposal propose_matmul(Grower& grower, const OpDef&) {
 }
 
 Proposal propose_linear(Grower& grower, const OpDef&) {
-  const Value x = grower.floating(1);
+  Value x = grower.floating(1);
+  if (!x) return {};
+  // Rows in another order than they lie, now and then.
+  if (x.type().rank() == 3 && grower.draw().chance(0.4))
+    x = grower.view("permute", x, {{"dims", Ints{1, 0, 2}}});
   if (!x) return {};
   const Dim out = grower.extent();
   const Value weight = grower.weight(x.type().dtype, {out, x.type().shape.back()});
@@ -104,6 +108,20 @@ Proposal propose_attention(Grower& grower, const OpDef&) {
 }
 
 }  // namespace
+
+Proposal propose_scale(Grower& grower, const OpDef&) {
+  constexpr int kTries = 8;
+  for (int i = 0; i < kTries; ++i) {
+    const Value product = grower.floating(2);
+    if (!product) return {};
+    const std::string& name = product.node->op->name;
+    if (name != "linear" && name != "matmul" && name != "addmm") continue;
+    const Value factor = grower.weight(product.type().dtype, {product.type().shape.back()});
+    if (!factor) return {};
+    return {.operands = {product, factor}};
+  }
+  return {};
+}
 
 const ProposeTable& propose_products() {
   static const ProposeTable table = {

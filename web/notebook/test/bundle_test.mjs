@@ -77,7 +77,7 @@ page_test("guards are unfolded as PyTorch prints them", async (page) => {
   const count = Number(/^(\d+) guards/.exec(await guards.innerText())[1]);
   assert.equal(count, text.split("\n").filter((row) => /\+- (?!\w*Manager)/.test(row)).length);
   await page.locator(`${bundle} summary:has-text("Python of 0_0")`).click();
-  assert.match(await page.locator(`${bundle} .long pre`).first().innerText(), /torch\.sigmoid/);
+  await page.locator(`${bundle} .long pre:has-text("torch.sigmoid")`).waitFor();
 });
 
 page_test("a graph of a bundle opens as a model below it", async (page) => {
