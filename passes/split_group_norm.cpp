@@ -4,8 +4,9 @@
 // statistics of all of them: as one loop the norm would sum each group again for every pixel.
 // Split, the sums run over whole pixels, one lane for each channel, and what is left is elementwise
 // and can join its neighbours. The variance is that of the centred values (two sweeps), as exact as
-// the whole op's. Where threads wait for memory and not for arithmetic, every sweep reads the
-// operand itself. Runs before choose_layout, so that the new ops take part in it. Layer norms are
+// the whole op's. Where threads share vectors, small groups stay whole, for one kernel to have
+// each, and every sweep of large ones reads the operand itself: threads wait for memory there, not
+// for arithmetic. Runs before choose_layout, so that the new ops take part in it. Layer norms are
 // left whole: their rows are contiguous.
 #include "ir/op/element.h"
 #include "ir/op/term.h"
@@ -60,10 +61,22 @@ std::vector<Value> split(Builder& b, const Node& node, bool reads_again) {
   return {cast(result, dtype)};
 }
 
+// Elements of a group that a group of threads sweeps over three times in less time than the
+// launches of the split take.
+constexpr int64_t kFewElements = 1 << 15;
+
+bool suits_one_group_of_threads(const Node& node, const Target& target) {
+  const std::optional<int64_t> count = node.types[0].static_elements();
+  if (!target.groups || !count || *count == 0) return false;
+  const int64_t images = node.types[0].shape[0].value(), groups = node.int_attr("num_groups");
+  return *count / (images * groups) <= kFewElements;
+}
+
 Result<Changed> run_split_group_norm(Unit& unit, const PassOptions&, PassContext& context) {
   auto visit = [&](Builder& b, Node& node) -> Result<Replacement> {
     if (node.op->name != "group_norm" || node.types.size() != 1) return Replacement();
     if (node.types[0].rank() < 3) return Replacement();
+    if (suits_one_group_of_threads(node, context.target)) return Replacement();
     context.counters["split"] += 1;
     return Replacement(split(b, node, context.target.groups.has_value()));
   };

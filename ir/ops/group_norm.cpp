@@ -76,7 +76,7 @@ OpDef group_norm() {
                    {"bias", OperandKind::optional_tensor}},
       .attrs = {{.name = "num_groups", .kind = AttrKind::integer},
                 {.name = "eps", .kind = AttrKind::number, .default_value = 1e-5}},
-      .traits = {.op_class = OpClass::normalize},
+      .traits = {.op_class = OpClass::normalize, .takes_epilogue = true},
       .infer = infer_group_norm,
       .reference = group_norm_reference,
       .decompose = decompose_group_norm,
