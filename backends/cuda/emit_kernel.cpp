@@ -222,6 +222,9 @@ Result<std::string> KernelEmitter::run(const std::string& symbol) {
   scan(std::get<loop::For>(kernel_.body.front().kind).body);
   name_first_lane();
   pack_rows();
+  // Where every access has an index for each lane, neighbouring threads take neighbouring lanes:
+  // short runs in memory are then read together.
+  is_blocked_ = is_blocked_ && has_contiguous_;
   const auto& loop = std::get<loop::For>(kernel_.body.front().kind);
   out_ = signature(symbol);
   depth_ = 1;
@@ -351,6 +354,7 @@ void KernelEmitter::scan_accesses(Expr root) {
 
 void KernelEmitter::note_access(Expr index, int lanes) {
   if (lanes == 1 || index->lanes > 1) return;
+  has_contiguous_ = true;
   if (alignment(index) < shape_.lanes_a_thread) is_blocked_ = false;
 }
 

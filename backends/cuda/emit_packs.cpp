@@ -127,10 +127,12 @@ void KernelEmitter::pack_rows() {
                : e;
   });
   pack_stores(kernel_.body);
+  has_contiguous_ = false;
   scan(std::get<loop::For>(kernel_.body.front().kind).body);
   if (is_blocked_) return;
   kernel_ = plain;
   is_blocked_ = true;
+  has_contiguous_ = false;
   scan(std::get<loop::For>(kernel_.body.front().kind).body);
 }
 

@@ -147,8 +147,9 @@ class KernelEmitter {
   std::vector<int64_t> var_alignment_;  // the largest known power of two that divides it
   loop::Var first_;                     // the first of a thread's lanes, where it has several
   std::vector<bool> is_read_;
-  bool makes_halves_;       // and nothing else: what is computed need not be closer than that
-  bool is_blocked_ = true;  // a thread's lanes are neighbours
+  bool makes_halves_;            // and nothing else: what is computed need not be closer than that
+  bool is_blocked_ = true;       // a thread's lanes are neighbours
+  bool has_contiguous_ = false;  // an access of neighbouring elements
   std::unordered_map<const loop::ExprNode*, int> uses_;    // in this statement
   std::unordered_map<const loop::ExprNode*, Text> texts_;  // in this statement
   std::string out_;

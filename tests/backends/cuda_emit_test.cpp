@@ -191,6 +191,16 @@ TEST(CudaEmit, LanesGoRoundTheThreadsWhereRowsAreNotAligned) {
   EXPECT_TRUE(contains(text, "y[t + first + 32 * e] = -x[t + first + 32 * e];")) << text;
 }
 
+TEST(CudaEmit, LanesGoRoundTheThreadsWhereEachHasAnIndex) {
+  const std::string text = emit(R"(kernel @k(%x: f32[4128], %y: f32[4128] out) {
+  parallel %i in 0..4 {
+    def %0 = splat(%i*6, 1024) + ramp(0, 1, 1024)//6*24 + ramp(0, 1, 1024) % 6
+    store %y[%0] = load f32x1024 %x[%0]
+  }
+})");
+  EXPECT_TRUE(contains(text, "const int first = thread;")) << text;
+}
+
 TEST(CudaEmit, AMaskOfWholePacksIsOneCondition) {
   std::string text = emit(R"(kernel @k(%x: f32[100], %y: f32[100] out) {
   parallel %i in 0..1 {
