@@ -150,7 +150,7 @@ class CallRunner {
       for_each_index(window, [&](std::span<const int64_t> tap) {
         int64_t x_at = at[0] * x.stride(0) + (first + tap[0]) * x.stride(1);
         int64_t w_at = at[1] * w.stride(0) + tap[0] * w.stride(1);
-        for (size_t d = 0; d < 2; ++d) {
+        for (size_t d = 0; d < call.stride.size(); ++d) {
           const int64_t pixel =
               at[d + 2] * call.stride[d] + tap[d + 1] * call.dilation[d] - call.padding[d];
           if (pixel < 0 || pixel >= image[d + 2]) return;

@@ -38,7 +38,8 @@ struct MatmulCall {
   CallTensor a, b, d;
   CallEpilogue epilogue;
 };
-// Images y[n, c, h, w] of images x[n, k, ...] and filters w[c, k, ...]; correlation, as PyTorch's.
+// Images y[n, c, h, w], or volumes y[n, c, d, h, w], of x[n, k, ...] and filters w[c, k, ...];
+// correlation, as PyTorch's.
 // Where x has g times the channels of a filter, they are g groups, each of which gives as many of
 // the results in turn.
 struct ConvolutionCall {

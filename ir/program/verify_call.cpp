@@ -10,7 +10,7 @@
 namespace lathe {
 namespace {
 
-constexpr size_t kImageRank = 4;
+constexpr size_t kImageRank = 4, kVolumeRank = 5;
 constexpr int64_t kMostWindow = 1 << 30;  // of padding, stride and dilation
 
 std::string list(const std::vector<int64_t>& sizes) {
@@ -134,9 +134,11 @@ class CallVerifier {
 
   void check(const ConvolutionCall& call) {
     for (const CallTensor* image : {&call.x, &call.w, &call.y})
-      if (image->shape.size() != kImageRank)
-        return fail(
-            fmt::format("an image of {} dims, expected {}", image->shape.size(), kImageRank));
+      if (image->shape.size() != call.x.shape.size() || image->shape.size() < kImageRank ||
+          image->shape.size() > kVolumeRank)
+        return fail(fmt::format("an image of {} dims, expected {} or {}", image->shape.size(),
+                                kImageRank, kVolumeRank));
+    const size_t space = call.x.shape.size() - 2;
     const Shape& x = call.x.shape;
     const Shape& w = call.w.shape;
     expect("w", call.w, dtype(call.x));
@@ -149,13 +151,13 @@ class CallVerifier {
       return fail(fmt::format("{} filters of {} channels do not divide {} channels into groups",
                               filters, each, channels));
     Shape y = {x[0], filters};
-    for (size_t d = 0; d + 2 < kImageRank; ++d) {
+    for (size_t d = 0; d < space; ++d) {
       for (const auto& [name, sizes, least] :
            {std::tuple("padding", &call.padding, 0), std::tuple("stride", &call.stride, 1),
             std::tuple("dilation", &call.dilation, 1)})
-        if (sizes->size() + 2 != kImageRank || (*sizes)[d] < least || (*sizes)[d] > kMostWindow)
+        if (sizes->size() != space || (*sizes)[d] < least || (*sizes)[d] > kMostWindow)
           return fail(fmt::format("{} {}, expected {} numbers of at least {}", name, list(*sizes),
-                                  kImageRank - 2, least));
+                                  space, least));
       const Dim window = Dim(call.dilation[d]) * (w[d + 2] - 1);
       const Dim whole = x[d + 2] + (2 * call.padding[d] - 1) - window;
       if (whole.is_too_large() || (whole.is_const() && whole.value() < 0))

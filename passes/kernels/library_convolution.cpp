@@ -39,7 +39,7 @@ class ConvolutionLowering {
     const Value filter = kernel_.resolve(root_.operands[1]);
     const Value bias = root_.operands.size() > 2 ? kernel_.resolve(root_.operands[2]) : Value{};
     if (!fits(input, filter, bias))
-      return Verdict{"it takes lines and images of one dtype, not transposed"};
+      return Verdict{"it takes lines, images and volumes of one dtype, not transposed"};
     if (groups_ > 1 && input.type().shape[1].value() == groups_)
       return Verdict{"its groups are of one channel: loops read each once"};
     if (is_better_unfolded(root_))
@@ -90,7 +90,7 @@ class ConvolutionLowering {
 
   bool fits(Value input, Value filter, Value bias) const {
     const int rank = input.type().rank();
-    return (rank == 3 || rank == 4) && filter.type().rank() == rank &&
+    return rank >= 3 && rank <= 5 && filter.type().rank() == rank &&
            !root_.bool_attr("transposed") && is_float(dtype_) && dtype_ != DType::f64 &&
            input.type().dtype == dtype_ && filter.type().dtype == dtype_ &&
            (!bias || bias.type().dtype == dtype_);
