@@ -20,6 +20,9 @@ class Attention {
       : graph_(graph), call_(call), dtype_(dtype_of(program, call.o)) {}
 
   Status describe() {
+    if (call_.bias && graph_.version() < kBiasVersion)
+      return Diag{code::kUnavailable, Loc::unknown(),
+                  "cuDNN before 9.19 was not seen to give zeros for a query that sees no key"};
     const Sizes q = numbers(call_.q.shape), k = numbers(call_.k.shape);
     dims_ = {q[0], q[1], q[2], k[2]};
     row_dims_ = {q[0], q[1], q[2], 1};
@@ -48,8 +51,9 @@ class Attention {
   }
 
  private:
-  static constexpr size_t kRank = 4;  // batch, heads, rows, columns
-  static constexpr size_t kBias = 3;  // its position among the operands
+  static constexpr size_t kBiasVersion = 91900;  // what was tried
+  static constexpr size_t kRank = 4;             // batch, heads, rows, columns
+  static constexpr size_t kBias = 3;             // its position among the operands
 
   // What is alike for all sequences or heads has one of them.
   CallTensor bias() const {

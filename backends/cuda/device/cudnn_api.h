@@ -1,6 +1,7 @@
 // The part of cuDNN's graph API that Lathe calls, with prototypes and numbers as in cudnn_graph.h
 // of cuDNN 9.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 
 #include "backends/cuda/device/driver_api.h"
@@ -109,6 +110,7 @@ inline constexpr int kCudnnReduceAdd = 0, kCudnnReduceMax = 3;
 inline constexpr int kCudnnFallback = 2, kCudnnModeA = 3;
 
 struct CudnnApi {
+  size_t (*version)() = nullptr;  // 91900: 9.19.0; null: it does not say
   int (*create)(CudnnHandle*) = nullptr;
   int (*set_stream)(CudnnHandle, CUstream) = nullptr;
   int (*create_descriptor)(CudnnKind, CudnnDescriptor*) = nullptr;

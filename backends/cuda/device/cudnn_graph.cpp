@@ -31,6 +31,7 @@ Cudnn& cudnn() {
 }
 
 Status find_all(const Library& library, CudnnApi& api) {
+  if (!library.find(api.version, "cudnnGetVersion").ok()) api.version = nullptr;
   LATHE_DO(library.find(api.create, "cudnnCreate"));
   LATHE_DO(library.find(api.set_stream, "cudnnSetStream"));
   LATHE_DO(library.find(api.create_descriptor, "cudnnBackendCreateDescriptor"));

@@ -97,6 +97,7 @@ class CudnnGraph {
   // b and t are what the mode takes.
   void add_pointwise(const CudnnFunction& function, CudnnDescriptor x, CudnnDescriptor b,
                      CudnnDescriptor t, CudnnDescriptor y);
+  size_t version() const { return api_.version ? api_.version() : 0; }  // of the library
   // For descriptors that operations name.
   CudnnDescriptors& parts() { return parts_; }
 
