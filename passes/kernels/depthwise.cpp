@@ -90,7 +90,7 @@ class DepthwiseLowering {
   }
 
   Result<BufferId> pack(Value filter) {
-    const Phase phase = lowering_.is_constant(filter) ? Phase::init : phase_;
+    const Phase phase = lowering_.phase_of(filter, phase_);
     const int64_t row = packed_channels(spec_, lowering_.target());
     int64_t size = row * spec_.group;
     for (const WindowDim& dim : spec_.dims) size *= dim.taps;

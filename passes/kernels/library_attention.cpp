@@ -140,7 +140,7 @@ class LibraryAttention {
     Shape shape = own;
     shape[3] = round_up(keys_);
     const TensorType type{dtype_, shape};
-    const Phase phase = lowering_.is_constant(mask) ? Phase::init : phase_;
+    const Phase phase = lowering_.phase_of(mask, phase_);
     const BufferId made = lowering_.add_temporary(node_, "_bias", type, type.num_elements(), phase);
     KernelContext kernel(lowering_, phase, "bias");
     if (!node_.bodies.empty()) kernel.enter(node_);

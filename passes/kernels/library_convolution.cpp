@@ -64,7 +64,7 @@ class ConvolutionLowering {
     vars_.insert(vars_.end(), index_.begin() + 2, index_.end());
     vars_.push_back(index_[1]);
     LATHE_TRY(const Place x, place_channels_last(input, false, phase_));
-    LATHE_TRY(const Place w, place_channels_last(filter, true, constant_phase(filter)));
+    LATHE_TRY(const Place w, place_channels_last(filter, true, lowering_.phase_of(filter, phase_)));
     LibrarySums sums{.index = index_, .vars = vars_, .rows = y.back(), .columns = y[1]};
     sums.layout = channels_last(static_cast<int>(y.size()));
     sums.activations = kImageActivations;
@@ -99,10 +99,6 @@ class ConvolutionLowering {
   // Channels of zeros add nothing to the sums of one group; of several, they would move the others.
   int64_t filled_up(int64_t channels) const {
     return groups_ > 1 ? channels : (channels + step_ - 1) / step_ * step_;
-  }
-
-  Phase constant_phase(Value value) const {
-    return lowering_.is_constant(value) ? Phase::init : phase_;
   }
 
   // A filter has the channels that the result has as well.
@@ -144,8 +140,8 @@ class ConvolutionLowering {
     if (filled_up(channels) != channels) {
       TensorType type = bias.type();
       type.shape[0] = Dim(filled_up(channels));
-      LATHE_TRY(const BufferId copy,
-                copy_filled_up(lowering_, node_, bias, type, "filled_up", constant_phase(bias)));
+      LATHE_TRY(const BufferId copy, copy_filled_up(lowering_, node_, bias, type, "filled_up",
+                                                    lowering_.phase_of(bias, phase_)));
       kernel_.read_from(bias, copy, std::move(type));
     }
     std::optional<Strided> found = as_strided(kernel_, kernel_.element(bias, at), dtype_, vars_);

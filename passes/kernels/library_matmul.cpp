@@ -144,7 +144,7 @@ class MatmulLowering {
   }
 
   Status copy_evenly(Value value, const TensorType& type) {
-    const Phase phase = lowering_.is_constant(value) ? Phase::init : phase_;
+    const Phase phase = lowering_.phase_of(value, phase_);
     LATHE_TRY(const BufferId copy,
               copy_filled_up(lowering_, node_, value, type, "filled_up", phase));
     kernel_.read_from(value, copy, type);

@@ -98,7 +98,7 @@ class RecurrentLowering {
 
   Result<BufferId> pack(const RecurrenceLayout& layout) {
     const Value weight = kernel_.resolve(root_.operands[2]);
-    const Phase phase = lowering_.is_constant(weight) ? Phase::init : phase_;
+    const Phase phase = lowering_.phase_of(weight, phase_);
     const int64_t size = layout.num_elements(spec_);
     const BufferId out =
         lowering_.add_temporary(node_, "_packed", {spec_.dtype, {Dim(size)}}, size, phase);

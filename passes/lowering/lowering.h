@@ -71,6 +71,10 @@ class Lowering {
   // True when readers take the value's elements from an expression instead of a buffer.
   bool is_inlined(Value value, Phase phase) const;
   bool is_constant(Value value) const { return constants_.contains(value); }
+  // When what is made of the value alone is made, for readers in that phase: once, where it can be.
+  Phase phase_of(Value value, Phase readers) const {
+    return is_constant(value) ? Phase::init : readers;
+  }
   // By a node, the caller or a mutation.
   bool is_read(Value value) const { return reads_.count(value) != 0; }
 
