@@ -11,6 +11,7 @@
 #include "frontend/driver/files.h"
 #include "frontend/driver/program_cache.h"
 #include "ir/op/all_ops.h"
+#include "ir/op/import_call.h"
 #include "passes/pipeline/pipeline.h"
 
 namespace lathe {
@@ -41,6 +42,15 @@ int list_ops() {
   for (const OpDef& op : builtin_registry().rows())
     ops.add({styled(op.name, Style::accent, color_on_stdout()), op.summary});
   say("{}{}\n", ops.str(), plural(static_cast<int64_t>(builtin_registry().rows().size()), "op"));
+  return kHeld;
+}
+
+int list_targets() {
+  const Result<ImportTable> table = ImportTable::create(builtin_registry());
+  if (!table.ok()) return report(table.error(), LocTable());
+  const std::vector<std::string> targets = table->targets();
+  for (const std::string& target : targets) say("{}\n", target);
+  say("{}\n", plural(static_cast<int64_t>(targets.size()), "ATen operator"));
   return kHeld;
 }
 
@@ -86,16 +96,17 @@ int list_programs() {
 }  // namespace
 
 void add_list(CLI::App& app, Session& session) {
-  CLI::App* command =
-      app.add_subcommand("list", "List passes, ops, the zoo's graphs, or kept programs");
+  CLI::App* command = app.add_subcommand(
+      "list", "List passes, ops, ATen operators, the zoo's graphs, or kept programs");
   auto what = std::make_shared<std::string>();
-  command->add_option("what", *what, "passes, ops, zoo or programs")
+  command->add_option("what", *what, "passes, ops, targets (ATen operators), zoo or programs")
       ->required()
-      ->check(CLI::IsMember({"passes", "ops", "zoo", "programs"}));
+      ->check(CLI::IsMember({"passes", "ops", "targets", "zoo", "programs"}));
   command->callback([what, &session] {
     session.action = [what] {
       if (*what == "passes") return list_passes();
       if (*what == "programs") return list_programs();
+      if (*what == "targets") return list_targets();
       return *what == "ops" ? list_ops() : list_zoo();
     };
   });

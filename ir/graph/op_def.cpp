@@ -15,7 +15,8 @@ int OpDef::attr_index(std::string_view attr_name) const {
   return -1;
 }
 
-Registry::Registry(std::vector<OpDef> rows) : rows_(std::move(rows)) {
+Registry::Registry(std::vector<OpDef> rows, std::vector<Import> composites)
+    : rows_(std::move(rows)), composites_(std::move(composites)) {
   std::stable_sort(rows_.begin(), rows_.end(),
                    [](const OpDef& a, const OpDef& b) { return a.name < b.name; });
 }

@@ -142,6 +142,9 @@ struct Import {
   std::vector<std::pair<std::string, Attr>> fixed = {};  // attributes the schema does not have
   // When a mapping does not do: builds the results itself (one Value per schema return).
   Result<std::vector<Value>> (*build)(Builder&, const ImportCall&) = nullptr;
+  // Of a composite: the ATen operator that this one is another name of, with all its overloads
+  // ("div" of "divide", which is the whole `schema` then).
+  std::string alias_of = {};
 };
 
 // An operand of an example: explicit values, or a shape filled from a fixed seed.
@@ -184,13 +187,16 @@ struct OpDef {
 // does.
 class Registry {
  public:
-  explicit Registry(std::vector<OpDef> rows);
+  explicit Registry(std::vector<OpDef> rows, std::vector<Import> composites = {});
   Registry(const Registry&) = delete;
   const OpDef* find(std::string_view name) const;
   const std::vector<OpDef>& rows() const { return rows_; }  // sorted by name
+  // FX targets that become several nodes, or none of their own, when they are imported.
+  const std::vector<Import>& composites() const { return composites_; }
 
  private:
   std::vector<OpDef> rows_;
+  std::vector<Import> composites_;
 };
 
 // "no op named 'rleu'; did you mean 'relu'?"

@@ -1,4 +1,4 @@
-// The table of ops: every row of every file in ir/ops, by existence.
+// The tables of ops: every row of every file in ir/ops and ir/composites, by existence.
 #pragma once
 #include <vector>
 
@@ -6,7 +6,8 @@
 
 namespace lathe {
 
-std::vector<OpDef> all_ops();        // defined by the generated table in //ir/ops
-const Registry& builtin_registry();  // built on first use from all_ops(); link //ir/ops
+std::vector<OpDef> all_ops();          // defined by the generated table in //ir/ops
+std::vector<Import> all_composites();  // likewise in //ir/composites
+const Registry& builtin_registry();    // built on first use from both; link //ir/ops
 
 }  // namespace lathe

@@ -278,6 +278,13 @@ Status complete_tensors(Builder& builder, ImportCall& call) {
   return Ok{};
 }
 
+// A composite in place: its result is copied to what it writes.
+Result<std::vector<Value>> write_back(Builder& builder, const ImportCall& call, Value result) {
+  ImportCall copy{.target = "copy_", .name = call.name, .loc = call.loc};
+  copy.args = {{"self", call.value(call.schema->args.front().name)}, {"src", result}};
+  return import_call(builder, *call.table, std::move(copy));
+}
+
 Status check_results(const ImportCall& call, const std::vector<Value>& results) {
   for (size_t i = 0; i < std::min(call.expected.size(), results.size()); ++i) {
     if (!results[i] || results[i].type().dtype == call.expected[i].dtype) continue;
@@ -367,18 +374,40 @@ std::vector<Dim> ImportCall::dims_attr(std::string_view arg) const {
 Result<ImportTable> ImportTable::create(const Registry& ops) {
   ImportTable table;
   for (const OpDef& op : ops.rows()) {
-    for (const Import& import : op.imports) {
-      auto schema = parse_schema(import.schema);
-      LATHE_CHECK(schema.ok(), fmt::format("op '{}' imports '{}': {}", op.name, import.schema,
-                                           schema.error().message));
-      LATHE_DO(check_import(op, import, *schema));
-      const std::string name = schema->name;
-      const bool is_new =
-          table.entries_.emplace(name, Entry{&op, &import, std::move(*schema)}).second;
-      LATHE_CHECK(is_new, fmt::format("op '{}' imports '{}', as another row does", op.name, name));
-    }
+    for (const Import& import : op.imports) LATHE_DO(table.add(&op, import));
+  }
+  for (const Import& import : ops.composites()) {
+    if (import.alias_of.empty()) LATHE_DO(table.add(nullptr, import));
+  }
+  for (const Import& import : ops.composites()) {
+    if (!import.alias_of.empty()) LATHE_DO(table.add_alias(import));
   }
   return table;
+}
+
+Status ImportTable::add(const OpDef* op, const Import& import) {
+  auto schema = parse_schema(import.schema);
+  LATHE_CHECK(schema.ok(), fmt::format("import '{}': {}", import.schema, schema.error().message));
+  LATHE_CHECK(op != nullptr || import.build != nullptr,
+              fmt::format("composite '{}' builds nothing", schema->name));
+  if (op != nullptr) LATHE_DO(check_import(*op, import, *schema));
+  const std::string name = schema->name;
+  const bool is_new = entries_.emplace(name, Entry{op, &import, std::move(*schema)}).second;
+  LATHE_CHECK(is_new, fmt::format("'{}' has two imports", name));
+  return Ok{};
+}
+
+Status ImportTable::add_alias(const Import& import) {
+  std::vector<std::pair<std::string, Entry>> found;
+  for (const auto& [name, entry] : entries_) {
+    if (name != import.alias_of && !name.starts_with(import.alias_of + ".")) continue;
+    found.emplace_back(import.schema + name.substr(import.alias_of.size()), entry);
+  }
+  bool is_new = false;  // a row may import an overload of its own
+  for (auto& [name, entry] : found) is_new |= entries_.emplace(name, std::move(entry)).second;
+  LATHE_CHECK(is_new, fmt::format("'{}' is another name of '{}', which nothing else imports",
+                                  import.schema, import.alias_of));
+  return Ok{};
 }
 
 ImportTable::Match ImportTable::find(std::string_view target) const {
@@ -455,6 +484,7 @@ Result<std::vector<Value>> import_call(Builder& builder, const ImportTable& tabl
   if (!match) {
     return Diag{code::kUnsupportedOp, call.loc, fmt::format("no op imports '{}'", call.target)};
   }
+  call.table = &table;
   call.schema = &match.entry->schema;
   call.op = match.entry->op;
   call.in_place = match.in_place;
@@ -472,6 +502,9 @@ Result<std::vector<Value>> import_call(Builder& builder, const ImportTable& tabl
     LATHE_DO(complete_tensors(builder, call));
     LATHE_TRY(results, import.build(builder, call));
     if (builder.failed()) return builder.error();
+    if (call.op == nullptr && call.in_place) {
+      LATHE_TRY(results, write_back(builder, call, results.front()));
+    }
   } else {
     std::vector<int> list_sizes;
     LATHE_TRY(std::vector<Value> operands, map_operands(builder, call, import, list_sizes));

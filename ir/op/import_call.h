@@ -20,6 +20,8 @@ namespace lathe {
 // Attr. Numbers and symbolic sizes in a tensor's place stay Attrs: they are weakly typed scalars.
 using CallArg = std::variant<Value, std::vector<Value>, Attr>;
 
+class ImportTable;
+
 // One call. The frontend fills the first block; import_call fills the second before it asks a
 // row's own `build`.
 struct ImportCall {
@@ -29,8 +31,9 @@ struct ImportCall {
   std::string name;                  // of the FX node
   Loc loc;
 
+  const ImportTable* table = nullptr;
   const Schema* schema = nullptr;
-  const OpDef* op = nullptr;
+  const OpDef* op = nullptr;  // null: a composite
   bool in_place = false;
 
   // By schema name, for `build` functions; the schema's default when omitted.
@@ -48,11 +51,11 @@ struct ImportCall {
   std::vector<Dim> dims_attr(std::string_view arg) const;
 };
 
-// Every FX target that some row imports.
+// Every FX target that some row or composite imports.
 class ImportTable {
  public:
   struct Entry {
-    const OpDef* op;
+    const OpDef* op;  // null: a composite
     const Import* import;
     Schema schema;
   };
@@ -72,6 +75,9 @@ class ImportTable {
   std::vector<std::string> targets() const;  // sorted, "aten.softmax.int"
 
  private:
+  Status add(const OpDef* op, const Import& import);
+  Status add_alias(const Import& import);
+
   std::map<std::string, Entry, std::less<>> entries_;  // by schema name
 };
 

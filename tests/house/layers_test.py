@@ -84,7 +84,7 @@ def sibling_problem(path, header):
     folder, name = path.parent.as_posix(), pathlib.Path(header).name
     if pathlib.Path(header).parent.as_posix() != folder or pathlib.Path(header).stem == path.stem:
         return None
-    if folder == "ir/ops":
+    if folder in ("ir/ops", "ir/composites"):
         return "an op file includes no other op file: it is complete by itself"
     if folder == "passes" and name != "pass.h":
         return "a pass includes no other pass; what they share is in passes/analysis"

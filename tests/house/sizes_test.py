@@ -25,7 +25,7 @@ def file_limit(path):
         return 100 if path.parent.parts else None
     if path.suffix == ".lathe":
         return 200
-    if name.startswith("ir/ops/"):
+    if name.startswith(("ir/ops/", "ir/composites/")):
         return 300
     if name.startswith("passes/rules/"):
         return 400

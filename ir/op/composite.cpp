@@ -1,0 +1,58 @@
+// Calls of ATen operators from composites (see composite.h).
+#include "ir/op/composite.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+
+std::vector<Term> Aten::all(std::string_view target, std::initializer_list<Arg> args) const {
+  if (builder_->failed()) return {null()};
+  const ImportTable::Match match = call_->table->find(target);
+  if (!match || args.size() > match.entry->schema.args.size()) {
+    builder_->fail(
+        Diag{code::kInternal, call_->loc,
+             fmt::format("'{}' becomes '{}', which nothing imports so", call_->target, target)});
+    return {null()};
+  }
+  ImportCall inner{.target = std::string(target), .loc = call_->loc};
+  auto spec = match.entry->schema.args.begin();
+  for (const Arg& arg : args) inner.args.emplace_back((spec++)->name, arg.arg);
+  auto results = import_call(*builder_, *call_->table, std::move(inner));
+  if (!results.ok()) {
+    builder_->fail(results.error());
+    return {null()};
+  }
+  std::vector<Term> terms;
+  for (Value result : *results) terms.emplace_back(*builder_, result);
+  return terms;
+}
+
+Term Aten::operator()(std::string_view target, std::initializer_list<Arg> args) const {
+  return all(target, args).front();
+}
+
+std::vector<Term> Aten::tensors(std::string_view arg) const {
+  std::vector<Term> terms;
+  for (Value value : call_->values(arg)) terms.emplace_back(*builder_, value);
+  return terms;
+}
+
+Term Aten::scalar(double value, DType dtype) const {
+  return {*builder_, builder_->scalar(value, dtype)};
+}
+
+Term Aten::full(const Shape& shape, double value, DType dtype) const {
+  return (*this)("full", {shape, value, dtype});
+}
+
+Term Aten::arange(const Dim& size) const { return (*this)("arange", {size, DType::i64}); }
+
+Diag Aten::refuse(std::string_view code, std::string message) const {
+  return Diag{std::string(code), call_->loc, std::move(message)};
+}
+
+}  // namespace lathe

@@ -1,0 +1,72 @@
+// What composites (ir/composites) are written with: calls of ATen operators by their names, with
+// their arguments in the order of the schema, so that a composite reads as PyTorch's own
+// decomposition does:
+//
+//   aten("sum.dim_IntList", {aten("mul.Tensor", {x, y}), Dims{1}})
+//
+// Type promotion, defaults and weak scalars are those of the operators that are called.
+#pragma once
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/op/import_call.h"
+#include "ir/op/term.h"
+
+namespace lathe {
+
+using Dims = std::vector<int64_t>;
+using Built = Result<std::vector<Value>>;  // what a composite's `build` returns
+
+class Aten {
+ public:
+  // An argument of a call; a null Term is None.
+  struct Arg {
+    Arg(Term x) : arg(static_cast<Value>(x)) {}
+    Arg(Value x) : arg(x) {}
+    Arg(const std::vector<Term>& xs) : arg(std::vector<Value>(xs.begin(), xs.end())) {}
+    Arg(int x) : arg(Attr{int64_t{x}}) {}
+    Arg(int64_t x) : arg(Attr{x}) {}
+    Arg(double x) : arg(Attr{x}) {}
+    Arg(bool x) : arg(Attr{x}) {}
+    Arg(const char* x) : arg(Attr{std::string(x)}) {}
+    Arg(DType x) : arg(Attr{x}) {}
+    Arg(const Dim& x) : arg(size_attr(x)) {}
+    Arg(const Dims& xs) : arg(Attr{xs}) {}
+    Arg(const Shape& xs) : arg(Attr{std::vector<Dim>(xs.begin(), xs.end())}) {}
+    Arg(Attr x) : arg(std::move(x)) {}
+    CallArg arg;
+
+   private:
+    static Attr size_attr(const Dim& x) { return x.is_const() ? Attr{x.value()} : Attr{x}; }
+  };
+
+  Aten(Builder& builder, const ImportCall& call) : builder_(&builder), call_(&call) {}
+
+  // The first result of a call of `target` ("sum.dim_IntList"); null, and the builder has failed,
+  // when it is refused. Arguments that are left out have the schema's defaults.
+  Term operator()(std::string_view target, std::initializer_list<Arg> args) const;
+  std::vector<Term> all(std::string_view target, std::initializer_list<Arg> args) const;
+
+  // Arguments of the call under import, by their names in its schema.
+  Term tensor(std::string_view arg) const { return {*builder_, call_->value(arg)}; }
+  std::vector<Term> tensors(std::string_view arg) const;
+  Attr attr(std::string_view arg) const { return call_->attr(arg); }
+  const ImportCall& call() const { return *call_; }
+  Term null() const { return {*builder_, Value{}}; }
+  // A rank-0 constant of its own dtype.
+  Term scalar(double value, DType dtype) const;
+  Term full(const Shape& shape, double value, DType dtype) const;
+  // 0, 1, ... in i64.
+  Term arange(const Dim& size) const;
+
+  // Refuses the call: `code` is of ir/support/diag_codes.h.
+  Diag refuse(std::string_view code, std::string message) const;
+
+ private:
+  Builder* builder_;
+  const ImportCall* call_;
+};
+
+}  // namespace lathe
