@@ -1,0 +1,144 @@
+"""A case: a module, arguments, and what to compare; and how it is judged."""
+
+import dataclasses
+import typing
+
+import torch
+from torch.utils import _pytree as pytree
+
+from lathe.conformance import verdict
+from lathe.conformance.engine import Refused, Untraced, copies, first_line
+
+
+@dataclasses.dataclass
+class Case:
+    """kind: "answer" compares results and what the call wrote to its arguments; "error" expects
+    that eager raises, and so must the backend. calls: further (args, kwargs) for the compiled one,
+    of other sizes.
+    """
+
+    name: str
+    module: typing.Any
+    args: tuple
+    kwargs: dict = dataclasses.field(default_factory=dict)
+    kind: str = "answer"
+    calls: tuple = ()
+    bounds: dict | None = None
+    float64: bool = True  # whether the module can be run in float64 for the exact answer
+
+    def describe(self):
+        def text(leaf):
+            if not isinstance(leaf, torch.Tensor):
+                return repr(leaf)
+            name = str(leaf.dtype).removeprefix("torch.")
+            strides = "" if leaf.is_contiguous() else f" strides {leaf.stride()}"
+            return f"{name}{list(leaf.shape)}{strides}"
+
+        return str(pytree.tree_map(text, (self.args, self.kwargs)))[:400]
+
+
+def run(module, args, kwargs, seed=0):
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        return module(*args, **kwargs)
+
+
+def judge(case, engine):
+    """(verdict, words)"""
+    if case.kind == "error":
+        return judge_error(case, engine)
+    try:
+        args, kwargs = copies((case.args, case.kwargs))
+        wanted = run(case.module, args, kwargs), args, kwargs
+        again = copies((case.args, case.kwargs))
+        varies = verdict.disagreement(run(case.module, *again, seed=1), wanted[0]) is not None
+    except Exception as error:
+        return "untraced", f"eager: {first_line(error)}"
+    try:
+        with torch.no_grad():
+            call = engine.prepare(case.module, *copies((case.args, case.kwargs)),
+                                  calls=case.calls)
+        for number, (args, kwargs) in enumerate([(case.args, case.kwargs), *case.calls]):
+            if number:
+                own = copies((args, kwargs))
+                wanted = run(case.module, *own), *own
+            own = copies((args, kwargs))
+            found = run(call, *own), *own
+            words = compare(case, found, wanted, (args, kwargs), varies)
+            if words is not None:
+                return "wrong", words if not number else f"call {number + 1}: {words}"
+    except Refused as error:
+        return "refused", str(error)
+    except Untraced as error:
+        return "untraced", str(error)
+    except Exception as error:
+        return "wrong", f"raises {first_line(error)}"
+    return "agrees", ""
+
+
+def compare(case, found, wanted, given, varies):
+    """Results, then the arguments as the calls left them. Of what is random, or was in memory,
+    only the types."""
+    if varies:
+        found, wanted = (pytree.tree_map_only(torch.Tensor, torch.zeros_like, x)
+                         for x in (found, wanted))
+        return verdict.disagreement(found[0], wanted[0])
+
+    def exact():
+        wide = pytree.tree_map_only(torch.Tensor, widened, copies(given))
+        return run(case.module, *wide)
+
+    words = verdict.disagreement(found[0], wanted[0], case.bounds,
+                                 exact if case.float64 else lambda: None)
+    if words is not None:
+        return words
+    words = verdict.disagreement(found[1:], wanted[1:], case.bounds)
+    return None if words is None else f"arguments after the call: {words}"
+
+
+def widened(tensor):
+    return tensor.double() if tensor.is_floating_point() else tensor
+
+
+def judge_error(case, engine):
+    """Refused by both, or by neither."""
+    eager = raised(lambda: run(case.module, *copies((case.args, case.kwargs))))
+    if eager is None:
+        return "untraced", "eager raises nothing here"
+
+    def call():
+        own = copies((case.args, case.kwargs))
+        with torch.no_grad():
+            return engine.prepare(case.module, *own)(*own[0], **own[1])
+
+    found = raised(call)
+    if found is None:
+        return "wrong", f"runs where eager raises {first_line(eager)}"
+    return "agrees", ""
+
+
+def raised(call):
+    try:
+        call()
+    except Exception as error:
+        return error
+    return None
+
+
+class Call(torch.nn.Module):
+    """A function of the tensors among its arguments; all else is fixed."""
+
+    def __init__(self, function, args, kwargs):
+        super().__init__()
+        self.function = function
+        self.leaves, self.spec = pytree.tree_flatten((args, kwargs))
+        self.places = [i for i, leaf in enumerate(self.leaves) if isinstance(leaf, torch.Tensor)]
+        self.tensors = tuple(self.leaves[i].detach() for i in self.places)
+        self.leaves = [None if isinstance(x, torch.Tensor) else x for x in self.leaves]
+
+    def forward(self, *tensors):
+        leaves = list(self.leaves)
+        for place, tensor in zip(self.places, tensors):
+            leaves[place] = tensor
+        args, kwargs = pytree.tree_unflatten(leaves, self.spec)
+        return self.function(*args, **kwargs)

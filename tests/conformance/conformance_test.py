@@ -1,0 +1,111 @@
+"""python -m lathe.conformance: every verdict there is, runs that were killed, and Lathe itself."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path.cwd()
+sys.path.insert(0, str(ROOT / "frontend/python"))
+
+try:
+    import expecttest  # noqa: F401  PyTorch's databases import it
+    import torch  # noqa: F401
+except ImportError as error:
+    raise unittest.SkipTest(f"needs torch and expecttest: {error}") from None
+
+from lathe.conformance import table  # noqa: E402
+from lathe.sweep import journal  # noqa: E402
+
+FOLDERS = (ROOT / "frontend/python", ROOT / "tests/conformance")
+
+
+class Run:
+    def __init__(self, case):
+        folder = tempfile.TemporaryDirectory()
+        case.addCleanup(folder.cleanup)
+        self.results = pathlib.Path(folder.name, "results.jsonl")
+
+    def start(self, backend, *flags):
+        paths = [*map(str, FOLDERS), *filter(None, [os.environ.get("PYTHONPATH")])]
+        return subprocess.Popen(
+            [sys.executable, "-m", "lathe.conformance", "--backend", backend, "--jobs", "1",
+             "--import", "odd_backends", "--results", str(self.results), *flags],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)})
+
+    def finish(self, backend, *flags):
+        """(exit code, what was printed, verdicts)"""
+        process = self.start(backend, *flags)
+        text, _ = process.communicate()
+        return process.returncode, text, self.verdicts()
+
+    def verdicts(self):
+        _, cases = table.read(journal.read(self.results)[0])
+        return {(c["name"], c["case"]): c["verdict"] for c in cases}
+
+
+RANK_0 = ("--suite", "behaviour", "--only", "^rank0")
+
+
+class ConformanceTest(unittest.TestCase):
+    def verdicts(self, backend, *flags):
+        code, text, verdicts = Run(self).finish(backend, *flags)
+        self.assertEqual(code, 0, text)
+        self.assertTrue(verdicts, text)
+        return set(verdicts.values())
+
+    def test_a_backend_that_is_right_agrees(self):
+        found = self.verdicts("odd_right", "--suite", "ops", "--only", "^sin$")
+        self.assertEqual(found, {"agrees"})
+
+    def test_another_answer_is_wrong(self):
+        self.assertEqual(self.verdicts("odd_wrong", *RANK_0), {"wrong"})
+
+    def test_an_error_while_compiling_is_a_refusal(self):
+        self.assertEqual(self.verdicts("odd_refuses", *RANK_0), {"refused"})
+
+    def test_an_error_of_a_run_is_wrong(self):
+        self.assertEqual(self.verdicts("odd_raises", *RANK_0), {"wrong"})
+
+    def test_a_crash_costs_one_case_each(self):
+        self.assertEqual(self.verdicts("odd_crashes", "--suite", "behaviour", "--only", "^empty"),
+                         {"crashed"})
+
+    def test_what_hangs_is_ended(self):
+        self.assertEqual(self.verdicts("odd_hangs", *RANK_0, "--seconds", "3"), {"timeout"})
+
+    def test_error_inputs_that_a_backend_refuses_too_agree(self):
+        found = self.verdicts("odd_right", "--suite", "errors", "--only", "^gather$")
+        self.assertIn("agrees", found)
+
+    def test_a_run_that_was_killed_goes_on(self):
+        flags = ("--suite", "behaviour", "--only", "^(empty|aliases|strides)")
+        calm, stormy = Run(self), Run(self)
+        _, text, wanted = calm.finish("odd_right", *flags)
+        process = stormy.start("odd_right", *flags)
+        while not (stormy.results.exists() and stormy.verdicts()):
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        begun = len(stormy.verdicts())
+        self.assertLess(begun, len(wanted), text)
+        self.assertEqual(stormy.finish("odd_right", *flags)[2], wanted)
+
+    def test_lathe_in_both_ways(self):
+        for backend in ("lathe", "export"):
+            found = self.verdicts(backend, "--suite", "modules", "--only", r"nn\.(Linear|GELU)$")
+            self.assertEqual(found, {"agrees"}, backend)
+
+    def test_a_suite_without_such_entries_is_an_error(self):
+        code, text, _ = Run(self).finish("odd_right", "--suite", "behaviour", "--only", "no such")
+        self.assertEqual(code, 2)
+        self.assertIn("no entry has this name", text)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
