@@ -124,9 +124,11 @@ Result<bool> GraphImporter::is_symbolic(const pt2::Node& node, const pt2::Graph&
 
 Status GraphImporter::import_nodes(const pt2::Graph& graph, Scope& scope) {
   for (const pt2::Node& node : graph.nodes) {
+    builder_.set_loc(locate(node));
+    LATHE_TRY(bool is_done, import_data_scalar(node, scope));
+    if (is_done) continue;
     LATHE_TRY(bool skips, is_symbolic(node, graph));
     if (skips) continue;
-    builder_.set_loc(locate(node));
     if (&scope == &scope_ && is_refused(node)) {
       LATHE_DO(import_refused(node, scope));
       continue;
@@ -184,6 +186,7 @@ Status GraphImporter::import_call_node(const pt2::Node& node, Scope& scope) {
     if (!type) break;
     call.expected.push_back(*std::move(type));
   }
+  LATHE_DO(apply_autocast(call));
   auto results = import_call(builder_, table_, std::move(call));
   if (!results.ok()) {
     Diag diag = std::move(results).error();
@@ -234,7 +237,7 @@ Status GraphImporter::find_unsupported(const pt2::Graph& graph,
                                        std::map<std::string_view, Unsupported>& found) {
   for (const pt2::Node& node : graph.nodes) {
     LATHE_TRY(bool skips, is_symbolic(node, graph));
-    if (skips || table_.find(node.target)) continue;
+    if (skips || is_scalar_call(node) || table_.find(node.target)) continue;
     if (is_region(node) || is_cond(node)) {
       for (const pt2::Graph* inner : graphs_of(node)) LATHE_DO(find_unsupported(*inner, found));
       continue;
@@ -249,7 +252,7 @@ Status GraphImporter::find_unsupported(const pt2::Graph& graph,
 Status GraphImporter::refuse_unsupported() {
   for (const pt2::Node& node : program_.graph_module.graph.nodes) {
     LATHE_TRY(bool skips, is_symbolic(node, program_.graph_module.graph));
-    if (skips || is_refused(node)) continue;
+    if (skips || is_scalar_call(node) || is_refused(node)) continue;
     std::map<std::string_view, Unsupported> found;
     if (is_region(node) || is_cond(node)) {
       for (const pt2::Graph* inner : graphs_of(node)) LATHE_DO(find_unsupported(*inner, found));

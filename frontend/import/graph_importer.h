@@ -1,6 +1,7 @@
 // Walks the calls of an FX graph and builds the nodes.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,8 @@ bool is_scalar_tag(pt2::Argument::Tag tag);
 std::vector<const pt2::Graph*> graphs_of(const pt2::Node& node);
 bool is_region(const pt2::Node& node);
 bool is_cond(const pt2::Node& node);
+// Whether it reads the one element of a tensor as a number, or is arithmetic on numbers.
+bool is_scalar_call(const pt2::Node& node);
 
 class GraphImporter {
  public:
@@ -43,7 +46,11 @@ class GraphImporter {
   Status import_call_node(const pt2::Node& node, Scope& scope);
   bool is_refused(const pt2::Node& node) const;
   Status import_refused(const pt2::Node& node, Scope& scope);
-  Status check_region(const pt2::Node& node);
+  // Whether it was the work of numbers that are elements of tensors, which is done then.
+  Result<bool> import_data_scalar(const pt2::Node& node, Scope& scope);
+  // Casts the call's arguments as the region that it is in does.
+  Status apply_autocast(ImportCall& call);
+  DType widest_float(const ImportCall& call) const;
   Status import_region(const pt2::Node& node, Scope& scope);
   Status import_cond(const pt2::Node& node, Scope& scope);
   Result<std::vector<CallArg>> inline_graph(const pt2::Node& node, const pt2::Graph& graph,
@@ -76,6 +83,7 @@ class GraphImporter {
   ImportedModel& model_;
   StackReader stacks_;
   Builder builder_;
+  std::optional<DType> autocast_;  // what floats are cast to here
   Scope scope_;
 };
 

@@ -20,13 +20,6 @@ std::string_view higher_order_name(const pt2::Node& node) {
   return target.substr(kHigherOrder.size());
 }
 
-// The first call inside: export gives a region's own call no line of Python.
-const pt2::Node& first_call(const pt2::Node& node) {
-  const std::vector<const pt2::Graph*> graphs = graphs_of(node);
-  if (graphs.empty() || graphs.front()->nodes.empty()) return node;
-  return first_call(graphs.front()->nodes.front());
-}
-
 // wrap_with_autocast(device type, dtype, enabled, caches casts, graph, operands...)
 bool is_disabled_autocast(const pt2::Node& node) {
   constexpr size_t kEnabled = 2;
@@ -35,12 +28,12 @@ bool is_disabled_autocast(const pt2::Node& node) {
   return enabled.tag == Tag::as_bool && !enabled.as<bool>();
 }
 
-std::string autocast_dtype(const pt2::Node& node) {
+// The dtype of the region; nullopt when it has none, or one that Lathe has not.
+std::optional<DType> autocast_dtype(const pt2::Node& node) {
   constexpr size_t kDtype = 1;
-  if (node.inputs.size() <= kDtype) return "another dtype";
+  if (node.inputs.size() <= kDtype) return std::nullopt;
   const Argument& dtype = node.inputs[kDtype].arg;
-  if (dtype.tag != Tag::as_scalar_type) return "another dtype";
-  return std::string(scalar_type_name(dtype.as<int64_t>()));
+  return dtype.tag == Tag::as_scalar_type ? dtype_of(dtype.as<int64_t>()) : std::nullopt;
 }
 
 }  // namespace
@@ -96,21 +89,19 @@ Result<std::vector<CallArg>> GraphImporter::inline_graph(const pt2::Node& node,
   return results;
 }
 
-// An enabled autocast region is refused even when the types inside agree: casts within an op (an
-// LSTM's products) do not show in its types. Decomposition writes every cast into the graph.
-Status GraphImporter::check_region(const pt2::Node& node) {
-  if (higher_order_name(node) != kAutocast || is_disabled_autocast(node)) return Ok{};
-  return Diag{code::kUnsupported, locate(first_call(node)),
-              fmt::format("this is inside a torch.autocast region ({}), whose casts are not in the "
-                          "file; export after run_decompositions() (lathe.export(..., core=True)), "
-                          "which writes them as ops",
-                          autocast_dtype(node))};
-}
-
+// Inside a region of autocast its calls are cast as it says; a region in it may say otherwise.
 Status GraphImporter::import_region(const pt2::Node& node, Scope& scope) {
-  LATHE_DO(check_region(node));
-  LATHE_TRY(std::vector<CallArg> results, inline_graph(node, *graphs_of(node).front(), scope));
-  return bind_outputs(node, results, scope);
+  const std::optional<DType> outside = autocast_;
+  if (higher_order_name(node) == kAutocast) {
+    autocast_ = is_disabled_autocast(node) ? std::nullopt : autocast_dtype(node);
+    if (!autocast_ && !is_disabled_autocast(node))
+      return Diag{code::kUnsupported, builder_.loc(),
+                  "this is a torch.autocast region without a dtype that Lathe has"};
+  }
+  Result<std::vector<CallArg>> results = inline_graph(node, *graphs_of(node).front(), scope);
+  autocast_ = outside;
+  if (!results.ok()) return std::move(results).error();
+  return bind_outputs(node, *results, scope);
 }
 
 // Both branches are computed and each result is chosen: a program has no control flow, and branches

@@ -72,6 +72,11 @@ Result<Value> Scope::tensor(const std::string& name, uint32_t offset) {
 
 Result<Dim> Scope::size(const pt2::SymArgument<int64_t>& arg, uint32_t offset) {
   if (!arg.as_name) return Dim(arg.value);
+  if (is_data(*arg.as_name))
+    return Diag{code::kUnsupported, builder_.loc(),
+                fmt::format("'{}' is a size that elements of a tensor decide; sizes must follow "
+                            "from those of the inputs",
+                            *arg.as_name)};
   auto found = graph_.sym_int_values.find(*arg.as_name);
   if (found != graph_.sym_int_values.end()) return symbols_.dim(found->second);
   Diag diag = broken(offset, fmt::format("symbolic integer '{}' is not defined", *arg.as_name));
@@ -94,6 +99,7 @@ template <class T>
 Result<CallArg> Scope::sym_scalar(const pt2::SymArgument<T>& arg,
                                   const pt2::Table<pt2::SymScalar<T>>& values, uint32_t offset) {
   if (!arg.as_name) return CallArg(Attr(arg.value));
+  if (is_data(*arg.as_name)) return named(*arg.as_name, offset);
   auto found = values.find(*arg.as_name);
   if (found == values.end())
     return broken(offset, fmt::format("symbolic scalar '{}' is not defined", *arg.as_name));
@@ -136,7 +142,9 @@ Result<CallArg> Scope::argument(const Argument& arg) {
                   fmt::format("dtype {} is not supported", scalar_type_name(arg.as<int64_t>()))};
     }
     case Tag::as_sym_int: {
-      LATHE_TRY(Dim dim, size(arg.as<pt2::SymArgument<int64_t>>(), arg.offset));
+      const auto& number = arg.as<pt2::SymArgument<int64_t>>();
+      if (number.as_name && is_data(*number.as_name)) return named(*number.as_name, arg.offset);
+      LATHE_TRY(Dim dim, size(number, arg.offset));
       return CallArg(dim.is_const() ? Attr(dim.value()) : Attr(std::move(dim)));
     }
     case Tag::as_sym_ints:

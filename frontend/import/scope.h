@@ -28,6 +28,9 @@ class Scope {
     names_[name] = WeightName{std::move(weight)};
   }
 
+  // Whether a symbolic number is an element of a tensor.
+  bool is_data(const std::string& name) const { return !name.empty() && names_.contains(name); }
+
   // The tensor's type as the file has it; null when the file has none.
   Result<std::optional<TensorType>> expected_type(const std::string& name);
 

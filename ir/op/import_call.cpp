@@ -213,11 +213,25 @@ Result<std::vector<Value>> map_operands(Builder& builder, const ImportCall& call
   return operands;
 }
 
+// Numbers that are elements of tensors go where rows take tensors; what reads a number as a row is
+// built cannot have them.
+Status refuse_data_scalars(const ImportCall& call) {
+  for (const SchemaArg& arg : call.schema->args) {
+    if (arg.type == SchemaType::tensor || !call.value(arg.name)) continue;
+    return Diag{code::kUnsupported, call.loc,
+                fmt::format("'{}' of '{}' is an element of a tensor, expected a number that is "
+                            "known when the graph is built",
+                            arg.name, call.target)};
+  }
+  return Ok{};
+}
+
 Result<NamedAttrs> map_attrs(const ImportCall& call, const Import& import) {
   NamedAttrs attrs = import.fixed;
   for (const AttrSpec& spec : call.op->attrs) {
     const SchemaArg* arg = schema_arg(import, *call.schema, spec.name);
     if (arg == nullptr || call.is_none(arg->name)) continue;  // the row's default
+    if (call.value(arg->name)) LATHE_DO(refuse_data_scalars(call));
     const Attr given = call.attr(arg->name);
     auto attr = convert(given, spec.kind, *arg);
     if (!attr) {
@@ -499,6 +513,7 @@ Result<std::vector<Value>> import_call(Builder& builder, const ImportTable& tabl
   const Import& import = *match.entry->import;
   std::vector<Value> results;
   if (import.build != nullptr) {
+    LATHE_DO(refuse_data_scalars(call));
     LATHE_DO(complete_tensors(builder, call));
     LATHE_TRY(results, import.build(builder, call));
     if (builder.failed()) return builder.error();

@@ -88,10 +88,12 @@ TEST(BadInput, ControlFlowThatIsNoChoiceOfPureBranches) {
          "the branches of 'cond' have 0 and 1 results");
 }
 
-TEST(BadInput, AutocastRegionsAreNamedByTheirPythonLine) {
+TEST(BadInput, CastsOfAnAutocastRegionMustBeThoseOfTheFile) {
   expect_error(
       replaced(kModel, R"("arg":{"as_bool":false})", R"("arg":{"as_bool":true})", "autocast"),
-      "models.py:308: error[unsupported]: this is inside a torch.autocast region (bfloat16)");
+      "models.py:308: error[type-mismatch]: result 0 of 'torch.ops.aten.linear.default' is f32[3, "
+      "4] "
+      "in the file, but its arguments make it bf16[3, 4]");
 }
 
 TEST(BadInput, ReferencesMustResolve) {

@@ -1,0 +1,105 @@
+// Numbers that are elements of tensors (x.item()). They stay tensors of rank 0: whatever takes a
+// number takes them, arithmetic on them becomes calls on tensors, and sizes cannot be made of them.
+// What a graph asserts of them is not checked: kernels raise nothing.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "frontend/import/graph_importer.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+
+using pt2::Argument;
+using Tag = pt2::Argument::Tag;
+
+namespace {
+
+bool is_item(std::string_view target) {
+  return target == "torch.ops.aten.item.default" ||
+         target == "torch.ops.aten._local_scalar_dense.default";
+}
+
+// Python's operator on symbolic numbers, and the one on tensors.
+struct ScalarCall {
+  std::string_view python;
+  std::string_view aten;
+};
+constexpr ScalarCall kScalarCalls[] = {
+    {"_operator.add", "add.Tensor"},
+    {"_operator.sub", "sub.Tensor"},
+    {"_operator.mul", "mul.Tensor"},
+    {"_operator.truediv", "div.Tensor"},
+    {"_operator.floordiv", "floor_divide"},
+    {"_operator.mod", "remainder.Tensor"},
+    {"_operator.eq", "eq.Tensor"},
+    {"_operator.ne", "ne.Tensor"},
+    {"_operator.lt", "lt.Tensor"},
+    {"_operator.le", "le.Tensor"},
+    {"_operator.gt", "gt.Tensor"},
+    {"_operator.ge", "ge.Tensor"},
+    {"_operator.neg", "neg"},
+    {"torch.sym_max", "maximum"},
+    {"torch.sym_min", "minimum"},
+};
+
+const ScalarCall* tensor_target(std::string_view target) {
+  const auto* row = std::find_if(std::begin(kScalarCalls), std::end(kScalarCalls),
+                                 [&](const ScalarCall& call) { return call.python == target; });
+  return row == std::end(kScalarCalls) ? nullptr : row;
+}
+
+// The name of a symbolic number; empty of anything else.
+std::string symbolic_name(const Argument& arg) {
+  switch (arg.tag) {
+    case Tag::as_sym_int:
+      return arg.as<pt2::SymArgument<int64_t>>().as_name.value_or("");
+    case Tag::as_sym_float:
+      return arg.as<pt2::SymArgument<double>>().as_name.value_or("");
+    case Tag::as_sym_bool:
+      return arg.as<pt2::SymArgument<bool>>().as_name.value_or("");
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+bool is_scalar_call(const pt2::Node& node) {
+  return is_item(node.target) || tensor_target(node.target) != nullptr;
+}
+
+Result<bool> GraphImporter::import_data_scalar(const pt2::Node& node, Scope& scope) {
+  if (node.outputs.size() != 1) return false;
+  const std::string name = symbolic_name(node.outputs.front());
+  if (name.empty()) return false;
+  if (is_item(node.target) && node.inputs.size() == 1) {
+    LATHE_TRY(CallArg arg, scope.argument(node.inputs.front().arg));
+    const Value* value = std::get_if<Value>(&arg);
+    if (value == nullptr || !*value) return false;
+    const Value number = builder_.call("reshape", {*value}, {{"shape", std::vector<int64_t>{}}});
+    if (!number) return builder_.error();
+    scope.bind(name, number);
+    return true;
+  }
+  const bool is_of_data = std::any_of(
+      node.inputs.begin(), node.inputs.end(),
+      [&](const pt2::NamedArgument& input) { return scope.is_data(symbolic_name(input.arg)); });
+  if (!is_of_data) return false;
+  const ScalarCall* row = tensor_target(node.target);
+  if (row == nullptr || node.inputs.size() > 2)
+    return Diag{code::kUnsupported, builder_.loc(),
+                fmt::format("'{}' of a number that is an element of a tensor is not supported",
+                            node.target)};
+  ImportCall call{.target = std::string(row->aten), .name = call_name(node), .loc = builder_.loc()};
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    LATHE_TRY(CallArg arg, scope.argument(node.inputs[i].arg));
+    call.args.emplace_back(i == 0 ? "self" : "other", std::move(arg));
+  }
+  LATHE_TRY(std::vector<Value> results, import_call(builder_, table_, std::move(call)));
+  scope.bind(name, results.front());
+  return true;
+}
+
+}  // namespace lathe
