@@ -61,11 +61,11 @@ class _Writer:
         for node in self.gm.graph.nodes:
             if node.op == "placeholder":
                 self.add_input(node)
-            elif node.op == "get_attr":
+            elif node.op == "get_attr" and isinstance(getattr(self.gm, node.target), torch.Tensor):
                 raise Unwritable(f"'{node.target}' is a constant of the graph", node)
             elif node.op == "call_function" and node.target is not operator.getitem:
                 self.add_call(node)
-        results = [{"user_output": {"arg": self.argument(o)}} for o in output.args[0]]
+        results = [{"user_output": {"arg": self.argument(self.written(o))}} for o in output.args[0]]
         user_inputs = sum("user_input" in spec for spec in self.input_specs)
         graph = {
             "inputs": self.inputs,
@@ -132,6 +132,19 @@ class _Writer:
         else:
             raise Unwritable(f"'{getattr(target, '__name__', target)}' is no operator", node)
         self.add_node(name, inputs, self.outputs(node), node)
+
+    @staticmethod
+    def written(output):
+        """What an output that is the result of writing to an input is a copy of: AOTAutograd hands
+        out the input itself.
+        """
+        copies = torch.ops.aten.copy_.default
+        if not isinstance(output, torch.fx.Node) or output.target is not copies:
+            return output
+        to, source = output.args[:2]
+        values = to.meta.get("val"), source.meta.get("val")
+        is_same = values[0].dtype == values[1].dtype and values[0].shape == values[1].shape
+        return source if to.op == "placeholder" and is_same else output
 
     def add_node(self, target, inputs, outputs, node):
         stack = node.meta.get("stack_trace")

@@ -14,7 +14,7 @@ from lathe._load import Model
 from lathe._memory import Graph, RefusedCalls
 from lathe.backend.decompose import Decompositions
 from lathe.backend.outputs import Outputs, with_strides
-from lathe.backend.pieces import Piece, cut, is_tensor_call
+from lathe.backend.pieces import Piece, cut, is_symbolic, is_tensor_call
 from lathe.backend.report import Segment
 from lathe.backend.scalars import move_scalars
 from lathe.backend.weights import MAX_REPACKS, Watch
@@ -178,7 +178,8 @@ class Compiled:
 
     def refuse(self, piece, reason):
         """Every call of the piece, when no single one is to blame."""
-        self.refused.update((n.name, reason) for n in piece.nodes if is_tensor_call(n))
+        calls = [n for n in piece.nodes if is_tensor_call(n)] or piece.nodes
+        self.refused.update((n.name, reason) for n in calls)
 
     # ---- runs -----------------------------------------------------------------------------------
 
@@ -251,7 +252,7 @@ class LatheCall:
             packed.popitem()  # it says so, as an input
         program = write(module, {name: name for name in packed})
         options = compiled.options.of_library(compiled.target, {n.name for n in piece.nodes})
-        if program["range_constraints"]:
+        if any(map(is_symbolic, piece.inputs)):
             options["dynamic"] = True  # PyTorch has decided which sizes vary
         weights = {name: on_host(tensor) for name, tensor in packed.items()}
         self.model = Model(Graph(json.dumps(program), weights), options, {})
@@ -286,6 +287,8 @@ def lift_constants(gm):
     last = [n for n in gm.graph.nodes if n.op == "placeholder"][-1:]
     for node in [n for n in gm.graph.nodes if n.op == "get_attr"]:
         tensor = operator.attrgetter(node.target)(gm)
+        if not isinstance(tensor, torch.Tensor):
+            continue  # the graph of a call that carries one
         with gm.graph.inserting_after(*last) if last else gm.graph.inserting_before():
             lifted = gm.graph.placeholder(node.name)
         lifted.meta = {"val": tensor, **node.meta}

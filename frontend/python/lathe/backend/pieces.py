@@ -32,10 +32,19 @@ class Piece:
         for node in self.inputs:
             copies[node] = graph.placeholder(node.name)
             copies[node].meta = dict(node.meta)
+        graphs = {}  # that calls carry
         for node in self.nodes:
+            for source in node.all_input_nodes:
+                if source.op == "get_attr" and source not in copies:
+                    graphs[source.target] = operator.attrgetter(source.target)(owner_of(source))
+                    copies[source] = graph.create_node("get_attr", source.target)
             copies[node] = graph.node_copy(node, copies.__getitem__)
         graph.output(tuple(copies[node] for node in self.outputs))
-        return GraphModule({}, graph)
+        return GraphModule(graphs, graph)
+
+
+def owner_of(node):
+    return node.graph.owning_module
 
 
 def is_tensor_call(node):
@@ -69,9 +78,9 @@ def cut(graph, refused):
 def place_of(node, refused):
     if node.target is operator.getitem and isinstance(node.args[0], Node):
         return place_of(node.args[0], refused)
-    if not is_tensor_call(node):
-        return None
-    return "eager" if node.name in refused else "lathe"
+    if node.name in refused:
+        return "eager"
+    return "lathe" if is_tensor_call(node) else None
 
 
 def is_size(node):
@@ -84,7 +93,8 @@ def connect(piece, sizes):
     """
     inside = set(piece.nodes)
     read = dict.fromkeys(
-        source for node in piece.nodes for source in node.all_input_nodes if source not in inside
+        source for node in piece.nodes for source in node.all_input_nodes
+        if source not in inside and source.op != "get_attr"
     )
     has_symbols = any(is_symbolic(node) for node in (*piece.nodes, *read))
     if piece.runs_in == "lathe" and has_symbols:
