@@ -91,7 +91,15 @@ TABLE = {
     "rank0.arithmetic": lambda: once(lambda x, y: x * y + 1, torch.tensor(2.0), randn(3)),
     "promotion.mixed": lambda: once(
         lambda x, y, z: (x + y, y * z, x > z), torch.arange(3), randn(3).half(), randn(3)),
-    "promotion.autocast": lambda: once(autocast, randn(4, 8), randn(8, 4)),
+    "autocast.matmul": lambda: once(autocast(torch.matmul), randn(4, 8), randn(8, 4)),
+    "autocast.conv": lambda: once(
+        autocast(torch.nn.functional.conv2d), randn(1, 3, 8, 8), randn(4, 3, 3, 3)),
+    "autocast.network": lambda: once(
+        autocast(autocast_network), randn(4, 8), randn(8, 8), randn(8), randn(4, 8)),
+    "control.cond": lambda: once(
+        lambda p, x: torch.cond(p, lambda x: x + 1, lambda x: x - 1, (x,)), torch.tensor(True),
+        randn(3)),
+    "control.item": lambda: once(by_a_number_of_data, randn(4), torch.tensor([3, 1, 2])),
     "arguments.nested": lambda: once(
         lambda d: {"sum": d["a"] + d["b"][0], "rest": d["b"][1:]},
         {"a": randn(3), "b": [randn(3), randn(3)]}),
@@ -101,9 +109,24 @@ TABLE = {
 }
 
 
-def autocast(x, y):
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        return x @ y
+def autocast(function):
+    def call(*args):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return function(*args)
+
+    return call
+
+
+def autocast_network(x, w, b, target):
+    y = torch.nn.functional.linear(x, w, b).softmax(-1)
+    with torch.autocast("cpu", enabled=False):
+        z = y.float() @ w
+    return torch.cat([y, z.bfloat16()], 1), torch.nn.functional.mse_loss(y, target), y @ w
+
+
+def by_a_number_of_data(x, n):
+    count = n.max().item()
+    return x * (count + 2) + 1
 
 
 def entries(choice):

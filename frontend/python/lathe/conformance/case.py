@@ -65,6 +65,8 @@ def judge(case, engine):
             own = copies((args, kwargs))
             found = run(call, *own), *own
             words = compare(case, found, wanted, (args, kwargs), varies)
+            if words is not None and is_of_pytorch(case, engine, args, kwargs, wanted):
+                return "untraced", f"PyTorch's own graph gives another answer: {words}"
             if words is not None:
                 return "wrong", words if not number else f"call {number + 1}: {words}"
     except Refused as error:
@@ -74,6 +76,16 @@ def judge(case, engine):
     except Exception as error:
         return "wrong", f"raises {first_line(error)}"
     return "agrees", ""
+
+
+def is_of_pytorch(case, engine, args, kwargs, wanted):
+    """Whether PyTorch answers otherwise than eager too, once it has made a graph."""
+    own = copies((args, kwargs))
+    try:
+        found = run(lambda *a, **k: engine.without_backend(case.module, a, k), *own), *own
+    except Exception:
+        return False
+    return compare(case, found, wanted, (args, kwargs), False) is not None
 
 
 def compare(case, found, wanted, given, varies):
