@@ -67,7 +67,7 @@ class CallRunner {
     return elements(call.d).dtype() == DType::f64 ? multiply<double>(call) : multiply<float>(call);
   }
   Status operator()(const ConvolutionCall& call) const {
-    LATHE_DO(take_steps({call.y.shape, {call.w.shape.begin() + 1, call.w.shape.end()}}));
+    LATHE_DO(take_steps({call.y.shape, terms_of(call)}));
     return elements(call.y).dtype() == DType::f64 ? convolve<double>(call) : convolve<float>(call);
   }
   Status operator()(const AttentionCall& call) const {
@@ -136,25 +136,42 @@ class CallRunner {
     return Ok{};
   }
 
+  // How many groups there are, and what each element of the result sums over: channels, then taps.
+  static int64_t groups_of(const ConvolutionCall& call) {
+    return call.image().shape[1].value() / call.w.shape[1].value();
+  }
+  static Shape terms_of(const ConvolutionCall& call) {
+    Shape terms(call.w.shape.begin() + 1, call.w.shape.end());
+    if (call.is_transposed) terms[0] = call.w.shape[0].value() / groups_of(call);
+    return terms;
+  }
+  // Where in dim d of x the tap of a result lies; outside when nowhere.
+  static int64_t place_of(const ConvolutionCall& call, size_t d, int64_t result, int64_t tap) {
+    const int64_t step = tap * call.dilation[d] - call.padding[d];
+    if (!call.is_transposed) return result * call.stride[d] + step;
+    return (result - step) % call.stride[d] == 0 ? (result - step) / call.stride[d] : -1;
+  }
+
   template <class T>
   Status convolve(const ConvolutionCall& call) const {
     const Elements x = elements(call.x), w = elements(call.w);
     const Finish<T> finish(*this, call.epilogue, call.y);
-    const Shape window(call.w.shape.begin() + 1, call.w.shape.end());
-    const std::vector<int64_t> image = numbers(call.x.shape);
-    const int64_t channels = call.w.shape[1].value(), groups = image[1] / channels;
-    const int64_t results = call.w.shape[0].value() / groups;
+    const Shape terms = terms_of(call);
+    const std::vector<int64_t> extents = numbers(call.x.shape);
+    const int64_t channels = terms[0].value(), groups = groups_of(call);
+    const int64_t results = call.y.shape[1].value() / groups;
     for_each_index(call.y.shape, [&](std::span<const int64_t> at) {
       const int64_t first = at[1] / results * channels;
       T sum = 0;
-      for_each_index(window, [&](std::span<const int64_t> tap) {
-        int64_t x_at = at[0] * x.stride(0) + (first + tap[0]) * x.stride(1);
-        int64_t w_at = at[1] * w.stride(0) + tap[0] * w.stride(1);
+      for_each_index(terms, [&](std::span<const int64_t> tap) {
+        const int64_t channel = first + tap[0];
+        int64_t x_at = at[0] * x.stride(0) + channel * x.stride(1);
+        int64_t w_at = call.is_transposed ? channel * w.stride(0) + at[1] % results * w.stride(1)
+                                          : at[1] * w.stride(0) + tap[0] * w.stride(1);
         for (size_t d = 0; d < call.stride.size(); ++d) {
-          const int64_t pixel =
-              at[d + 2] * call.stride[d] + tap[d + 1] * call.dilation[d] - call.padding[d];
-          if (pixel < 0 || pixel >= image[d + 2]) return;
-          x_at += pixel * x.stride(d + 2);
+          const int64_t place = place_of(call, d, at[d + 2], tap[d + 1]);
+          if (place < 0 || place >= extents[d + 2]) return;
+          x_at += place * x.stride(d + 2);
           w_at += tap[d + 1] * w.stride(d + 2);
         }
         sum += static_cast<T>(x.get(x_at)) * static_cast<T>(w.get(w_at));

@@ -41,9 +41,9 @@ struct Operands {
 struct Attributes {
   std::string operator()(const MatmulCall& call) const { return activation(call.epilogue); }
   std::string operator()(const ConvolutionCall& call) const {
-    return fmt::format(" padding [{}] stride [{}] dilation [{}]{}", fmt::join(call.padding, ", "),
+    return fmt::format(" padding [{}] stride [{}] dilation [{}]{}{}", fmt::join(call.padding, ", "),
                        fmt::join(call.stride, ", "), fmt::join(call.dilation, ", "),
-                       activation(call.epilogue));
+                       call.is_transposed ? " transposed" : "", activation(call.epilogue));
   }
   std::string operator()(const AttentionCall& call) const {
     return fmt::format(" scale {}{}", spell_real(call.scale), call.is_causal ? " causal" : "");

@@ -42,10 +42,16 @@ struct MatmulCall {
 // correlation, as PyTorch's.
 // Where x has g times the channels of a filter, they are g groups, each of which gives as many of
 // the results in turn.
+// Transposed, x and y change places: y is an image that such windows would make x from, and every
+// element of x adds, by the filter, to all that its window reads.
 struct ConvolutionCall {
   CallTensor x, w, y;
   std::vector<int64_t> padding, stride, dilation;  // by dim of space
+  bool is_transposed = false;
   CallEpilogue epilogue;
+
+  const CallTensor& image() const { return is_transposed ? y : x; }    // what windows move over
+  const CallTensor& windows() const { return is_transposed ? x : y; }  // one element for each
 };
 // o[n, h, i, e] = sum over t of softmax(scale * q[n, h, i, :] . k[n, g, t, :] + bias[n, h, i, t]) *
 // v[n, g, t, e], in which neighbouring heads h share g when k and v have fewer; causal: t <= i

@@ -150,6 +150,7 @@ Result<LibraryCall> parse_convolution(Lexer& lexer) {
     LATHE_DO(lexer.expect(word));
     LATHE_TRY(*sizes, parse_ints(lexer));
   }
+  call.is_transposed = lexer.accept("transposed");
   call.epilogue.activation = parse_activation(lexer);
   return LibraryCall(std::move(call));
 }

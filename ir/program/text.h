@@ -19,7 +19,8 @@
 //   values   = "sizes" "(" SIZE { "," SIZE } ")"   // of the kernel's dims
 //   begin    = id [ "at" INT ]           // from its element INT on, a multiple of 64 bytes
 //   call     = "matmul" operands [ activation ]
-//            | "convolution" operands "padding" ints "stride" ints "dilation" ints [ activation ]
+//            | "convolution" operands "padding" ints "stride" ints "dilation" ints
+//              [ "transposed" ] [ activation ]
 //            | "attention" operands "scale" number [ "causal" ]
 //   operands = "(" operand { "," operand } ")" "->" operand       // named and ordered as in call.h
 //   operand  = NAME "=" id sizes [ "at" SIZE ] "by" sizes         // shape, offset, strides

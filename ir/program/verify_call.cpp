@@ -139,18 +139,18 @@ class CallVerifier {
         return fail(fmt::format("an image of {} dims, expected {} or {}", image->shape.size(),
                                 kImageRank, kVolumeRank));
     const size_t space = call.x.shape.size() - 2;
-    const Shape& x = call.x.shape;
+    const Shape& image = call.image().shape;
     const Shape& w = call.w.shape;
     expect("w", call.w, dtype(call.x));
     expect("y", call.y, dtype(call.x));
-    if (!x[1].is_const() || !are_numbers(call.w))
-      return fail(fmt::format("{} channels and the filters {}, expected numbers", x[1].str(),
+    if (!image[1].is_const() || !are_numbers(call.w))
+      return fail(fmt::format("{} channels and the filters {}, expected numbers", image[1].str(),
                               to_string(w)));
-    const int64_t channels = x[1].value(), filters = w[0].value(), each = w[1].value();
+    const int64_t channels = image[1].value(), filters = w[0].value(), each = w[1].value();
     if (channels % each != 0 || filters % (channels / each) != 0)
       return fail(fmt::format("{} filters of {} channels do not divide {} channels into groups",
                               filters, each, channels));
-    Shape y = {x[0], filters};
+    Shape windows = {image[0], filters};
     for (size_t d = 0; d < space; ++d) {
       for (const auto& [name, sizes, least] :
            {std::tuple("padding", &call.padding, 0), std::tuple("stride", &call.stride, 1),
@@ -159,13 +159,13 @@ class CallVerifier {
           return fail(fmt::format("{} {}, expected {} numbers of at least {}", name, list(*sizes),
                                   space, least));
       const Dim window = Dim(call.dilation[d]) * (w[d + 2] - 1);
-      const Dim whole = x[d + 2] + (2 * call.padding[d] - 1) - window;
+      const Dim whole = image[d + 2] + (2 * call.padding[d] - 1) - window;
       if (whole.is_too_large() || (whole.is_const() && whole.value() < 0))
         return fail(fmt::format("a window that is larger than its image in dim {}", d));
-      y.push_back(Dim::floor_div(whole, call.stride[d]) + 1);
+      windows.push_back(Dim::floor_div(whole, call.stride[d]) + 1);
     }
-    expect("y", call.y.shape, y);
-    check_epilogue(call.epilogue, call.y, y[1]);
+    expect(call.is_transposed ? "x" : "y", call.windows().shape, windows);
+    check_epilogue(call.epilogue, call.y, call.y.shape[1]);
   }
 
   void check(const AttentionCall& call) {

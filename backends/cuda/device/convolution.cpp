@@ -26,6 +26,22 @@ CudnnDescriptor describe_window(CudnnDescriptors& parts, const ConvolutionCall& 
   return made;
 }
 
+// A transposed convolution is the gradient of one by its image.
+void add_sum(CudnnGraph& graph, const ConvolutionCall& call, DType dtype, CudnnDescriptor sum) {
+  const CudnnDescriptor x = graph.memory(call.x, dtype, 0), w = graph.memory(call.w, dtype, 1);
+  const CudnnDescriptor window = describe_window(graph.parts(), call);
+  if (call.is_transposed)
+    graph.add(Kind::convolution_backward_data, {{Attribute::backward_dy, x},
+                                                {Attribute::backward_w, w},
+                                                {Attribute::backward_dx, sum},
+                                                {Attribute::backward_convolution, window}});
+  else
+    graph.add(Kind::convolution_forward, {{Attribute::forward_x, x},
+                                          {Attribute::forward_w, w},
+                                          {Attribute::forward_y, sum},
+                                          {Attribute::forward_convolution, window}});
+}
+
 }  // namespace
 
 Result<LibraryRun> plan_convolution(const Program& program, const ConvolutionCall& call,
@@ -35,13 +51,7 @@ Result<LibraryRun> plan_convolution(const Program& program, const ConvolutionCal
   return plan_sum(
       "convolve", call.epilogue, workspace, [&](CudnnGraph& graph, CudnnPart part) -> Status {
         CudnnSum(graph, call.epilogue, call.y, kChannels, dtype)
-            .describe(part, [&](CudnnDescriptor sum) {
-              graph.add(Kind::convolution_forward,
-                        {{Attribute::forward_x, graph.memory(call.x, dtype, 0)},
-                         {Attribute::forward_w, graph.memory(call.w, dtype, 1)},
-                         {Attribute::forward_y, sum},
-                         {Attribute::forward_convolution, describe_window(graph.parts(), call)}});
-            });
+            .describe(part, [&](CudnnDescriptor sum) { add_sum(graph, call, dtype, sum); });
         return Ok{};
       });
 }

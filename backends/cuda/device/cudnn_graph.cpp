@@ -152,10 +152,14 @@ void CudnnGraph::add(Kind kind, Operands operands) {
   CudnnDescriptor made = parts_.create(kind);
   for (const auto& [attribute, descriptor] : operands)
     if (descriptor) parts_.set(made, attribute, Type::descriptor, 1, &descriptor);
+  const float one = 1, zero = 0;
   if (kind == Kind::convolution_forward) {
-    const float one = 1, zero = 0;
     parts_.set(made, Attribute::forward_alpha, Type::f32, 1, &one);
     parts_.set(made, Attribute::forward_beta, Type::f32, 1, &zero);
+  }
+  if (kind == Kind::convolution_backward_data) {
+    parts_.set(made, Attribute::backward_alpha, Type::f32, 1, &one);
+    parts_.set(made, Attribute::backward_beta, Type::f32, 1, &zero);
   }
   parts_.finalize(made);
   operations_.push_back(made);
