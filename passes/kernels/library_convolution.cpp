@@ -39,7 +39,7 @@ class ConvolutionLowering {
     const Value filter = kernel_.resolve(root_.operands[1]);
     const Value bias = root_.operands.size() > 2 ? kernel_.resolve(root_.operands[2]) : Value{};
     if (!fits(input, filter, bias))
-      return Verdict{"it takes lines, images and volumes of one dtype, not transposed"};
+      return Verdict{"it takes lines, images and volumes of one dtype, f32 or halves"};
     if (groups_ > 1 && input.type().shape[1].value() == groups_)
       return Verdict{"its groups are of one channel: loops read each once"};
     if (is_better_unfolded(root_))
@@ -51,13 +51,15 @@ class ConvolutionLowering {
     const Shape& y = root_.types[0].shape;
     step_ = kChannelBytes / dtype_bytes(dtype_);
     const int64_t channels = input.type().shape[1].value();
-    const int64_t filters = filter.type().shape[0].value();
+    const int64_t filters = y[1].value();
     if (groups_ > 1 && (channels % step_ != 0 || filters % step_ != 0))
       return Verdict{fmt::format("its {} and {} channels of several groups are no multiples of {}",
                                  channels, filters, step_)};
     if (2 * filters < step_)
       return Verdict{fmt::format("most of {} channels would be zeros beside {}", step_, filters)};
     spatial_ = y.size() - 2;
+    if (is_transposed() && !convolves_to_input())
+      return Verdict{"its output padding is no less than its stride: no convolution has its input"};
     // Element (n, c, ...) of images, with the channel as the column of a row of pixels.
     index_ = kernel_.variables(y);
     vars_ = {index_[0]};
@@ -90,10 +92,17 @@ class ConvolutionLowering {
 
   bool fits(Value input, Value filter, Value bias) const {
     const int rank = input.type().rank();
-    return rank >= 3 && rank <= 5 && filter.type().rank() == rank &&
-           !root_.bool_attr("transposed") && is_float(dtype_) && dtype_ != DType::f64 &&
-           input.type().dtype == dtype_ && filter.type().dtype == dtype_ &&
+    return rank >= 3 && rank <= 5 && filter.type().rank() == rank && is_float(dtype_) &&
+           dtype_ != DType::f64 && input.type().dtype == dtype_ && filter.type().dtype == dtype_ &&
            (!bias || bias.type().dtype == dtype_);
+  }
+
+  bool is_transposed() const { return root_.bool_attr("transposed"); }
+
+  // The library knows a transposed convolution by the one whose result its input would be.
+  bool convolves_to_input() const {
+    const std::vector<int64_t> extra = window("output_padding", 0), stride = window("stride", 1);
+    return std::equal(extra.begin(), extra.end(), stride.begin(), std::less<>());
   }
 
   // Channels of zeros add nothing to the sums of one group; of several, they would move the others.
@@ -101,7 +110,7 @@ class ConvolutionLowering {
     return groups_ > 1 ? channels : (channels + step_ - 1) / step_ * step_;
   }
 
-  // A filter has the channels that the result has as well.
+  // A filter has the channels of the image and those of the result.
   Result<Place> place_channels_last(Value value, bool is_filter, Phase phase) {
     const Shape& shape = value.type().shape;
     Shape padded = shape;
@@ -201,6 +210,7 @@ class ConvolutionLowering {
     call.padding = window("padding", 0);
     call.stride = window("stride", 1);
     call.dilation = window("dilation", 1);
+    call.is_transposed = is_transposed();
     if (epilogue.bias)
       call.epilogue.bias = CallTensor{epilogue.bias->buffer, epilogue.bias->offset, {out[1]}, {1}};
     if (const std::optional<Strided>& added = epilogue.residual)

@@ -21,7 +21,10 @@ Dim contraction_flops(const Node& node) {
   if (node.op->name == "matmul") return Dim(2) * results * node.operand(0).type().shape.back();
   if (node.op->name == "convolution") {
     const TensorType& weight = node.operand(1).type();
-    return Dim(2) * results *
+    // A filter is laid at every element of the result; transposed, of the input.
+    const Dim windows =
+        node.bool_attr("transposed") ? node.operand(0).type().num_elements() : results;
+    return Dim(2) * windows *
            Dim::floor_div(weight.num_elements(), Dim::max(Dim(1), weight.shape[0]));
   }
   if (node.op->name == "recurrent_layer")

@@ -132,12 +132,14 @@ TEST_F(CudaDriver, WhatALibraryRefusesOtherKindsMake) {
   ASSERT_EQ(message(open()), "no error");
   LocTable locs;
   auto model = load_text(
-      R"(func @main(%x: f16[64, 48], %y: f16[1, 8, 6, 6]) -> f16[64, 64], f16[1, 8, 6, 6] {
+      R"(func @main(%x: f16[64, 48], %y: f16[1, 8, 6, 6]) -> f16[64, 64], f16[1, 8, 12, 12] {
   %w = constant() {name = "w", dtype = f16, shape = [48, 64]}
   %v = constant() {name = "v", dtype = f16, shape = [8, 8, 3, 3]}
   %0 = matmul(%x, %w)
   %1 = convolution(%y, %v) {padding = [1, 1]}
-  return %0, %1
+  %2 = convolution(%1, %v) {stride = [2, 2], padding = [1, 1], output_padding = [1, 1],
+                            transposed = true}
+  return %0, %2
 })",
       "m.lathe", {.random_weights = 0}, locs);
   ASSERT_TRUE(model.ok()) << model.error().message;
@@ -151,7 +153,7 @@ TEST_F(CudaDriver, WhatALibraryRefusesOtherKindsMake) {
     for (const KernelChoice& choice : pass.choices)
       for (const KernelCandidate& candidate : choice.candidates)
         if (candidate.why_not.starts_with("the library refused it: ")) ++num_refused;
-  EXPECT_EQ(num_refused, 3);  // the product, the convolution, and that one unfolded
+  EXPECT_EQ(num_refused, 5);  // the product, and the convolutions, each unfolded too
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, EveryCall, testing::Bool(), [](const auto& mode) {

@@ -8,6 +8,7 @@
 #include "frontend/driver/check.h"
 #include "passes/choices/override.h"
 #include "passes/lowering/kernel_def.h"
+#include "tests/backends/convolution_graphs.h"
 #include "tests/backends/graph_inputs.h"
 #include "tests/backends/output_graphs.h"
 #include "tests/backends/pair_graphs.h"
@@ -136,6 +137,8 @@ INSTANTIATE_TEST_SUITE_P(Graphs, ForcedGraphs, testing::ValuesIn(kTemplateGraphs
 INSTANTIATE_TEST_SUITE_P(Pairs, ForcedGraphs, testing::ValuesIn(kPairGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
 INSTANTIATE_TEST_SUITE_P(Pools, ForcedGraphs, testing::ValuesIn(kPoolGraphs),
+                         [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Convolutions, ForcedGraphs, testing::ValuesIn(kConvolutionGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
 INSTANTIATE_TEST_SUITE_P(Outputs, ForcedGraphs, testing::ValuesIn(kOutputGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
