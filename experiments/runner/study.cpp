@@ -243,14 +243,14 @@ class Runner {
     return Ok{};
   }
 
-  Result<Reference> interpret(const Model& model, const ModelRef& ref, bool uses_tf32) {
+  Result<Reference> interpret(const Model& model, const ModelRef& ref, bool narrows) {
     LATHE_TRY(Module module, reference_module(model));
     failure_.locs = module.locs;
     auto tick = [&](double share) {
       return progress(0.3 + 0.4 * share, ref.name + "  interpreting").ok();
     };
     return evaluate_reference(module, study_.inputs,
-                              {.dims = model.dims, .progress = tick, .uses_tf32 = uses_tf32});
+                              {.dims = model.dims, .progress = tick, .uses_tf32 = narrows});
   }
 
   Status check_candidates(const Model& model, const ModelRef& ref) {

@@ -67,7 +67,8 @@ LATHE_EXPORT int32_t lathe_abi_version(void);
  *   "threads": a number (default: every core)
  *   "mode":    "default"; "reduce-overhead": on "cuda", the whole run is one CUDA graph;
  *              "max-autotune": kernels are chosen by measuring them once (and the former)
- *   "numerics": "default", or "strict": the same bits on "cpu" and "wasm"
+ *   "numerics": "default"; "ieee": convolutions in f32 on "cuda" without TF32, which they may use
+ *              as PyTorch's do; "strict": the same bits on "cpu" and "wasm"
  *   "isa":     "avx512_bf16", "avx512", "avx2", "sm_90", "relaxed", "simd128" (default: the best
  *              of this machine)
  *   "passes":  pipeline text (default: "default")

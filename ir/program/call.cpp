@@ -41,9 +41,10 @@ struct Operands {
 struct Attributes {
   std::string operator()(const MatmulCall& call) const { return activation(call.epilogue); }
   std::string operator()(const ConvolutionCall& call) const {
-    return fmt::format(" padding [{}] stride [{}] dilation [{}]{}{}", fmt::join(call.padding, ", "),
-                       fmt::join(call.stride, ", "), fmt::join(call.dilation, ", "),
-                       call.is_transposed ? " transposed" : "", activation(call.epilogue));
+    return fmt::format(" padding [{}] stride [{}] dilation [{}]{}{}{}",
+                       fmt::join(call.padding, ", "), fmt::join(call.stride, ", "),
+                       fmt::join(call.dilation, ", "), call.is_transposed ? " transposed" : "",
+                       call.may_use_tf32 ? " tf32" : "", activation(call.epilogue));
   }
   std::string operator()(const AttentionCall& call) const {
     return fmt::format(" scale {}{}", spell_real(call.scale), call.is_causal ? " causal" : "");

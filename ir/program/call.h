@@ -48,6 +48,7 @@ struct ConvolutionCall {
   CallTensor x, w, y;
   std::vector<int64_t> padding, stride, dilation;  // by dim of space
   bool is_transposed = false;
+  bool may_use_tf32 = false;  // of f32: operands may lose the bits that TF32 lacks
   CallEpilogue epilogue;
 
   const CallTensor& image() const { return is_transposed ? y : x; }    // what windows move over

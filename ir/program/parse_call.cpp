@@ -151,6 +151,7 @@ Result<LibraryCall> parse_convolution(Lexer& lexer) {
     LATHE_TRY(*sizes, parse_ints(lexer));
   }
   call.is_transposed = lexer.accept("transposed");
+  call.may_use_tf32 = lexer.accept("tf32");
   call.epilogue.activation = parse_activation(lexer);
   return LibraryCall(std::move(call));
 }

@@ -20,7 +20,7 @@
 //   begin    = id [ "at" INT ]           // from its element INT on, a multiple of 64 bytes
 //   call     = "matmul" operands [ activation ]
 //            | "convolution" operands "padding" ints "stride" ints "dilation" ints
-//              [ "transposed" ] [ activation ]
+//              [ "transposed" ] [ "tf32" ] [ activation ]
 //            | "attention" operands "scale" number [ "causal" ]
 //   operands = "(" operand { "," operand } ")" "->" operand       // named and ordered as in call.h
 //   operand  = NAME "=" id sizes [ "at" SIZE ] "by" sizes         // shape, offset, strides

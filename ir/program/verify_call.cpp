@@ -143,6 +143,8 @@ class CallVerifier {
     const Shape& w = call.w.shape;
     expect("w", call.w, dtype(call.x));
     expect("y", call.y, dtype(call.x));
+    if (call.may_use_tf32 && dtype(call.x) != DType::f32)
+      return fail(fmt::format("tf32 of {}, expected f32", dtype_name(dtype(call.x))));
     if (!image[1].is_const() || !are_numbers(call.w))
       return fail(fmt::format("{} channels and the filters {}, expected numbers", image[1].str(),
                               to_string(w)));

@@ -5,6 +5,10 @@
 
 namespace lathe {
 
+bool uses_tf32(const Target& target, Numerics numerics) {
+  return target.uses_tf32 && numerics == Numerics::standard;
+}
+
 const Target& strict_target() { return *find_target("avx2"); }
 
 Status check_numerics(Numerics numerics, const std::string& target,

@@ -75,7 +75,7 @@ struct Target {
   std::optional<ThreadGroups> groups = {};  // none: a vector is registers of one thread
   bool has_threads = false;                 // of one program's kernels
   bool has_graphs = false;                  // a run can be recorded and replayed as one launch
-  bool uses_tf32 = false;                   // for f32 convolutions, as PyTorch does there
+  bool uses_tf32 = false;                   // for f32 convolutions, by Numerics::standard
   // Why it cannot give the bits of Numerics::strict: "its ...", to follow "because"; empty when it
   // can.
   std::string never_strict;

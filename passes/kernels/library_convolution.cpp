@@ -211,6 +211,7 @@ class ConvolutionLowering {
     call.stride = window("stride", 1);
     call.dilation = window("dilation", 1);
     call.is_transposed = is_transposed();
+    call.may_use_tf32 = dtype_ == DType::f32 && lowering_.target().uses_tf32;
     if (epilogue.bias)
       call.epilogue.bias = CallTensor{epilogue.bias->buffer, epilogue.bias->offset, {out[1]}, {1}};
     if (const std::optional<Strided>& added = epilogue.residual)

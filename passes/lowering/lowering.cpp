@@ -99,6 +99,7 @@ Lowering::Lowering(Module& module, PassContext& context, std::vector<KernelDef> 
       kinds_(std::move(kinds)),
       target_(context.target),
       constants_(graph_) {
+  target_.uses_tf32 = uses_tf32(context.target, context.numerics);
   if (context.numerics == Numerics::strict) {
     target_.sum_lanes = kStrictLanes;
     target_.has_pair_dot = false;

@@ -76,7 +76,9 @@ std::string make_reproducer(Module module, const Pipeline& steps, size_t failing
   std::string message = diag.message;
   std::replace(message.begin(), message.end(), '\n', ' ');
   std::string header = fmt::format("// test: {}\n// target: {}\n", print(left), context.target.isa);
-  if (context.numerics == Numerics::strict) header += "// numerics: strict\n";
+  if (context.numerics != Numerics::standard)
+    header +=
+        fmt::format("// numerics: {}\n", kNumericsNames[static_cast<size_t>(context.numerics)]);
   for (const Override& decision : context.overrides)
     header += fmt::format("// force: {}\n", decision.text);
   return fmt::format("{}// {}[{}]: {}\n{}", header, diag.is_internal ? "internal error" : "error",

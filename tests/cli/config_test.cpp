@@ -136,7 +136,7 @@ TEST(Options, FlagsAndJsonSayTheSame) {
       {"mark_dynamic", {"s0,s1", R"(["s0", "s1"])"}},
       {"mode", {"reduce-overhead", R"("reduce-overhead")"}},
       {"model", {"ffnn", R"("ffnn")"}},
-      {"numerics", {"strict", R"("strict")"}},
+      {"numerics", {"ieee", R"("ieee")"}},
       {"passes", {"cse", R"("cse")"}},
       {"recompile_limit", {"3", "3"}},
       {"specialize_on", {"s0 == 8,s0 % 4 == 0", R"(["s0 == 8", "s0 % 4 == 0"])"}},
@@ -177,7 +177,7 @@ TEST(Options, FlagsAndJsonSayTheSame) {
     EXPECT_EQ(request->recompile_limit, 3);
     EXPECT_TRUE(request->cache);
     EXPECT_EQ(request->model, "ffnn");
-    EXPECT_EQ(request->numerics, Numerics::strict);
+    EXPECT_EQ(request->numerics, Numerics::ieee);
     EXPECT_EQ(request->passes, "cse");
     EXPECT_EQ(request->target, "wasm");
     EXPECT_EQ(request->threads, 3);

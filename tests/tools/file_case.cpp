@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 
 #include "ir/support/diag_codes.h"
 
@@ -103,9 +105,10 @@ class Reader {
     } else if (take_word(text, "target:")) {
       current_.target = trim(text);
     } else if (take_word(text, "numerics:")) {
-      if (trim(text) != "strict" && trim(text) != "default")
-        return error("numerics are 'default' or 'strict'", line);
-      current_.is_strict = trim(text) == "strict";
+      const auto name = std::find(std::begin(kNumericsNames), std::end(kNumericsNames), trim(text));
+      if (name == std::end(kNumericsNames))
+        return error("numerics are 'default', 'ieee' or 'strict'", line);
+      current_.numerics = static_cast<Numerics>(name - std::begin(kNumericsNames));
     } else if (take_word(text, "force:")) {
       Result<Override> decision = parse_override(trim(text), Loc::unknown());
       if (!decision.ok()) return error(decision.error().message, line);

@@ -4,7 +4,7 @@
 //   // test: decompose, cse          a pipeline; or `parse`, or `print`; or `run`, whose output is
 //                                    a line for each result of the program, interpreted on seed 0
 //   // target: avx2                  the machine that passes lower for (avx512 unless told)
-//   // numerics: strict              default unless told
+//   // numerics: strict              or ieee; default unless told
 //   // force: keep x                 a decision for the passes (passes/choices); any number
 //   // check: text                   the output has a line with `text`, after the last match
 //   // check-next: text              ... and it is the very next line
@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "ir/support/result.h"
+#include "ir/target/numerics.h"
 #include "passes/choices/override.h"
 
 namespace lathe::file_test {
@@ -46,7 +47,7 @@ struct ExpectedDiag {
 struct FileCase {
   std::string action;             // "parse", "print", "run" or a pipeline
   std::string target = "avx512";  // for find_target
-  bool is_strict = false;
+  Numerics numerics = Numerics::standard;
   std::vector<Override> force;
   std::string input;  // the whole file with every other line blank: positions hold
   std::vector<Check> checks;

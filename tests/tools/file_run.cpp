@@ -37,7 +37,7 @@ Status run_pipeline_text(const FileCase& test, const Registry& ops, Outcome& out
   };
   PassContext context{ops, *target};
   context.overrides = test.force;
-  if (test.is_strict) context.numerics = Numerics::strict;
+  context.numerics = test.numerics;
   LATHE_TRY(const PipelineReport report, run_pipeline(outcome.unit, pipeline, options, context));
   outcome.output =
       report.form < Form::loops ? print(outcome.unit.module) : print(outcome.unit.program);

@@ -1,5 +1,4 @@
-// Convolutions through cuDNN: the sum, and with it the bias, the residual and the activation. f32
-// may use TF32, as PyTorch's convolutions do.
+// Convolutions through cuDNN: the sum, and with it the bias, the residual and the activation.
 #include <memory>
 
 #include "backends/cuda/device/cudnn_epilogue.h"
@@ -28,6 +27,7 @@ CudnnDescriptor describe_window(CudnnDescriptors& parts, const ConvolutionCall& 
 
 // A transposed convolution is the gradient of one by its image.
 void add_sum(CudnnGraph& graph, const ConvolutionCall& call, DType dtype, CudnnDescriptor sum) {
+  if (dtype == DType::f32 && !call.may_use_tf32) graph.keep_f32();
   const CudnnDescriptor x = graph.memory(call.x, dtype, 0), w = graph.memory(call.w, dtype, 1);
   const CudnnDescriptor window = describe_window(graph.parts(), call);
   if (call.is_transposed)

@@ -14,6 +14,7 @@ using CudnnDescriptor = void*;
 enum class CudnnKind : int {
   pointwise = 0,
   convolution = 1,
+  engine = 2,
   engine_config = 3,
   heuristic = 4,
   plan = 5,
@@ -44,6 +45,7 @@ enum class CudnnAttribute : int {
   heuristic_mode = 200,
   heuristic_graph = 201,
   heuristic_results = 202,
+  config_engine = 300,
   plan_handle = 400,
   plan_config = 401,
   plan_workspace = 402,
@@ -76,6 +78,7 @@ enum class CudnnAttribute : int {
   pack_ids = 1000,
   pack_pointers = 1001,
   pack_workspace = 1003,
+  engine_notes = 1303,
   matmul_precision = 1500,
   matmul_a = 1520,
   matmul_b = 1521,
@@ -98,6 +101,7 @@ enum class CudnnType : int {
   convolution_mode = 7,
   heuristic_mode = 8,
   nan = 10,
+  note = 11,
   pointwise_mode = 14,
   descriptor = 15,
   reduction_mode = 18
@@ -114,6 +118,7 @@ inline constexpr int kCudnnSelect = 601;
 inline constexpr int kCudnnRelu = 100, kCudnnTanh = 101, kCudnnSigmoid = 102, kCudnnGelu = 104;
 inline constexpr int kCudnnSwish = 106, kCudnnGeluTanh = 107;
 inline constexpr int kCudnnReduceAdd = 0, kCudnnReduceMax = 3;
+inline constexpr int kCudnnTensorCores = 0, kCudnnNarrowerInputs = 1;
 inline constexpr int kCudnnFallback = 2, kCudnnModeA = 3;
 
 struct CudnnApi {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "backends/cuda/device/library.h"
@@ -183,6 +184,22 @@ void CudnnGraph::add_pointwise(const CudnnFunction& function, CudnnDescriptor x,
 
 // ---- the plan -----------------------------------------------------------------------------------
 
+// Whether the engine's tensor cores would read f32 as TF32, or it narrows what it reads; true when
+// it does not say.
+bool CudnnGraph::may_narrow(CudnnDescriptor config) {
+  CudnnDescriptor engine = parts_.create(Kind::engine);
+  int64_t count = 0;
+  if (api_.get(config, Attribute::config_engine, Type::descriptor, 1, &count, &engine) != 0 ||
+      api_.get(engine, Attribute::engine_notes, Type::note, 0, &count, nullptr) != 0)
+    return true;
+  std::vector<int> notes(static_cast<size_t>(count));
+  if (api_.get(engine, Attribute::engine_notes, Type::note, count, &count, notes.data()) != 0)
+    return true;
+  return std::any_of(notes.begin(), notes.end(), [](int note) {
+    return note == kCudnnTensorCores || note == kCudnnNarrowerInputs;
+  });
+}
+
 // The first engine that takes the graph.
 Status CudnnGraph::choose(const CudnnLease& lease, CudnnDescriptor graph, int mode) {
   CudnnDescriptor heuristic = parts_.create(Kind::heuristic);
@@ -201,6 +218,7 @@ Status CudnnGraph::choose(const CudnnLease& lease, CudnnDescriptor graph, int mo
                  "list engines that"));
   int last = 0;
   for (int64_t i = 0; i < count; ++i) {
+    if (keeps_f32_ && may_narrow(configs[static_cast<size_t>(i)])) continue;
     CudnnDescriptor plan = parts_.create(Kind::plan);
     api_.set(plan, Attribute::plan_handle, Type::handle, 1, &lease.handle());
     api_.set(plan, Attribute::plan_config, Type::descriptor, 1, &configs[static_cast<size_t>(i)]);

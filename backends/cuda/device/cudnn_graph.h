@@ -97,6 +97,8 @@ class CudnnGraph {
   // b and t are what the mode takes.
   void add_pointwise(const CudnnFunction& function, CudnnDescriptor x, CudnnDescriptor b,
                      CudnnDescriptor t, CudnnDescriptor y);
+  // Leaves out engines that compute f32 with fewer bits.
+  void keep_f32() { keeps_f32_ = true; }
   size_t version() const { return api_.version ? api_.version() : 0; }  // of the library
   // For descriptors that operations name.
   CudnnDescriptors& parts() { return parts_; }
@@ -110,12 +112,14 @@ class CudnnGraph {
                          const std::vector<int64_t>& strides, int64_t id, bool is_virtual,
                          bool is_constant);
   Status choose(const CudnnLease& lease, CudnnDescriptor graph, int mode);
+  bool may_narrow(CudnnDescriptor config);
   Status check(int status, const std::string& what) const;
 
   const CudnnApi& api_;
   std::string what_;
   CudnnDescriptors parts_;
   std::vector<CudnnDescriptor> operations_;
+  bool keeps_f32_ = false;
   CudnnDescriptor plan_ = nullptr;
   std::vector<std::pair<int64_t, Port>> ports_;                        // by id
   std::vector<std::pair<int64_t, std::unique_ptr<float>>> constants_;  // likewise

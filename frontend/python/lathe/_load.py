@@ -31,7 +31,8 @@ def load(path, *, dims=None, **options):
     None is as good as not given:
 
     target: "cpu" unless given, "cuda" or "wasm". isa: the best of this machine. threads: every
-    core. weights: "file", or "random:SEED". passes: pipeline text. numerics: "default", or "strict"
+    core. weights: "file", or "random:SEED". passes: pipeline text. numerics: "default"; "ieee" for
+    convolutions in f32 on target "cuda" without TF32, which they may use as PyTorch's do; "strict"
     for the same bits on targets "cpu" and "wasm" ("cuda" has none). mode: "default";
     "reduce-overhead" for one CUDA graph on target "cuda", whose calls take CUDA tensors too and do
     not wait for the GPU then; "max-autotune" to choose kernels by measuring them, once for each
