@@ -27,6 +27,7 @@ Json row_json(const StudyRow& row) {
   json["p10_ms"] = row.samples.quantile(0.1);
   json["p90_ms"] = row.samples.quantile(0.9);
   json["kernels"] = row.kernels;
+  if (row.tf32_launches > 0) json["tf32_launches"] = row.tf32_launches;
   json["peak_bytes"] = row.peak_bytes();
   json["gflops"] = row.gflops();
   json["max_abs_error"] = row.agreement ? number(row.agreement->max_abs_error) : Json(nullptr);

@@ -24,6 +24,14 @@ struct Candidate {
   std::unique_ptr<CallBuffers> call;
 };
 
+int64_t count_tf32(const Program& program) {
+  return std::count_if(program.steps.begin(), program.steps.end(), [](const Launch& launch) {
+    const auto* library = std::get_if<LibraryLaunch>(&launch.kind);
+    const auto* call = library ? std::get_if<ConvolutionCall>(&library->call) : nullptr;
+    return call != nullptr && call->may_use_tf32;
+  });
+}
+
 class Runner {
  public:
   Runner(ExperimentConfig config, const StudyOptions& options, LocTable& locs,
@@ -220,6 +228,7 @@ class Runner {
     row.init_ms = candidate.build->init_ms;
     row.tuning = candidate.build->tuning;
     row.kernels = program.num_kernels();
+    row.tf32_launches = count_tf32(program);
     row.flops = candidate.build->flops();
     row.traffic_bytes = candidate.build->traffic_bytes();
     row.persistent_bytes = stats.persistent_bytes;
@@ -260,10 +269,11 @@ class Runner {
     bool is_first = true;
     for (Candidate& candidate : candidates_) {
       const auto backend = backends_.find(candidate.row.target);
-      const bool uses_tf32 = backend != backends_.end() && backend->second->target().uses_tf32;
-      Reference& reference = references[uses_tf32];
+      const bool narrows = backend != backends_.end() &&
+                           uses_tf32(backend->second->target(), config().request.numerics);
+      Reference& reference = references[narrows];
       if (reference.exact.empty() && (config().check_interp || has_interpreter)) {
-        LATHE_TRY(reference, interpret(model, ref, uses_tf32));
+        LATHE_TRY(reference, interpret(model, ref, narrows));
       }
       if (candidate.call == nullptr) candidate.row.samples.milliseconds = {reference.rounded_ms};
       const bool is_kept = is_first && options_.keep_outputs;
@@ -307,6 +317,21 @@ class Runner {
 };
 
 }  // namespace
+
+std::string Study::about_tf32() const {
+  std::string launches, model;
+  for (const StudyRow& row : rows) {
+    if (row.tf32_launches == 0 || row.model == model) continue;
+    model = row.model;
+    launches += fmt::format("{}{} of {}", launches.empty() ? "" : ", ", row.tf32_launches, model);
+  }
+  if (launches.empty()) return "";
+  return fmt::format(
+      "Convolutions in f32 may read TF32, 10 bits behind the point, as PyTorch's do by default: "
+      "{}. "
+      "What that rounds is allowed for; --numerics ieee keeps f32.",
+      launches);
+}
 
 double StudyRow::gflops() const {
   double ms = samples.median();

@@ -28,6 +28,7 @@ struct StudyRow {
   double init_ms = 0;            // folding and packing of weights
   std::string tuning;            // of mode max-autotune: what it decided, and where that is kept
   int64_t kernels = 0;           // launches of one run that run on the device
+  int64_t tf32_launches = 0;     // of those, convolutions in f32 that may use TF32
   int64_t flops = 0;             // of one run
   int64_t traffic_bytes = 0;     // of one run: operands and results of every launch, once each
   int64_t persistent_bytes = 0;  // packed weights and constants
@@ -55,6 +56,8 @@ struct Study {
   std::vector<Tensor> outputs;  // of its first row, when they were asked for
 
   bool passed() const;
+  // By how much f32 convolutions may differ, and how many do; empty where all keep f32.
+  std::string about_tf32() const;
 };
 
 struct StudyOptions {

@@ -198,6 +198,7 @@ void show(const Study& study, const std::string& results_path) {
   say("{}\n{}\n", styled(first, study.passed() ? Style::bold : Style::bad, color),
       rows_table(study, color));
   if (study.passed()) say(verdict(study));
+  if (const std::string tf32 = study.about_tf32(); !tf32.empty()) say(wrap(tf32, width, 0));
   say(reasons(study));
   say(tunings(study));
   if (!config.about.empty()) say(wrap(config.about, width, 0));
