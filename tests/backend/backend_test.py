@@ -220,6 +220,16 @@ class OptionsTest(BackendTest):
         self.expect(self.compile(f, options={"numerics": "strict"})(x), f(x))
         self.assertGreater(many, self.report().segments[0].kernels)
 
+    def test_convolutions_keep_f32_where_pytorchs_do(self):
+        Options, convolutions = lathe.backend.Options, torch.backends.cudnn.conv
+        self.addCleanup(setattr, convolutions, "fp32_precision", convolutions.fp32_precision)
+        for word, expected in (("tf32", None), ("ieee", "ieee"), ("none", "ieee")):
+            convolutions.fp32_precision = word
+            self.assertEqual(Options().of_library("cuda").get("numerics"), expected)
+            self.assertNotIn("numerics", Options().of_library("cpu"))
+        given = Options(numerics="default").of_library("cuda")
+        self.assertEqual(given["numerics"], "default")
+
     def test_a_cuda_graph_that_is_skipped_can_be_an_error(self):
         options = {"mode": "reduce-overhead", "fail_on_graph_skip": True}
         self.fails("no CUDA graph: its tensors are on the CPU", options=options)

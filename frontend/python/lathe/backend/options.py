@@ -21,7 +21,8 @@ class Options:
     mode: str = "default"
     passes: str | None = None
     force: list | None = None  # "kernel NODE = KIND", "tile NODE = 9x3", "keep NODE"
-    numerics: str | None = None  # "default" or "strict"
+    # "default", "ieee" (no TF32) or "strict"; as PyTorch's convolutions are set unless given.
+    numerics: str | None = None
     isa: str | None = None
     threads: int | None = None  # PyTorch's number unless given
     cache: bool = True  # compiled programs are kept for other processes, and found
@@ -51,12 +52,14 @@ class Options:
         """
         import torch
 
+        # Convolutions on the GPU keep f32 where PyTorch's own are told to.
+        keeps_f32 = target == "cuda" and torch.backends.cudnn.conv.fp32_precision != "tf32"
         force = [text for text in self.force or () if nodes.intersection(text.split()[1:2])]
         given = {
             "mode": LATHE_MODES.get((target, self.mode), self.mode),
             "passes": self.passes,
             "force": force or None,
-            "numerics": self.numerics,
+            "numerics": self.numerics or ("ieee" if keeps_f32 else None),
             "isa": self.isa,
             "threads": self.threads or torch.get_num_threads(),
             "target": target,
@@ -87,7 +90,7 @@ OPTIONS = tuple(field.name for field in dataclasses.fields(Options))
 
 WORDS = {
     "mode": MODES,
-    "numerics": ("default", "strict"),
+    "numerics": ("default", "ieee", "strict"),
     "weights": ("checked", "frozen", "live"),
 }
 KINDS = {
