@@ -134,19 +134,25 @@ class LibraryAttention {
     return tensor;
   }
 
-  // What the mask adds to the scores, in rows where wide accesses may begin.
+  // What the mask adds to the scores, in rows where wide accesses may begin: once for all
+  // attentions that have it.
   Result<CallTensor> make_bias(Value mask) {
     const Shape own = image(mask.type().shape);
     Shape shape = own;
     shape[3] = round_up(keys_);
     const TensorType type{dtype_, shape};
-    const Phase phase = lowering_.phase_of(mask, phase_);
-    const BufferId made = lowering_.add_temporary(node_, "_bias", type, type.num_elements(), phase);
-    KernelContext kernel(lowering_, phase, "bias");
-    if (!node_.bodies.empty()) kernel.enter(node_);
-    LATHE_DO(lowering_.emit_elements(kernel, made, {"bias", &node_, 0}, [&](auto index) {
-      return bias_element(kernel, mask, index);
-    }));
+    const auto make = [&]() -> Result<BufferId> {
+      const Phase phase = lowering_.phase_of(mask, phase_);
+      const BufferId bias =
+          lowering_.add_temporary(node_, "_bias", type, type.num_elements(), phase);
+      KernelContext kernel(lowering_, phase, "bias");
+      if (!node_.bodies.empty()) kernel.enter(node_);
+      LATHE_DO(lowering_.emit_elements(kernel, bias, {"bias", &node_, 0}, [&](auto index) {
+        return bias_element(kernel, mask, index);
+      }));
+      return bias;
+    };
+    LATHE_TRY(const BufferId made, lowering_.make_once(mask, "bias " + to_string(type), make));
     CallTensor bias{made, 0, image(shape_), type.strides()};
     bias.shape[3] = keys_;
     for (size_t d = 0; d < 3; ++d)

@@ -151,6 +151,7 @@ Result<Lowering::Trial> Lowering::try_kernel(Node& region, const KernelDef& kind
   program_ = {};
   buffers_.clear();
   places_.clear();
+  derived_.clear();
   weights_.clear();
   kernel_index_.clear();
   Trial trial;
@@ -293,6 +294,13 @@ Result<BufferId> Lowering::materialize(Value value) {
   recorder_ = recorder;
   if (recorder_ != nullptr && buffer.ok()) recorder_->read(value, *buffer);
   return buffer;
+}
+
+Result<BufferId> Lowering::make_once(Value of, const std::string& name, const MakeFn& make) {
+  if (auto found = derived_.find({of, name}); found != derived_.end()) return found->second;
+  LATHE_TRY(const BufferId made, make());
+  derived_[{of, name}] = made;
+  return made;
 }
 
 Result<BufferId> Lowering::make(Value value) {

@@ -68,6 +68,9 @@ class Lowering {
 
   // The buffer that holds the value's elements as its type says; appends what makes it when needed.
   Result<BufferId> materialize(Value value);
+  // What is made of the value alone and is the same for all who name it so: made for the first.
+  using MakeFn = std::function<Result<BufferId>()>;
+  Result<BufferId> make_once(Value of, const std::string& name, const MakeFn& make);
   // True when readers take the value's elements from an expression instead of a buffer.
   bool is_inlined(Value value, Phase phase) const;
   bool is_constant(Value value) const { return constants_.contains(value); }
@@ -137,7 +140,8 @@ class Lowering {
   std::unordered_set<const Node*> chain_breaks_;
   Program program_;  // without its buffers until the end
   std::deque<ProgramBuffer> buffers_;
-  std::map<Value, BufferId> places_;                   // values that have a buffer
+  std::map<Value, BufferId> places_;                           // values that have a buffer
+  std::map<std::pair<Value, std::string>, BufferId> derived_;  // what make_once() made
   std::map<Value, BufferId> outputs_;                  // values that are made in an output buffer
   std::vector<Value> output_values_;                   // user outputs, then mutations
   std::map<std::string, BufferId> weights_;            // by name

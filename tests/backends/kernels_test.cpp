@@ -8,8 +8,8 @@
 #include "frontend/driver/check.h"
 #include "passes/choices/override.h"
 #include "passes/lowering/kernel_def.h"
-#include "tests/backends/convolution_graphs.h"
 #include "tests/backends/graph_inputs.h"
+#include "tests/backends/library_graphs.h"
 #include "tests/backends/output_graphs.h"
 #include "tests/backends/pair_graphs.h"
 #include "tests/backends/pool_graphs.h"
@@ -138,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(Pairs, ForcedGraphs, testing::ValuesIn(kPairGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
 INSTANTIATE_TEST_SUITE_P(Pools, ForcedGraphs, testing::ValuesIn(kPoolGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
-INSTANTIATE_TEST_SUITE_P(Convolutions, ForcedGraphs, testing::ValuesIn(kConvolutionGraphs),
+INSTANTIATE_TEST_SUITE_P(Libraries, ForcedGraphs, testing::ValuesIn(kLibraryGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
 INSTANTIATE_TEST_SUITE_P(Outputs, ForcedGraphs, testing::ValuesIn(kOutputGraphs),
                          [](const auto& test) { return std::string(test.param.name); });

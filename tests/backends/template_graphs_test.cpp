@@ -10,8 +10,8 @@
 #include "frontend/driver/build.h"
 #include "frontend/driver/check.h"
 #include "ir/loop/text.h"
-#include "tests/backends/convolution_graphs.h"
 #include "tests/backends/graph_inputs.h"
+#include "tests/backends/library_graphs.h"
 #include "tests/backends/output_graphs.h"
 #include "tests/backends/pair_graphs.h"
 #include "tests/backends/pool_graphs.h"
@@ -115,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(Pairs, TemplateGraphs, testing::ValuesIn(kPairGraphs),
 INSTANTIATE_TEST_SUITE_P(Pools, TemplateGraphs, testing::ValuesIn(kPoolGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
 
-INSTANTIATE_TEST_SUITE_P(Convolutions, TemplateGraphs, testing::ValuesIn(kConvolutionGraphs),
+INSTANTIATE_TEST_SUITE_P(Libraries, TemplateGraphs, testing::ValuesIn(kLibraryGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
 INSTANTIATE_TEST_SUITE_P(Outputs, TemplateGraphs, testing::ValuesIn(kOutputGraphs),
                          [](const auto& test) { return std::string(test.param.name); });

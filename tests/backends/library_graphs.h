@@ -1,10 +1,11 @@
-// Graphs of convolutions that libraries take: of enough channels, over lines, images and volumes.
+// Graphs that libraries take: convolutions of enough channels, over lines, images and volumes, and
+// attention of halves.
 #pragma once
 #include "tests/backends/template_graphs.h"
 
 namespace lathe {
 
-inline constexpr TemplateGraph kConvolutionGraphs[] = {
+inline constexpr TemplateGraph kLibraryGraphs[] = {
     {"a_transposed_image_with_what_follows", R"(
 func @main(%x: f32[2, 5, 4, 7], %w: f32[5, 6, 3, 2], %b: f32[6], %r: f32[2, 6, 9, 21])
     -> f32[2, 6, 9, 21] {
@@ -57,6 +58,17 @@ func @main(%x: f16[1, 3, 3, 5, 4], %w: f16[5, 3, 1, 3, 2]) -> f16[1, 5, 3, 3, 3]
   %0 = convolution(%x, %w, none)
   %1 = gelu(%0)
   return %1
+})"},
+    {"attentions_of_one_mask", R"(
+func @main(%q: bf16[2, 2, 5, 8], %k: bf16[2, 2, 11, 8], %b: bf16[2, 1, 1, 11])
+    -> bf16[2, 2, 5, 8] {
+  %zero = constant() {value = [0.0], dtype = bf16, shape = [1]}
+  %m = gt(%b, %zero)
+  %0 = attention(%q, %k, %k, %m)
+  %1 = attention(%0, %k, %k, %m)
+  %2 = attention(%1, %k, %k, %b)
+  %3 = attention(%2, %k, %k, %b)
+  return %3
 })"},
 };
 
