@@ -213,6 +213,10 @@ class Verifier {
                    fmt::format("constant '{}' must have either 'name' or 'value'", node.name));
     if (node.is_none("name") || node.types.size() != 1) return Ok{};
     const std::string name = node.string_attr("name");
+    if (!node.types.front().is_static())
+      return fault(node, code::kTypeMismatch,
+                   fmt::format("weight '{}' is {}, expected numbers for its sizes", name,
+                               to_string(node.types.front())));
     const TensorType* known = weight_type(name);
     if (known == nullptr) known = &weights_.emplace(name, node.types.front()).first->second;
     if (is_same_but_layout(*known, node.types.front())) return Ok{};
