@@ -162,11 +162,14 @@ OpDef same(std::string name, std::string summary, std::string operand,
 }
 
 Result<std::vector<Value>> import_dropout(Builder& b, const ImportCall& call) {
-  if (call.bool_attr("train") && call.float_attr("p") > 0) {
-    return Diag{code::kUnsupported, call.loc,
-                "dropout of a training graph is random; export the model after model.eval()"};
-  }
-  return import_node(b, call, "dropout", {call.value(call.in_place ? "self" : "input")});
+  const std::string self = call.in_place ? "self" : "input";
+  if (!call.bool_attr("train") || call.float_attr("p") <= 0)
+    return import_node(b, call, "dropout", {call.value(self)});
+  ImportCall drop{.target = "native_dropout", .name = call.name, .loc = call.loc};
+  drop.args = {{"input", call.value(self)}, {"p", call.attr("p")}, {"train", Attr{true}}};
+  LATHE_TRY(std::vector<Value> results, import_call(b, *call.table, std::move(drop)));
+  if (!call.in_place) return std::vector<Value>{results.front()};
+  return import_node(b, call, "copy", {call.value(self), results.front()});
 }
 
 }  // namespace

@@ -25,6 +25,19 @@ twice = torch.ops.lathe_test.twice
 
 
 class FallbackTest(BackendTest):
+    def test_random_numbers_are_those_of_the_generator(self):
+        def f(x):
+            return torch.nn.functional.dropout(x * 2, 0.5, training=True) + 1
+
+        compiled = torch.compile(f, backend="lathe")
+        x = torch.randn(64)
+        for seed in (1, 2):
+            torch.manual_seed(seed)
+            wanted = f(x)
+            torch.manual_seed(seed)
+            self.assertTrue(torch.equal(compiled(x), wanted))
+        self.assertTrue(all("generator" in f.reason for f in self.report().fallbacks))
+
     def test_one_call_runs_in_eager_wherever_it_stands(self):
         calls = [torch.relu, torch.sin, lambda x: x @ x.t(), lambda x: x.softmax(-1)]
         for at in range(len(calls) + 1):

@@ -44,7 +44,8 @@ class Compiled:
         device = next((t.device for t in tensors if t.is_cuda), torch.device("cpu"))
         self.target = device.type
         move_scalars(self.graph, self.constants, device)
-        self.refused = calls_elsewhere(self.graph, device)  # reasons by name of a call
+        # Reasons by name of a call.
+        self.refused = calls_elsewhere(self.graph, device) | calls_that_draw(self.graph)
         self.decompositions = Decompositions(
             [n for n in self.placeholders if isinstance(n.meta.get("val"), torch.SymInt)],
             options.of_library(self.target),
@@ -297,6 +298,21 @@ def lift_constants(gm):
         constants[lifted.name] = tensor
         last = [lifted]
     return constants
+
+
+def calls_that_draw(graph):
+    """Random numbers are those of PyTorch's generators, at their place among its draws."""
+    return {n.name: "it draws from PyTorch's generator" for n in graph.nodes if draws(n)}
+
+
+def draws(node):
+    op = node.target
+    if not isinstance(op, torch._ops.OpOverload):
+        return False
+    given = {a.name: a.default_value for a in op._schema.arguments}
+    given |= dict(zip(given, node.args)) | node.kwargs
+    is_off = given.get("dropout_p") == 0 or given.get("train", given.get("training")) is False
+    return torch.Tag.nondeterministic_seeded in op.tags and not is_off
 
 
 def calls_elsewhere(graph, device):
