@@ -9,6 +9,22 @@
 
 namespace lathe {
 
+std::vector<Term> Aten::run(ImportCall inner) const {
+  auto results = import_call(*builder_, *call_->table, std::move(inner));
+  if (!results.ok()) {
+    builder_->fail(results.error());
+    return {null()};
+  }
+  std::vector<Term> terms;
+  for (Value result : *results) terms.emplace_back(*builder_, result);
+  return terms;
+}
+
+std::vector<Term> Aten::forward(std::string_view target) const {
+  if (builder_->failed()) return {null()};
+  return run({.target = std::string(target), .args = call_->args, .loc = call_->loc});
+}
+
 std::vector<Term> Aten::all(std::string_view target, std::initializer_list<Arg> args) const {
   if (builder_->failed()) return {null()};
   const ImportTable::Match match = call_->table->find(target);
@@ -21,14 +37,7 @@ std::vector<Term> Aten::all(std::string_view target, std::initializer_list<Arg> 
   ImportCall inner{.target = std::string(target), .loc = call_->loc};
   auto spec = match.entry->schema.args.begin();
   for (const Arg& arg : args) inner.args.emplace_back((spec++)->name, arg.arg);
-  auto results = import_call(*builder_, *call_->table, std::move(inner));
-  if (!results.ok()) {
-    builder_->fail(results.error());
-    return {null()};
-  }
-  std::vector<Term> terms;
-  for (Value result : *results) terms.emplace_back(*builder_, result);
-  return terms;
+  return run(std::move(inner));
 }
 
 Term Aten::operator()(std::string_view target, std::initializer_list<Arg> args) const {
@@ -38,6 +47,8 @@ Term Aten::operator()(std::string_view target, std::initializer_list<Arg> args) 
 std::vector<Term> Aten::tensors(std::string_view arg) const {
   std::vector<Term> terms;
   for (Value value : call_->values(arg)) terms.emplace_back(*builder_, value);
+  if (terms.empty())
+    terms.push_back(fail(code::kBadModel, fmt::format("'{}' of no tensors", call_->target)));
   return terms;
 }
 
@@ -50,6 +61,33 @@ Term Aten::full(const Shape& shape, double value, DType dtype) const {
 }
 
 Term Aten::arange(const Dim& size) const { return (*this)("arange", {size, DType::i64}); }
+
+Dim Aten::size(std::string_view arg) const {
+  const std::vector<Dim> sizes = call_->dims_attr(arg);
+  if (sizes.size() == 1) return sizes[0];
+  fail(code::kBadModel, fmt::format("'{}' of '{}' is no size", arg, call_->target));
+  return 1;
+}
+
+int64_t Aten::dim(std::string_view arg, int rank) const { return dim(call_->int_attr(arg), rank); }
+
+int64_t Aten::dim(int64_t given, int rank) const {
+  if (const auto normalized = normalize_dim(given, rank)) return *normalized;
+  fail(code::kDimRange,
+       fmt::format("'{}' got dim {} for a tensor of rank {}", call_->target, given, rank));
+  return 0;
+}
+
+Dim Aten::size(Term x, int64_t dim) {
+  const auto normalized = normalize_dim(dim, x.rank());
+  return normalized && *normalized < x.rank() ? x.shape()[static_cast<size_t>(*normalized)]
+                                              : Dim(1);
+}
+
+Term Aten::fail(std::string_view code, std::string message) const {
+  builder_->fail(refuse(code, std::move(message)));
+  return null();
+}
 
 Diag Aten::refuse(std::string_view code, std::string message) const {
   return Diag{std::string(code), call_->loc, std::move(message)};

@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "ir/op/import_call.h"
@@ -48,9 +49,12 @@ class Aten {
   // when it is refused. Arguments that are left out have the schema's defaults.
   Term operator()(std::string_view target, std::initializer_list<Arg> args) const;
   std::vector<Term> all(std::string_view target, std::initializer_list<Arg> args) const;
+  // The results of `target`, which takes what the call under import has.
+  std::vector<Term> forward(std::string_view target) const;
 
   // Arguments of the call under import, by their names in its schema.
   Term tensor(std::string_view arg) const { return {*builder_, call_->value(arg)}; }
+  // A list: one null Term, and the builder has failed, for an empty one.
   std::vector<Term> tensors(std::string_view arg) const;
   Attr attr(std::string_view arg) const { return call_->attr(arg); }
   const ImportCall& call() const { return *call_; }
@@ -61,12 +65,36 @@ class Aten {
   // 0, 1, ... in i64.
   Term arange(const Dim& size) const;
 
+  // A size in the call; 1, and the builder has failed, where it is none.
+  Dim size(std::string_view arg) const;
+  // A dim argument of a tensor of this rank, from 0; 0, and the builder has failed, out of range.
+  int64_t dim(std::string_view arg, int rank) const;
+  int64_t dim(int64_t given, int rank) const;
+  // An extent; negative dims count from the end. 1 where there is no such dim.
+  static Dim size(Term x, int64_t dim);
+
   // Refuses the call: `code` is of ir/support/diag_codes.h.
   Diag refuse(std::string_view code, std::string message) const;
+  // The same through the builder, for formulas: null.
+  Term fail(std::string_view code, std::string message) const;
 
  private:
+  std::vector<Term> run(ImportCall inner) const;
+
   Builder* builder_;
   const ImportCall* call_;
 };
+
+// A composite as a formula: what an Aten gives, a Term or several.
+template <auto Formula>
+Built composed(Builder& builder, const ImportCall& call) {
+  const Aten aten(builder, call);
+  if constexpr (std::is_same_v<decltype(Formula(aten)), Term>) {
+    return std::vector<Value>{Formula(aten)};
+  } else {
+    const std::vector<Term> results = Formula(aten);
+    return std::vector<Value>(results.begin(), results.end());
+  }
+}
 
 }  // namespace lathe
