@@ -1,0 +1,116 @@
+// Reads and writes at places that a tensor says.
+#include <utility>
+
+#include "ir/op/composite.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+namespace {
+
+Term flat(const Aten& aten, Term x) { return aten("reshape", {x, Dims{-1}}); }
+
+constexpr auto kTake = [](const Aten& aten) {
+  const std::vector<Term> places = {aten.tensor("index")};
+  return aten("index.Tensor", {flat(aten, aten.tensor("self")), places});
+};
+
+constexpr auto kPut = [](const Aten& aten) {
+  const Term self = aten.tensor("self");
+  const std::vector<Term> places = {flat(aten, aten.tensor("index"))};
+  const Term written =
+      aten("index_put",
+           {flat(aten, self), places, flat(aten, aten.tensor("source")), aten.attr("accumulate")});
+  return aten("reshape", {written, self.shape()});
+};
+
+// Rows of `dim` written: `source` has that dim too, or broadcasts to what is written.
+Term rows_written(const Aten& aten, Term source, bool adds) {
+  const Term self = aten.tensor("self");
+  const int64_t dim = self.rank() == 0 ? 0 : aten.dim("dim", self.rank());
+  const auto leading = [&](Term x) {
+    if (self.rank() == 0) return aten("reshape", {x, Dims{-1}});
+    return x.rank() == self.rank() ? aten("transpose.int", {x, 0, dim}) : x;
+  };
+  const std::vector<Term> places = {flat(aten, aten.tensor("index"))};
+  const Term written = aten("index_put", {leading(self), places, leading(source), adds});
+  if (self.rank() == 0) return aten("reshape", {written, Dims{}});
+  return aten("transpose.int", {written, 0, dim});
+}
+
+constexpr auto kIndexAdd = [](const Aten& aten) {
+  const Term source = aten.tensor("source");
+  const Attr alpha =
+      is_float(source.dtype()) ? aten.attr("alpha") : Attr{aten.call().int_attr("alpha", 1)};
+  return rows_written(aten, aten("to.dtype", {aten("mul.Scalar", {source, alpha}), source.dtype()}),
+                      true);
+};
+
+constexpr auto kIndexCopy = [](const Aten& aten) {
+  return rows_written(aten, aten.tensor("source"), false);
+};
+
+constexpr auto kIndexFill = [](const Aten& aten) {
+  const Term self = aten.tensor("self");
+  Term value = aten.tensor("value");
+  if (!value) value = aten("full", {Dims{}, aten.attr("value"), self.dtype()});
+  return rows_written(aten, aten("to.dtype", {value, self.dtype()}), false);
+};
+
+constexpr auto kTakeAlongDim = [](const Aten& aten) {
+  Term self = aten.tensor("self"), indices = aten.tensor("indices");
+  if (aten.call().is_none("dim")) return aten("gather", {flat(aten, self), 0, flat(aten, indices)});
+  const int64_t dim = aten.dim("dim", self.rank());
+  const auto without_dim = [&](Shape shape) {
+    if (static_cast<size_t>(dim) < shape.size()) shape[static_cast<size_t>(dim)] = 1;
+    return shape;
+  };
+  const auto joined = broadcast(without_dim(self.shape()), without_dim(indices.shape()));
+  if (!joined || joined->size() != static_cast<size_t>(self.rank()))
+    return aten.fail(code::kShapeMismatch, "'take_along_dim' cannot broadcast its indices");
+  const auto expanded = [&](Term x) {
+    Shape shape = *joined;
+    if (!shape.empty()) shape[static_cast<size_t>(dim)] = Aten::size(x, dim);
+    return aten("expand", {x, shape});
+  };
+  return aten("gather", {expanded(self), dim, expanded(indices)});
+};
+
+// The nth place of the mask takes the nth element of source.
+constexpr auto kMaskedScatter = [](const Aten& aten) {
+  const Term self = aten.tensor("self"), source = flat(aten, aten.tensor("source"));
+  const auto shape = broadcast(self.shape(), aten.tensor("mask").shape()).value_or(Shape{});
+  const Term mask = aten("expand", {aten.tensor("mask"), shape});
+  const Term counts = aten("cumsum", {flat(aten, mask), 0});
+  const std::vector<Term> places = {aten("clamp_min", {aten("sub.Scalar", {counts, 1}), 0})};
+  const Dim size = Aten::size(source, 0);
+  if (size == Dim(0)) return aten("clone", {aten("expand", {self, shape})});
+  const Term taken = aten("reshape", {aten("index.Tensor", {source, places}), shape});
+  return aten("where.self", {mask, taken, self});
+};
+
+}  // namespace
+
+std::vector<Import> import_indexing() {
+  return {
+      {.schema = "take(Tensor self, Tensor index) -> Tensor", .build = composed<kTake>},
+      {.schema = "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
+       .build = composed<kPut>},
+      {.schema = "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) "
+                 "-> Tensor",
+       .build = composed<kIndexAdd>},
+      {.schema = "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+       .build = composed<kIndexCopy>},
+      {.schema = "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> "
+                 "Tensor",
+       .build = composed<kIndexFill>},
+      {.schema = "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> "
+                 "Tensor",
+       .build = composed<kIndexFill>},
+      {.schema = "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
+       .build = composed<kTakeAlongDim>},
+      {.schema = "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+       .build = composed<kMaskedScatter>},
+  };
+}
+
+}  // namespace lathe
