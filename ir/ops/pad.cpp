@@ -1,6 +1,7 @@
 // pad: a constant around a tensor.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "ir/op/demands.h"
@@ -109,10 +110,19 @@ std::vector<Value> pad_gradient(Builder& b, const Node& node, std::span<const Va
   return {apply("pad", {{b, gradients[0]}}, {{"pad", std::move(pad)}})};
 }
 
+// What is not a constant is read from self, by a composite.
 Result<std::vector<Value>> import_pad(Builder& b, const ImportCall& call) {
-  if (const std::string mode = call.string_attr("mode"); mode != "constant") {
-    return Diag{code::kUnsupported, call.loc,
-                fmt::format("pad mode '{}' is not supported, only 'constant'", mode)};
+  constexpr std::string_view kModes[] = {"reflect", "replicate", "circular"};
+  const std::string mode = call.string_attr("mode");
+  const auto number = std::find(std::begin(kModes), std::end(kModes), mode) - std::begin(kModes);
+  if (number < std::ssize(kModes)) {
+    ImportCall other{.target = "_pad_enum", .name = call.name, .loc = call.loc};
+    other.args = {
+        {"self", call.value("self")}, {"pad", call.attr("pad")}, {"mode", Attr{int64_t{number}}}};
+    return import_call(b, *call.table, std::move(other));
+  }
+  if (mode != "constant") {
+    return Diag{code::kUnsupported, call.loc, fmt::format("pad mode '{}' is not supported", mode)};
   }
   return import_node(b, call, "pad", {call.value("self")},
                      {{"pad", call.dims_attr("pad")}, {"value", call.float_attr("value")}});

@@ -1,0 +1,90 @@
+// Padding with elements of the tensor itself.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/op/composite.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+namespace {
+
+enum class PadMode : int64_t { reflect = 0, replicate = 1, circular = 2 };  // as _pad_enum has it
+
+// Which of `size` elements stands at each place, from `before` places ahead of the first on.
+Term padded_places(const Aten& aten, PadMode mode, int64_t before, int64_t size, int64_t count) {
+  const Term place = aten("arange.start", {-before, count - before, DType::i64});
+  switch (mode) {
+    case PadMode::reflect: {
+      const Term behind = aten("abs", {place});
+      return aten("rsub.Scalar",
+                  {aten("abs", {aten("rsub.Scalar", {behind, size - 1})}), size - 1});
+    }
+    case PadMode::replicate:
+      return aten("clamp", {place, 0, size - 1});
+    case PadMode::circular:
+      return aten("remainder.Scalar", {place, size});
+  }
+  return aten.null();
+}
+
+Term padded(const Aten& aten, PadMode mode, std::string_view pad_arg) {
+  const ImportCall& call = aten.call();
+  Term x = aten.tensor("self");
+  const std::vector<Dim> pad = call.dims_attr(pad_arg);
+  for (size_t i = 0; i + 1 < pad.size(); i += 2) {
+    const int64_t dim = x.rank() - 1 - static_cast<int64_t>(i / 2);
+    const Dim size = Aten::size(x, dim);
+    if (dim < 0 || !size.is_const() || !pad[i].is_const() || !pad[i + 1].is_const())
+      return aten.fail(code::kUnsupported,
+                       fmt::format("'{}' of a symbolic size of {}", call.target, size.str()));
+    int64_t before = pad[i].value(), after = pad[i + 1].value(), extent = size.value();
+    // What is cropped does not come round again.
+    if (mode == PadMode::circular && (before < 0 || after < 0)) {
+      const int64_t start = std::max<int64_t>(-before, 0);
+      const int64_t end = extent + std::min<int64_t>(after, 0);
+      x = aten("slice.Tensor", {x, dim, start, end});
+      extent = end - start;
+      before = std::max<int64_t>(before, 0), after = std::max<int64_t>(after, 0);
+    }
+    const int64_t count = extent + before + after;
+    if (before == 0 && after == 0) continue;
+    const int64_t most = mode == PadMode::reflect ? extent - 1 : extent;
+    const bool repeats = mode == PadMode::replicate ? extent > 0 : before <= most && after <= most;
+    if (count < 0 || !repeats)
+      return aten.fail(code::kShapeMismatch, fmt::format("'{}' by {} and {} of a size of {}",
+                                                         call.target, before, after, size.str()));
+    x = aten("index_select", {x, dim, padded_places(aten, mode, before, extent, count)});
+  }
+  return x;
+}
+
+template <PadMode kMode>
+Term pad_by(const Aten& aten) {
+  return padded(aten, kMode, "padding");
+}
+
+constexpr auto kPadEnum = [](const Aten& aten) {
+  return padded(aten, static_cast<PadMode>(aten.call().int_attr("mode")), "pad");
+};
+
+}  // namespace
+
+std::vector<Import> import_padding() {
+  std::vector<Import> imports = {
+      {.schema = "_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor",
+       .build = composed<kPadEnum>},
+      {.schema = "_pad_circular(Tensor self, SymInt[] pad) -> Tensor",
+       .build = composed<[](const Aten& aten) { return padded(aten, PadMode::circular, "pad"); }>},
+  };
+  for (const int rank : {1, 2, 3}) {
+    const std::string rest =
+        fmt::format("_pad{}d(Tensor self, SymInt[{}] padding) -> Tensor", rank, 2 * rank);
+    imports.push_back({.schema = "reflection" + rest, .build = composed<pad_by<PadMode::reflect>>});
+    imports.push_back(
+        {.schema = "replication" + rest, .build = composed<pad_by<PadMode::replicate>>});
+  }
+  return imports;
+}
+
+}  // namespace lathe
