@@ -170,49 +170,69 @@ Expr lower_convolution(ElementContext& context, const Node& node, int,
   return cast(sum + cast(context.operand(node, 2, index.subspan(1, 1)), compute), dtype);
 }
 
-// "same" keeps the size at stride 1; "valid" does not pad.
+// A node for the call, whose input may lack the batch.
+Result<std::vector<Value>> import_padded(Builder& b, const ImportCall& call, Value input,
+                                         Ints padding) {
+  const Value weight = call.value("weight"), bias = call.value("bias");
+  const bool is_single = input.type().rank() + 1 == weight.type().rank();
+  if (is_single) input = b.call("unsqueeze", {input}, {{"dim", int64_t{0}}});
+  const bool transposed =
+      call.bool_attr("transposed") || call.schema->name.starts_with("conv_transpose");
+  LATHE_TRY(std::vector<Value> results,
+            import_node(b, call, "convolution", {input, weight, bias},
+                        {{"stride", call.ints_attr("stride")},
+                         {"padding", std::move(padding)},
+                         {"dilation", call.ints_attr("dilation")},
+                         {"transposed", transposed},
+                         {"output_padding", call.ints_attr("output_padding")},
+                         {"groups", call.int_attr("groups", 1)}}));
+  if (is_single) results = {b.call("squeeze", {results.front()}, {{"dim", Ints{0}}})};
+  return results;
+}
+
+Result<std::vector<Value>> import_convolution(Builder& b, const ImportCall& call) {
+  return import_padded(b, call, call.value("input"), call.ints_attr("padding"));
+}
+
+// "same" keeps the size at stride 1, with more behind than before; "valid" does not pad.
 Result<std::vector<Value>> import_named_padding(Builder& b, const ImportCall& call) {
   const Shape& weight = call.value("weight").type().shape;
-  const std::vector<int64_t> dilation = call.ints_attr("dilation");
   const size_t rank = weight.size() < 2 ? 0 : weight.size() - 2;
-  std::vector<int64_t> padding(rank, 0);
+  Ints dilation = call.ints_attr("dilation"), padding(rank, 0), behind(2 * rank, 0);
+  dilation.resize(rank, 1);
   for (size_t d = 0; d < rank && call.string_attr("padding") == "same"; ++d) {
-    const int64_t step = dilation.size() == rank ? dilation[d] : 1;
-    const int64_t total = step * (weight[2 + d].value() - 1);
-    if (total % 2 != 0) {
-      return Diag{code::kUnsupported, call.loc,
-                  "padding 'same' of an even kernel is uneven; pad explicitly"};
-    }
+    const int64_t total = dilation[d] * (weight[2 + d].value() - 1);
     padding[d] = total / 2;
+    behind[2 * (rank - 1 - d) + 1] = total % 2;
   }
-  return import_node(b, call, "convolution",
-                     {call.value("input"), call.value("weight"), call.value("bias")},
-                     {{"stride", call.ints_attr("stride")},
-                      {"padding", std::move(padding)},
-                      {"dilation", dilation},
-                      {"groups", call.int_attr("groups", 1)}});
+  Value input = call.value("input");
+  if (behind != Ints(2 * rank, 0)) input = b.call("pad", {input}, {{"pad", std::move(behind)}});
+  if (b.failed()) return b.error();
+  return import_padded(b, call, input, std::move(padding));
 }
 
 std::vector<Import> convolution_imports() {
-  std::vector<Import> imports = {
-      {"convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
-       "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor"}};
+  const std::string convolution =
+      "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
+      "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor";
+  std::vector<Import> imports = {{.schema = convolution, .build = import_convolution}};
   for (const std::string rank : {"1", "2", "3"}) {
     const auto list = [&](const std::string& name, const std::string& value) {
       return ", SymInt[" + rank + "] " + name + "=" + value;
     };
-    const std::string head =
-        "(Tensor input, Tensor weight, Tensor? bias=None" + list("stride", "1");
-    const std::string dilation = list("dilation", "1");
-    imports.push_back({.schema = "conv" + rank + "d" + head + list("padding", "0") + dilation +
-                                 ", SymInt groups=1) -> Tensor"});
-    imports.push_back({.schema = "conv" + rank + "d.padding" + head + ", str padding=\"valid\"" +
-                                 dilation + ", SymInt groups=1) -> Tensor",
-                       .build = import_named_padding});
-    imports.push_back({.schema = "conv_transpose" + rank + "d" + (rank == "1" ? "" : ".input") +
-                                 head + list("padding", "0") + list("output_padding", "0") +
-                                 ", SymInt groups=1" + dilation + ") -> Tensor",
-                       .fixed = {{"transposed", true}}});
+    const std::string dilation = list("dilation", "1"), stride = list("stride", "1");
+    const std::string head = "(Tensor input, Tensor weight, Tensor? bias=None" + stride;
+    const auto add = [&](const std::string& schema, auto build) {
+      imports.push_back({.schema = schema + ") -> Tensor", .build = build});
+    };
+    add("conv" + rank + "d" + head + list("padding", "0") + dilation + ", SymInt groups=1",
+        import_convolution);
+    add("conv" + rank + "d.padding" + head + ", str padding=\"valid\"" + dilation +
+            ", SymInt groups=1",
+        import_named_padding);
+    add("conv_transpose" + rank + "d" + (rank == "1" ? "" : ".input") + head +
+            list("padding", "0") + list("output_padding", "0") + ", SymInt groups=1" + dilation,
+        import_convolution);
   }
   return imports;
 }
