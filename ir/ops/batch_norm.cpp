@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ir/op/dense.h"
+#include "ir/op/import_call.h"
 #include "ir/op/normalize.h"
 #include "ir/op/self.h"
 #include "ir/support/diag_codes.h"
@@ -66,11 +67,16 @@ Expr lower_batch_norm(ElementContext& context, const Node& node, int, std::span<
   return lower_affine(context, node, y, channel);
 }
 
+// Of a training graph by a composite, whose saved statistics nothing here asks for.
 Result<std::vector<Value>> import_batch_norm(Builder& b, const ImportCall& call) {
-  if (call.bool_attr("training") || call.is_none("running_mean") || call.is_none("running_var")) {
-    return Diag{code::kUnsupported, call.loc,
-                "batch_norm of a training graph computes statistics of the batch; export the model "
-                "after model.eval()"};
+  if (call.bool_attr("training")) {
+    ImportCall other{.target = "native_batch_norm", .args = call.args, .loc = call.loc};
+    std::erase_if(other.args, [](const auto& arg) { return arg.first == "cudnn_enabled"; });
+    LATHE_TRY(std::vector<Value> results, import_call(b, *call.table, std::move(other)));
+    return std::vector<Value>{results.front()};
+  }
+  if (call.is_none("running_mean") || call.is_none("running_var")) {
+    return Diag{code::kBadModel, call.loc, "batch_norm without training needs running statistics"};
   }
   return import_node(b, call, "batch_norm",
                      {call.value("input"), call.value("weight"), call.value("bias"),
