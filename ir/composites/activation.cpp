@@ -61,6 +61,19 @@ constexpr auto kRrelu = [](const Aten& aten) {
   return aten("leaky_relu", {aten.tensor("self"), slope});
 };
 
+// A bound for each element.
+template <bool kIsLower>
+Term clamped(const Aten& aten) {
+  const Term bound = aten.tensor(kIsLower ? "min" : "max"), none = aten.null();
+  return aten("clamp.Tensor",
+              {aten.tensor("self"), kIsLower ? bound : none, kIsLower ? none : bound});
+}
+
+constexpr auto kDropoutBackward = [](const Aten& aten) {
+  const Term kept = aten("mul.Tensor", {aten.tensor("grad_output"), aten.tensor("mask")});
+  return aten("mul.Scalar", {kept, aten.attr("scale")});
+};
+
 }  // namespace
 
 std::vector<Import> import_activation() {
@@ -71,6 +84,12 @@ std::vector<Import> import_activation() {
        .build = composed<kHardshrink>},
       {.schema = "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
        .build = composed<kSoftshrink>},
+      {.schema = "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
+       .build = composed<clamped<true>>},
+      {.schema = "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
+       .build = composed<clamped<false>>},
+      {.schema = "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
+       .build = composed<kDropoutBackward>},
       {.schema = "prelu(Tensor self, Tensor weight) -> Tensor", .build = composed<kPrelu>},
       {.schema = "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool "
                  "training=False, Generator? generator=None) -> Tensor",

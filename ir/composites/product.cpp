@@ -149,6 +149,15 @@ constexpr auto kBilinear = [](const Aten& aten) {
   return bias ? aten("add.Tensor", {sums, bias}) : sums;
 };
 
+// --- powers of a vector, side by side
+
+constexpr auto kVander = [](const Aten& aten) {
+  Term x = aten.tensor("x");
+  if (!is_float(x.dtype())) x = aten("to.dtype", {x, DType::i64});
+  const Dim count = aten.call().is_none("N") ? Aten::size(x, -1) : aten.size("N");
+  return aten("pow.Tensor_Tensor", {aten("unsqueeze", {x, -1}), aten.arange(count)});
+};
+
 // --- of many matrices
 
 // From the left; PyTorch chooses the cheapest order, which gives the same but for rounding.
@@ -189,6 +198,8 @@ std::vector<Import> import_product() {
        .build = composed<[](const Aten& aten) {
          return aten("dot", {aten.tensor("self"), aten.tensor("other")});
        }>},
+      {.schema = "linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",
+       .build = composed<kVander>},
       {.schema = "outer(Tensor self, Tensor vec2) -> Tensor", .build = composed<kOuter>},
       {.schema = "cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
        .build = composed<kCross>},

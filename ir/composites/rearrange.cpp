@@ -38,6 +38,18 @@ Term flipped_in(const Aten& aten) {
   return aten("flip", {aten.tensor("self"), Dims{kDim}});
 }
 
+// Half of each dim to the other side; a middle one stays in front, or behind when undone.
+template <bool kUndoes>
+Term half_rolled(const Aten& aten) {
+  const Term self = aten.tensor("self");
+  Dims dims = aten.call().ints_attr("dim");
+  for (int d = 0; aten.call().is_none("dim") && d < self.rank(); ++d) dims.push_back(d);
+  Shape shifts;
+  for (int64_t dim : dims)
+    shifts.push_back(Dim::floor_div(Aten::size(self, dim) + (kUndoes ? 1 : 0), 2));
+  return dims.empty() ? aten("clone", {self}) : aten("roll", {self, shifts, dims});
+}
+
 // Each element several times in a row.
 constexpr auto kRepeatInterleave = [](const Aten& aten) {
   Term self = aten.tensor("self");
@@ -180,6 +192,10 @@ std::vector<Import> import_rearrange() {
       {.schema = "tile(Tensor self, SymInt[] dims) -> Tensor", .build = composed<kTile>},
       {.schema = "rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",
        .build = composed<kRot90>},
+      {.schema = "fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor",
+       .build = composed<half_rolled<false>>},
+      {.schema = "fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor",
+       .build = composed<half_rolled<true>>},
       {.schema = "flipud(Tensor self) -> Tensor", .build = composed<flipped_in<0>>},
       {.schema = "fliplr(Tensor self) -> Tensor", .build = composed<flipped_in<1>>},
       {.schema = "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, "
