@@ -90,9 +90,11 @@ OpDef permute_row() {
                    {.schema = "t(Tensor(a) self) -> Tensor(a)",
                     .build =
                         [](Builder& b, const ImportCall& call) {
-                          const bool is_matrix = call.value("self").type().rank() == 2;
+                          const int rank = call.value("self").type().rank();
                           return import_node(b, call, "permute", {call.value("self")},
-                                             {{"dims", is_matrix ? Ints{1, 0} : Ints{0}}});
+                                             {{"dims", rank == 2   ? Ints{1, 0}
+                                                       : rank == 0 ? Ints{}
+                                                                   : Ints{0}}});
                         }}},
        .examples = {on({2, 3, 4}, {{"dims", Ints{2, 0, 1}}}), on({2, 3}, {{"dims", Ints{-1, 0}}}),
                     on({}, {{"dims", Ints{}}})}});
