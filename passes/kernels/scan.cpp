@@ -1,4 +1,4 @@
-// Running sums: operand and result as expressions for the scan template.
+// Running totals: operand and result as expressions for the scan template.
 #include "ir/templates/scan.h"
 
 #include "ir/op/reduction.h"
@@ -13,7 +13,16 @@ namespace {
 using loop::Expr;
 
 // Of floats in f64, as PyTorch does: one chain of additions in f32 would lose digits.
-DType total_dtype(DType dtype) { return is_float(dtype) ? DType::f64 : dtype; }
+DType total_dtype(DType dtype) {
+  if (dtype == DType::b8) return DType::i32;
+  return is_float(dtype) ? DType::f64 : dtype;
+}
+
+loop::ReduceOp total_op(std::string_view name) {
+  if (name == "cumprod") return loop::ReduceOp::prod;
+  if (name == "cummax") return loop::ReduceOp::max;
+  return name == "cummin" ? loop::ReduceOp::min : loop::ReduceOp::sum;
+}
 
 Result<Verdict> emit_scan(Lowering& lowering, Node& node, std::span<const Destination> outs,
                           Phase phase) {
@@ -31,6 +40,7 @@ Result<Verdict> emit_scan(Lowering& lowering, Node& node, std::span<const Destin
   ScanSpec spec;
   for (int own : order) spec.lines.push_back(type.shape[static_cast<size_t>(own)].value());
   spec.length = type.shape[static_cast<size_t>(dim)].value();
+  spec.op = total_op(root.op->name);
   spec.dtype = total_dtype(root.types[0].dtype);
   const auto at = [&](std::span<const Expr> line, Expr t) {
     std::vector<Expr> index(static_cast<size_t>(type.rank()), t);
@@ -62,7 +72,7 @@ KernelDef kernel_scan() {
   return {
       .name = "scan",
       .summary = "running totals, each from the one before",
-      .roots = {"cumsum"},
+      .roots = {"cummax", "cummin", "cumprod", "cumsum"},
       .members = Members::prologue,
       .needs = Needs::registers,
       .emit = emit_scan,

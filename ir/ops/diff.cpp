@@ -1,4 +1,4 @@
-// Ops along one dim whose elements depend on their neighbours: cumsum and diff.
+// diff: differences of neighbours along a dim.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,88 +19,6 @@ namespace {
 
 using loop::Expr;
 using Types = Result<std::vector<TensorType>>;
-
-// --- cumsum
-
-Types infer_cumsum(const Node& node) {
-  const DType own = self_type(node).dtype;
-  LATHE_DO(normalized_dim(node, node.int_attr("dim"), self_type(node).rank()));
-  return std::vector<TensorType>{
-      {node.dtype_attr("dtype", is_float(own) ? own : DType::i64), self_type(node).shape}};
-}
-
-Result<std::vector<Tensor>> cumsum_reference(const Node& node,
-                                             std::span<const Tensor* const> operands) {
-  Tensor result = result_tensor(node);
-  walk_reduced(result.shape, row_dims(node), [&](int64_t, std::span<const int64_t> offsets) {
-    double total = 0;
-    int64_t exact = 0;
-    for (int64_t at : offsets) {
-      const auto i = static_cast<size_t>(at);
-      if (is_float(operands[0]->dtype)) {
-        put(result, at, total += operands[0]->floats[i]);
-      } else {
-        put(result, at, exact = arithmetic::add(exact, operands[0]->integers[i]));
-      }
-    }
-  });
-  return std::vector<Tensor>{std::move(result)};
-}
-
-// The sum of the row's elements up to this one.
-Expr lower_cumsum(ElementContext& context, const Node& node, int, std::span<const Expr> index) {
-  const DType dtype = node.types.front().dtype;
-  const std::vector<int> dims = row_dims(node);
-  const Expr sum = context.reduce(
-      loop::ReduceOp::sum, reduced_extents(node, dims), [&](std::span<const Expr> at) {
-        std::vector<Expr> source(index.begin(), index.end());
-        for (int d : dims) source[static_cast<size_t>(d)] = at[0];
-        const Expr x = cast(context.operand(node, 0, source), compute_dtype(dtype));
-        if (dims.empty()) return x;
-        return select(le(at[0], index[static_cast<size_t>(dims[0])]), x, constant_like(x, 0));
-      });
-  return cast(sum, dtype);
-}
-
-std::vector<Value> cumsum_gradient(Builder& b, const Node& node, std::span<const Value> gradients) {
-  const int64_t dim = node.int_attr("dim");
-  const NamedAttrs reversed = {{"dims", std::vector<int64_t>{dim}}};
-  const Term g{b, gradients[0]};
-  if (g.rank() == 0) return {g};
-  return {cast(
-      apply("flip", {apply("cumsum", {apply("flip", {g}, reversed)}, {{"dim", dim}})}, reversed),
-      self_type(node).dtype)};
-}
-
-OpDef cumsum() {
-  return {
-      .name = "cumsum",
-      .summary = "the sum of the elements up to and including this one, along dim",
-      .operands = {{"self"}},
-      .attrs = {{.name = "dim", .kind = AttrKind::integer},
-                {.name = "dtype", .kind = AttrKind::dtype, .is_optional = true}},
-      .traits = {.op_class = OpClass::reduction},
-      .infer = infer_cumsum,
-      .reference = cumsum_reference,
-      .decompose = Absent{"a core op"},
-      .lower = lower_cumsum,
-      .derivative = cumsum_gradient,
-      .imports = {{"cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"}},
-      .examples = {{.operands = {{.shape = {2, 5}}}, .attrs = {{"dim", int64_t{1}}}},
-                   {.operands = {{.dtype = DType::i32, .shape = {3, 2}, .low = -5, .high = 5}},
-                    .attrs = {{"dim", int64_t{-2}}}},
-                   {.operands = {{.dtype = DType::b8, .shape = {4}, .values = {1, 0, 1, 1}}},
-                    .attrs = {{"dim", int64_t{0}}}},
-                   // Totals side by side in vectors, whole and not.
-                   {.operands = {{.shape = {6, 37}}}, .attrs = {{"dim", int64_t{0}}}},
-                   {.operands = {{.dtype = DType::f16, .shape = {2, 5, 67}}},
-                    .attrs = {{"dim", int64_t{1}}}},
-                   {.operands = {{.dtype = DType::u8, .shape = {3, 19}, .low = 0, .high = 200}},
-                    .attrs = {{"dim", int64_t{0}}}}},
-  };
-}
-
-// --- diff
 
 // The operand with `prepend` and `append` joined to it.
 Dim joined_size(const Node& node, size_t dim) {
@@ -244,6 +162,6 @@ OpDef diff() {
 
 }  // namespace
 
-std::vector<OpDef> define_scan() { return {cumsum(), diff()}; }
+std::vector<OpDef> define_diff() { return {diff()}; }
 
 }  // namespace lathe
