@@ -1,0 +1,184 @@
+// searchsorted: where values go in rows that are in order.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "ir/op/demands.h"
+#include "ir/op/dense.h"
+#include "ir/op/import_call.h"
+#include "ir/op/position.h"
+#include "ir/op/promotion.h"
+#include "ir/op/self.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+namespace {
+
+using loop::Expr;
+using Types = Result<std::vector<TensorType>>;
+
+// Every value has the one row, or the row with its own leading index.
+bool has_one_row(const Node& node) { return self_type(node).rank() == 1; }
+
+Types infer_searchsorted(const Node& node) {
+  const TensorType &rows = self_type(node), &values = node.operands[1].type();
+  bool fits = rows.rank() == 1 || (rows.rank() > 1 && rows.rank() == values.rank());
+  for (size_t d = 0; fits && rows.rank() > 1 && d + 1 < rows.shape.size(); ++d)
+    fits = !differ(rows.shape[d], values.shape[d]);
+  const Value sorter = node.operands[2];
+  if (sorter) {
+    LATHE_DO(check_positions(node, sorter.type()));
+    LATHE_DO(check_shapes(node, {{"a sorter", sorter, rows.shape}}));
+  }
+  if (!fits) {
+    return Diag{code::kShapeMismatch, node.loc,
+                fmt::format("'searchsorted' of {} in {}: needs one row, or as many as there are "
+                            "rows of values",
+                            to_string(values), to_string(rows))};
+  }
+  return std::vector<TensorType>{
+      {node.bool_attr("out_int32") ? DType::i32 : DType::i64, values.shape}};
+}
+
+std::vector<Guard> searchsorted_demands(const Node& node) {
+  Demands demands(node);
+  if (!has_one_row(node))
+    demands.equal_but(self_type(node).rank() - 1, self_type(node).shape,
+                      node.operands[1].type().shape, "needs a row for each row of values");
+  if (node.operands[2]) demands.equal({{"a sorter", node.operands[2], self_type(node).shape}});
+  return demands.take();
+}
+
+// The dtype that values and elements are compared in.
+DType searched_dtype(const Node& node) {
+  const std::vector<TensorType> types = {self_type(node), node.operands[1].type()};
+  return promote_operands(types);
+}
+
+template <class T>
+Status count_lower(const Node& node, std::span<const Tensor* const> operands, Tensor& result) {
+  const Tensor &rows = *operands[0], &values = *operands[1];
+  const int64_t size = rows.shape.back();
+  const int64_t columns = result.shape.empty() ? 1 : std::max<int64_t>(1, result.shape.back());
+  const bool right = node.bool_attr("right");
+  for (int64_t i = 0; i < result.num_elements(); ++i) {
+    const T value = element<T>(values, i);
+    const int64_t row = has_one_row(node) ? 0 : i / columns * size;
+    int64_t count = 0;
+    for (int64_t k = 0; k < size; ++k) {
+      int64_t at = k;
+      if (node.operands[2]) {
+        LATHE_TRY(at, position(node, *operands[2], row + k, size));
+      }
+      const T x = element<T>(rows, row + at);
+      count += right ? !(x > value) : !(x >= value);
+    }
+    put(result, i, count);
+  }
+  return Ok{};
+}
+
+Result<std::vector<Tensor>> searchsorted_reference(const Node& node,
+                                                   std::span<const Tensor* const> operands) {
+  Tensor result = result_tensor(node);
+  if (is_float(searched_dtype(node))) {
+    LATHE_DO(count_lower<double>(node, operands, result));
+  } else {
+    LATHE_DO(count_lower<int64_t>(node, operands, result));
+  }
+  return std::vector<Tensor>{std::move(result)};
+}
+
+// Counts the elements that belong before the value. All n of the row are read: a search by halves
+// would read log n of them, each after the one before and none in vectors.
+Expr lower_searchsorted(ElementContext& context, const Node& node, int,
+                        std::span<const Expr> index) {
+  const Dim size = self_type(node).shape.back();
+  const DType own = searched_dtype(node),
+              dtype = own == DType::b8 ? DType::i32 : compute_dtype(own);
+  const Expr value = cast(context.operand(node, 1, index), dtype);
+  const Expr count = context.reduce(loop::ReduceOp::sum, {size}, [&](std::span<const Expr> k) {
+    std::vector<Expr> at = {k[0]};
+    if (!has_one_row(node)) at.insert(at.begin(), index.begin(), index.end() - 1);
+    if (node.operands[2]) at.back() = clamped_position(context, context.operand(node, 2, at), size);
+    const Expr x = cast(context.operand(node, 0, at), dtype);
+    const Expr behind = node.bool_attr("right") ? lt(value, x) : le(value, x);
+    return select(behind, context.integer(0), context.integer(1));
+  });
+  return cast(count, node.types.front().dtype);
+}
+
+Result<std::vector<Value>> import_searchsorted(Builder& builder, const ImportCall& call) {
+  const bool is_bucketize = call.find("boundaries") != nullptr;
+  LATHE_TRY(Value values, import_tensor(builder, call, "self"));
+  bool right = call.bool_attr("right");
+  if (!is_bucketize && !call.is_none("side")) {
+    if (right && call.string_attr("side") == "left")
+      return Diag{code::kAttribute, call.loc, "'searchsorted' to the right and with side 'left'"};
+    right = call.string_attr("side") == "right";
+  }
+  const Value rows = call.value(is_bucketize ? "boundaries" : "sorted_sequence");
+  return import_node(builder, call, "searchsorted",
+                     {rows, values, is_bucketize ? Value{} : call.value("sorter")},
+                     {{"right", right}, {"out_int32", call.bool_attr("out_int32")}});
+}
+
+std::vector<Import> searchsorted_imports() {
+  const auto search = [](const std::string& overload, const std::string& type) {
+    return Import{.schema = "searchsorted." + overload + "(Tensor sorted_sequence, " + type +
+                            " self, *, bool out_int32=False, bool right=False, str? side=None, "
+                            "Tensor? sorter=None) -> Tensor",
+                  .build = import_searchsorted};
+  };
+  const auto bucketize = [](const std::string& overload, const std::string& type) {
+    return Import{.schema = "bucketize." + overload + "(" + type +
+                            " self, Tensor boundaries, *, bool out_int32=False, bool right=False) "
+                            "-> Tensor",
+                  .build = import_searchsorted};
+  };
+  return {search("Tensor", "Tensor"), search("Scalar", "Scalar"), bucketize("Tensor", "Tensor"),
+          bucketize("Scalar", "Scalar")};
+}
+
+OpDef searchsorted() {
+  const ExampleTensor none{.is_none = true};
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const ExampleTensor row{.shape = {5}, .values = {-1, 0, 0, 2, nan}};
+  const ExampleTensor rows{.dtype = DType::i32, .shape = {2, 3}, .values = {1, 3, 5, 2, 2, 9}};
+  return {
+      .name = "searchsorted",
+      .summary = "how many elements of its row are less than each value, or not greater (right)",
+      .doc = "Rows must be in order, or in that of `sorter`; all elements are less than NaN.",
+      .operands = {{"sorted_sequence"}, {"self"}, {"sorter", OperandKind::optional_tensor}},
+      .attrs = {{.name = "right", .kind = AttrKind::boolean, .default_value = false},
+                {.name = "out_int32", .kind = AttrKind::boolean, .default_value = false}},
+      .traits = {.op_class = OpClass::reduction},
+      .infer = infer_searchsorted,
+      .demands = searchsorted_demands,
+      .reference = searchsorted_reference,
+      .decompose = Absent{"a core op"},
+      .lower = lower_searchsorted,
+      .derivative = Absent{"the result is not a float"},
+      .imports = searchsorted_imports(),
+      .examples =
+          {{.operands = {row, {.shape = {2, 3}, .values = {0, -2, nan, 2, 1, 7}}, none}},
+           {.operands = {row, {.shape = {}, .values = {0}}, none}, .attrs = {{"right", true}}},
+           {.operands = {rows,
+                         {.dtype = DType::i64, .shape = {2, 4}, .values = {3, 0, 9, 5, 2, 1, 9, 4}},
+                         none},
+            .attrs = {{"out_int32", true}}},
+           {.operands = {{.dtype = DType::f16, .shape = {3}, .values = {4, 1, 2}},
+                         {.dtype = DType::f16, .shape = {7}},
+                         {.dtype = DType::i64, .shape = {3}, .values = {1, 2, 0}}}},
+           {.operands = {{.shape = {0}}, {.shape = {2}}, none}},
+           {.operands = {{.shape = {3}, .values = {1, 2, 3}}, {.shape = {0, 2}}, none}}},
+  };
+}
+
+}  // namespace
+
+std::vector<OpDef> define_searchsorted() { return {searchsorted()}; }
+
+}  // namespace lathe
