@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 
 #include "ir/graph/op_def.h"
+#include "ir/op/arithmetic.h"
 #include "ir/op/dense.h"
 #include "ir/support/diag_codes.h"
 
@@ -16,9 +18,30 @@ using loop::ReduceOp;
 
 namespace {
 
-bool accumulates(const Node& node) { return node.bool_attr("accumulate"); }
+double combined(ReduceOp op, double a, double b) {
+  if (op == ReduceOp::sum) return a + b;
+  if (op == ReduceOp::prod) return a * b;
+  return op == ReduceOp::max ? arithmetic::max(a, b) : arithmetic::min(a, b);
+}
+
+int64_t combined(ReduceOp op, int64_t a, int64_t b) {
+  if (op == ReduceOp::sum) return arithmetic::add(a, b);
+  if (op == ReduceOp::prod) return arithmetic::mul(a, b);
+  return op == ReduceOp::max ? arithmetic::max(a, b) : arithmetic::min(a, b);
+}
 
 }  // namespace
+
+std::optional<ReduceOp> write_op(const Node& node) {
+  if (node.op->attr_index("reduce") < 0) {
+    if (node.bool_attr("accumulate")) return ReduceOp::sum;
+    return std::nullopt;
+  }
+  const std::string name = node.string_attr("reduce");
+  if (name == "sum") return ReduceOp::sum;
+  if (name == "prod") return ReduceOp::prod;
+  return name == "amax" ? ReduceOp::max : ReduceOp::min;
+}
 
 Status check_positions(const Node& node, const TensorType& type) {
   if (is_integer(type.dtype)) return Ok{};
@@ -63,27 +86,26 @@ Expr wrapped_position(ElementContext& context, Expr value, const Dim& extent) {
 }
 
 void write_element(const Node& node, Tensor& result, int64_t at, const Tensor& src, int64_t from) {
-  if (!accumulates(node)) {
+  const std::optional<ReduceOp> op = write_op(node);
+  if (!op) {
     copy_element(result, at, src, from);
   } else if (is_float(result.dtype)) {
-    put(result, at, result.get(at) + src.get(from));
+    put(result, at, combined(*op, result.get(at), src.get(from)));
   } else {
-    const auto sum =
-        result.integers[static_cast<size_t>(at)] + src.integers[static_cast<size_t>(from)];
-    put(result, at, sum);
+    put(result, at, combined(*op, element<int64_t>(result, at), element<int64_t>(src, from)));
   }
 }
 
 Expr lower_writes(ElementContext& context, const Node& node, Expr own, const Shape& writes,
                   const WriteFn& written, const WriteFn& value) {
   if (std::find(writes.begin(), writes.end(), Dim(0)) != writes.end()) return own;
-  if (accumulates(node)) {
+  if (const std::optional<ReduceOp> op = write_op(node)) {
     const DType dtype = compute_dtype(own->dtype);
-    const Expr sum = context.reduce(ReduceOp::sum, writes, [&](std::span<const Expr> k) {
+    const Expr total = context.reduce(*op, writes, [&](std::span<const Expr> k) {
       const Expr x = cast(value(k), dtype);
-      return select(written(k), x, constant_like(x, 0));
+      return select(written(k), x, context.pool().number(loop::identity(*op, dtype), dtype));
     });
-    return cast(cast(own, dtype) + sum, own->dtype);
+    return cast(loop::combine(*op, cast(own, dtype), total), own->dtype);
   }
   const Expr last = context.reduce(ReduceOp::max, writes, [&](std::span<const Expr> k) {
     return select(written(k), context.flatten(k, writes), context.integer(-1));

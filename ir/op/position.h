@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -28,12 +29,16 @@ Result<int64_t> position(const Node& node, const Tensor& positions, int64_t at, 
 loop::Expr clamped_position(ElementContext& context, loop::Expr value, const Dim& extent);
 loop::Expr wrapped_position(ElementContext& context, loop::Expr value, const Dim& extent);
 
-// Writes element `from` of src over element `at`, or adds it when the node has `accumulate`.
+// What combines writes with what is there: a sum for nodes with `accumulate`, what `reduce` says
+// for those that have it ("sum", "prod", "amax" or "amin"); none when a write takes its place.
+std::optional<loop::ReduceOp> write_op(const Node& node);
+
+// Writes element `from` of src over element `at`, or combines them.
 void write_element(const Node& node, Tensor& result, int64_t at, const Tensor& src, int64_t from);
 
 // An element after all writes to its tensor, by pulling: written(k) says whether write k of the
-// row-major `writes` goes to it, value(k) what it writes. The last write wins, or all are added
-// when the node has `accumulate`.
+// row-major `writes` goes to it, value(k) what it writes. The last write wins, or all are
+// combined.
 using WriteFn = std::function<loop::Expr(std::span<const loop::Expr>)>;
 loop::Expr lower_writes(ElementContext& context, const Node& node, loop::Expr own,
                         const Shape& writes, const WriteFn& written, const WriteFn& value);

@@ -1,14 +1,18 @@
-// scatter: a tensor with elements written at positions of one dim that another tensor holds.
+// scatter and scatter_reduce: a tensor with elements written at positions of one dim that another
+// tensor holds, over those there or combined with them.
 #include <fmt/format.h>
 
+#include <string>
 #include <utility>
 
 #include "ir/op/demands.h"
 #include "ir/op/dense.h"
 #include "ir/op/element.h"
+#include "ir/op/import_call.h"
 #include "ir/op/position.h"
 #include "ir/op/reduction.h"
 #include "ir/op/self.h"
+#include "ir/op/term.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -32,9 +36,10 @@ Types infer_scatter(const Node& node) {
            (src.rank() == 0 || !exceeds(src.shape[d]));
   }
   if (!fits) {
-    return Diag{code::kShapeMismatch, node.loc,
-                fmt::format("'scatter' along dim {} of {} cannot write {} at positions {}", dim,
-                            to_string(self.shape), to_string(src.shape), to_string(index))};
+    return Diag{
+        code::kShapeMismatch, node.loc,
+        fmt::format("'{}' along dim {} of {} cannot write {} at positions {}", node.op->name, dim,
+                    to_string(self.shape), to_string(src.shape), to_string(index))};
   }
   return same_as_self(node);
 }
@@ -160,8 +165,112 @@ OpDef scatter() {
   };
 }
 
+// --- scatter_reduce
+
+Types infer_scatter_reduce(const Node& node) {
+  const std::string reduce = node.string_attr("reduce");
+  const bool is_known = reduce == "sum" || reduce == "prod" || reduce == "amax" || reduce == "amin";
+  const DType own = self_type(node).dtype;
+  if (!is_known || own == DType::b8 || node.operands[2].type().dtype != own) {
+    return Diag{
+        code::kAttribute, node.loc,
+        fmt::format("'scatter_reduce' takes the sum, prod, amax or amin of numbers of one "
+                    "dtype, got '{}' of {} and {}",
+                    reduce, to_string(self_type(node)), to_string(node.operands[2].type()))};
+  }
+  return infer_scatter(node);
+}
+
+// self where nothing is to be combined with it: what changes no result at every place written.
+Term without_self(Term self, Term index, const std::string& reduce, int64_t dim) {
+  const bool is_order = reduce == "amax" || reduce == "amin";
+  const auto op = reduce == "amax" ? loop::ReduceOp::max : loop::ReduceOp::min;
+  const double neutral = is_order ? loop::identity(op, self.dtype()) : reduce == "prod" ? 1 : 0;
+  Builder& b = self.builder();
+  // The largest i64 is no double.
+  const bool is_integer_end = reduce == "amin" && self.dtype() == DType::i64;
+  const Term start{
+      b, is_integer_end ? b.integer(INT64_MAX, DType::i64) : b.scalar(neutral, self.dtype())};
+  return apply("scatter", {self, index, start}, {{"dim", dim}});
+}
+
+// The mean is the sum over how many there are, at least one; of integers it is rounded down.
+Term scatter_reduced(const ImportCall& call, Term self, Term src) {
+  const Term index{self.builder(), call.value("index")};
+  std::string reduce = call.string_attr("reduce");
+  if (reduce == "add") reduce = "sum";
+  if (reduce == "multiply") reduce = "prod";
+  const bool is_mean = reduce == "mean";
+  if (is_mean) reduce = "sum";
+  const int64_t dim = call.int_attr("dim");
+  const bool with_self = call.bool_attr("include_self", true);
+  const auto combine = [&](Term to, Term from) {
+    const Term start = with_self ? to : without_self(to, index, reduce, dim);
+    return apply("scatter_reduce", {start, index, from}, {{"dim", dim}, {"reduce", reduce}});
+  };
+  const Term total = combine(self, src);
+  if (!is_mean) return total;
+  const Term one = constant_like(self, 1), counted = cast(one, self.dtype());
+  const Term divisor = max(combine(expand(counted, self.shape()), counted), 1);
+  return is_float(self.dtype()) ? total / divisor : apply("floor_divide", {total, divisor});
+}
+
+// Of bools in integers, of which those that are not 0 are true.
+Result<std::vector<Value>> import_scatter_reduce(Builder& b, const ImportCall& call) {
+  const Term self{b, call.value("self")};
+  LATHE_TRY(Value src, import_tensor(b, call, call.find("src") ? "src" : "value"));
+  const DType own = self.dtype(), dtype = own == DType::b8 ? DType::i32 : own;
+  const Term result =
+      cast(scatter_reduced(call, cast(self, dtype), cast(cast(Term{b, src}, own), dtype)), own);
+  if (!call.in_place) return std::vector<Value>{result};
+  ImportCall copy{.target = "copy_", .name = call.name, .loc = call.loc};
+  copy.args = {{"self", static_cast<Value>(self)}, {"src", static_cast<Value>(result)}};
+  return import_call(b, *call.table, std::move(copy));
+}
+
+OpDef scatter_reduce() {
+  const ExampleTensor at{
+      .dtype = DType::i64, .shape = {2, 5}, .values = {0, 3, 0, 2, 0, -1, 1, 1, 1, 2}};
+  OpDef row = scatter();
+  row.name = "scatter_reduce";
+  row.summary = "scatter, with each write combined with what is there by `reduce`";
+  row.doc = "`reduce` is sum, prod, amax or amin.";
+  row.attrs = {{.name = "dim", .kind = AttrKind::integer},
+               {.name = "reduce", .kind = AttrKind::string}};
+  row.infer = infer_scatter_reduce;
+  row.imports = {
+      {.schema = "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, "
+                 "*, bool include_self=True) -> Tensor",
+       .build = import_scatter_reduce},
+      {.schema = "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> "
+                 "Tensor",
+       .build = import_scatter_reduce},
+      {.schema = "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str "
+                 "reduce) -> Tensor",
+       .build = import_scatter_reduce}};
+  row.examples.clear();
+  for (const char* reduce : {"sum", "prod", "amax", "amin"}) {
+    const std::string name = reduce;
+    row.examples.push_back({.operands = {{.shape = {2, 4}}, at, {.shape = {2, 5}}},
+                            .attrs = {{"dim", int64_t{1}}, {"reduce", name}}});
+    row.examples.push_back({.operands = {{.dtype = DType::i32, .shape = {5}, .low = -9, .high = 9},
+                                         {.dtype = DType::i64, .shape = {7}, .low = -5, .high = 4},
+                                         {.dtype = DType::i32, .shape = {7}, .low = -9, .high = 9}},
+                            .attrs = {{"dim", int64_t{0}}, {"reduce", name}}});
+    row.examples.push_back(
+        {.operands = {{.dtype = DType::f16, .shape = {3, 9}},
+                      {.dtype = DType::i64, .shape = {4, 9}, .low = 0, .high = 2},
+                      {.dtype = DType::f16, .shape = {4, 9}}},
+         .attrs = {{"dim", int64_t{-2}}, {"reduce", name}}});
+    row.examples.push_back(
+        {.operands = {{.shape = {}}, {.dtype = DType::i64, .values = {0}}, {.shape = {}}},
+         .attrs = {{"dim", int64_t{0}}, {"reduce", name}}});
+  }
+  return row;
+}
+
 }  // namespace
 
-std::vector<OpDef> define_scatter() { return {scatter()}; }
+std::vector<OpDef> define_scatter() { return {scatter(), scatter_reduce()}; }
 
 }  // namespace lathe

@@ -3,6 +3,7 @@
 // Writes that can meet in one place are one serial loop; what they write side by side (the dims
 // that no position chooses) is divided among tasks, in blocks of a row.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "ir/loop/vectorize.h"
@@ -51,7 +52,7 @@ class ScatterLowering {
     LATHE_DO(lowering_.emit_elements(copy, out, {"copy", &node_, 0}, [&](Index index) {
       return copy.element(root_.operands[0], index);
     }));
-    const Writes writes = root_.op->name == "scatter" ? scatter() : index_put();
+    const Writes writes = root_.op->name == "index_put" ? index_put() : scatter();
     for (const std::vector<int64_t>* extents : {&writes.serial, &writes.free})
       if (std::count(extents->begin(), extents->end(), 0) > 0) return Ok{};
     emit(writes, out);
@@ -231,11 +232,13 @@ class ScatterLowering {
           loop::binary(loop::BinaryOp::bit_or, index[d], pool.integer(shape_[d] - 1) - index[d]);
       beyond = beyond ? loop::binary(loop::BinaryOp::bit_or, beyond, own) : own;
     }
+    const std::optional<loop::ReduceOp> op = write_op(root_);
     const DType compute = compute_dtype(type.dtype);
     Expr value = loop::cast(loop::cast(writes.value(serial, free), type.dtype), compute);
     const Expr address = kernel_.address(type, index);
-    if (root_.bool_attr("accumulate"))
-      value = loop::cast(pool.load(buffer, address, type.dtype), compute) + value;
+    if (op)
+      value =
+          loop::combine(*op, loop::cast(pool.load(buffer, address, type.dtype), compute), value);
     value = loop::cast(value, type.dtype);
     if (axis.lanes > 1) value = loop::vectorize(value, axis);
     Block store;
@@ -270,7 +273,7 @@ KernelDef kernel_scatter() {
   return {
       .name = "scatter",
       .summary = "a copy of what is written to, then each write once, in order where two may meet",
-      .roots = {"index_put", "scatter"},
+      .roots = {"index_put", "scatter", "scatter_reduce"},
       .members = Members::prologue,
       .needs = Needs::registers,
       .emit = emit_scatter,
