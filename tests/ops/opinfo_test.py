@@ -8,6 +8,7 @@ whatever runs must be right. --test_env=OPINFO_OPS=PATTERN looks at some operato
 import collections
 import concurrent.futures
 import json
+import operator
 import os
 import re
 import struct
@@ -37,6 +38,9 @@ NAMES = {"bool": torch.bool, "u8": torch.uint8, "i8": torch.int8, "i16": torch.i
          "f32": torch.float32, "f64": torch.float64}
 # Their elements are whatever was in memory: only types are compared.
 UNINITIALIZED = re.compile(r"aten\.(new_)?empty(_like|_strided|_permuted)?\.")
+# PyTorch does not say in which order these take equal elements, of more than a few.
+CHOOSES_AMONG_EQUALS = tuple(getattr(torch.ops.aten, name).default
+                             for name in ("argsort", "kthvalue", "mode", "sort", "topk"))
 RMSE_FACTOR = 3  # torch._dynamo.utils.same's, for errors against float64
 
 
@@ -191,6 +195,23 @@ class Lathe:
             return "crashed", f"run_calls ended with {self.process.wait()}"
 
 
+def choice_among_equals(module):
+    """The graph's one call, when it is such a one."""
+    calls = [n for n in module.graph.nodes
+             if n.op == "call_function" and n.target is not operator.getitem]
+    return calls[0] if len(calls) == 1 and calls[0].target in CHOOSES_AMONG_EQUALS else None
+
+
+def with_elements(node, tensors, results):
+    """Results with the elements at positions in place of those."""
+    place = [arg.name for arg in node.target._schema.arguments].index("dim")
+    dim = node.args[place] if len(node.args) > place else node.kwargs.get("dim", -1)
+    *values, at = results
+    if at.dim() < tensors[0].dim():
+        at = at.unsqueeze(dim)
+    return [*values, tensors[0].gather(dim, at)]
+
+
 def rmse(found, exact):
     error = found.to(torch.float64) - exact
     return float(torch.sqrt(torch.mean(torch.where(error.isfinite(), error, 0) ** 2)))
@@ -276,6 +297,8 @@ class Checker:
             results = [[torch.zeros_like(r) for r in some] for some in results]
         if any(writes_input(node) for node in module.graph.nodes):
             results = [some[: len(wanted)] for some in results]  # what was written comes behind
+        if choice := choice_among_equals(module):
+            wanted, *results = (with_elements(choice, tensors, r) for r in (wanted, *results))
         for who, found in zip(("interpreter", "cpu"), results, strict=True):
             if len(found) != len(wanted):
                 return "wrong", f"{who}: {len(found)} results, expected {len(wanted)}"
