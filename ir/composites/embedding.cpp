@@ -38,7 +38,8 @@ Term bag_members(const Aten& aten, Term indices) {
 // The other results are for the backward pass.
 constexpr auto kEmbeddingBag = [](const Aten& aten) {
   const auto with_rest = [&](Term bags) {
-    return std::vector<Term>{bags, aten.null(), aten.null(), aten.null()};
+    const Term rounded = aten("to.dtype", {bags, aten.tensor("weight").dtype()});
+    return std::vector<Term>{rounded, aten.null(), aten.null(), aten.null()};
   };
   const Term weight = aten.tensor("weight"), indices = aten.tensor("indices");
   const Term scale = aten.tensor("per_sample_weights");
@@ -48,7 +49,7 @@ constexpr auto kEmbeddingBag = [](const Aten& aten) {
   const Term members = bag_members(aten, indices);
   if (Aten::size(indices, 0) == Dim(0))
     return with_rest(aten.full({Aten::size(members, 0), Aten::size(weight, 1)}, 0, weight.dtype()));
-  Term rows = aten("embedding", {weight, indices});
+  Term rows = aten.wide(aten("embedding", {weight, indices}));
   if (scale) rows = aten("mul.Tensor", {rows, aten("unsqueeze", {scale, 1})});
   const Term of_bag = aten("unsqueeze", {members, 2});
   const auto mode = static_cast<BagMode>(aten.call().int_attr("mode"));

@@ -61,9 +61,12 @@ constexpr auto kLogit = [](const Aten& aten) {
 };
 
 constexpr auto kSinc = [](const Aten& aten) {
-  const Term x = aten("mul.Scalar", {aten.tensor("self"), std::numbers::pi});
-  const Term is_zero = compare(aten, "eq.Scalar", aten.tensor("self"), 0);
-  return aten("masked_fill.Scalar", {aten("div.Tensor", {aten("sin", {x}), x}), is_zero, 1.0});
+  const Term self = aten.tensor("self");
+  const Term x = aten("mul.Scalar", {aten.wide(self), std::numbers::pi});
+  const Term ratio = aten("div.Tensor", {aten("sin", {x}), x});
+  const Term is_zero = compare(aten, "eq.Scalar", self, 0);
+  return aten("to.dtype",
+              {aten("masked_fill.Scalar", {ratio, is_zero, 1.0}), to_float(self.dtype())});
 };
 
 double largest_of(DType dtype) {

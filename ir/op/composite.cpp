@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "ir/op/element.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -83,6 +84,8 @@ Dim Aten::size(Term x, int64_t dim) {
   return normalized && *normalized < x.rank() ? x.shape()[static_cast<size_t>(*normalized)]
                                               : Dim(1);
 }
+
+Term Aten::wide(Term x) const { return (*this)("to.dtype", {x, compute_dtype(x.dtype())}); }
 
 Term Aten::fail(std::string_view code, std::string message) const {
   builder_->fail(refuse(code, std::move(message)));

@@ -73,6 +73,9 @@ class Aten {
   // An extent; negative dims count from the end. 1 where there is no such dim.
   static Dim size(Term x, int64_t dim);
 
+  // In the dtype that sums of its own are computed in: f32 for halves.
+  Term wide(Term x) const;
+
   // Refuses the call: `code` is of ir/support/diag_codes.h.
   Diag refuse(std::string_view code, std::string message) const;
   // The same through the builder, for formulas: null.
