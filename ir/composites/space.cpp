@@ -4,48 +4,61 @@
 #include <cmath>
 
 #include "ir/op/composite.h"
+#include "ir/op/element.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
 namespace {
 
-// A bound as a tensor: PyTorch rounds it to the result's dtype before anything else.
-Term bound(const Aten& aten, std::string_view arg, DType dtype, DType compute) {
-  const ImportCall& call = aten.call();
-  if (const Term given = aten.tensor(arg))
-    return aten("to.dtype", {aten("to.dtype", {given, dtype}), compute});
-  const double value = call.float_attr(arg);
-  return aten.scalar(is_float(dtype) ? value : std::trunc(value), compute);
-}
+// Sums are computed wide, but every one is rounded to the result's dtype, as PyTorch does.
+struct Spacing {
+  const Aten& aten;
+  DType dtype;
+  DType compute() const { return is_float(dtype) ? compute_dtype(dtype) : DType::f64; }
 
-// From the nearer end, as PyTorch counts.
-Term spaced(const Aten& aten, DType dtype, DType compute) {
-  const int64_t steps = aten.call().int_attr("steps");
-  const Term start = bound(aten, "start", dtype, compute), end = bound(aten, "end", dtype, compute);
-  if (steps < 0)
-    return aten.fail(code::kBadValue, fmt::format("'{}' of {} steps", aten.call().target, steps));
-  if (steps <= 1) return aten("expand", {start, Dims{steps}});
-  const Term step =
-      aten("div.Scalar", {aten("sub.Tensor", {end, start}), static_cast<double>(steps - 1)});
-  const Term i = aten.arange(steps);
-  const auto moved = [&](Term count) {
-    return aten("mul.Tensor", {aten("to.dtype", {count, compute}), step});
-  };
-  const Term from_start = aten("add.Tensor", {moved(i), start});
-  const Term from_end = aten("sub.Tensor", {end, moved(aten("rsub.Scalar", {i, steps - 1}))});
-  return aten("where.self", {aten("lt.Scalar", {i, steps / 2}), from_start, from_end});
-}
+  Term rounded(Term x) const {
+    if (!is_float(dtype)) return aten("to.dtype", {x, compute()});
+    return aten("to.dtype", {aten("to.dtype", {x, dtype}), compute()});
+  }
 
-DType step_dtype(DType dtype) { return is_float(dtype) ? dtype : DType::f64; }
+  Term bound(std::string_view arg) const {
+    if (const Term given = aten.tensor(arg))
+      return aten("to.dtype", {aten("to.dtype", {given, dtype}), compute()});
+    const double value = aten.call().float_attr(arg);
+    return rounded(aten.scalar(is_float(dtype) ? value : std::trunc(value), compute()));
+  }
+
+  // From the nearer end, as PyTorch counts.
+  Term numbers() const {
+    const int64_t steps = aten.call().int_attr("steps");
+    const Term start = bound("start"), end = bound("end");
+    if (steps < 0)
+      return aten.fail(code::kBadValue, fmt::format("'{}' of {} steps", aten.call().target, steps));
+    if (steps <= 1) return aten("expand", {start, Dims{steps}});
+    const Term span = rounded(aten("sub.Tensor", {end, start}));
+    const Term step = rounded(aten("div.Scalar", {span, static_cast<double>(steps - 1)}));
+    const Term i = aten.arange(steps);
+    const auto moved = [&](Term count) {
+      return rounded(aten("mul.Tensor", {rounded(count), step}));
+    };
+    const Term from_start = aten("add.Tensor", {moved(i), start});
+    const Term from_end = aten("sub.Tensor", {end, moved(aten("rsub.Scalar", {i, steps - 1}))});
+    return rounded(aten("where.self", {aten("lt.Scalar", {i, steps / 2}), from_start, from_end}));
+  }
+};
 
 constexpr auto kLinspace = [](const Aten& aten) {
   const DType dtype = aten.call().dtype_attr("dtype", DType::f32);
-  return aten("to.dtype", {spaced(aten, dtype, step_dtype(dtype)), dtype});
+  return aten("to.dtype", {Spacing{aten, dtype}.numbers(), dtype});
 };
 
 constexpr auto kLogspace = [](const Aten& aten) {
   const DType dtype = aten.call().dtype_attr("dtype", DType::f32);
-  const Term exponents = spaced(aten, dtype, step_dtype(dtype));
+  if (dtype == DType::f16 || dtype == DType::bf16)
+    return aten.fail(code::kUnsupported,
+                     fmt::format("'{}' of {}, which PyTorch rounds in its own way",
+                                 aten.call().target, dtype_name(dtype)));
+  const Term exponents = Spacing{aten, dtype}.numbers();
   const Term powers = aten("pow.Scalar", {aten.call().float_attr("base", 10), exponents});
   return aten("to.dtype", {powers, dtype});
 };
