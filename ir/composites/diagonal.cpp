@@ -65,7 +65,8 @@ Term embedded(const Aten& aten, Term self, int64_t offset, int64_t dim1, int64_t
   if (offset < 0) std::swap(dim1, dim2), offset = -offset;
   const Dim size = Aten::size(self, -1) + offset;
   Term square = aten("constant_pad_nd", {aten("unsqueeze", {self, -1}), Shape{0, 0, 0, offset}});
-  square = aten("where.ScalarOther", {on_diagonal(aten, size, size, offset), square, 0});
+  square = aten("where.self",
+                {on_diagonal(aten, size, size, offset), square, aten.scalar(0, self.dtype())});
   Dims dims;
   for (int64_t d = 0, next = 0; d < rank; ++d)
     dims.push_back(d == dim1 ? rank - 2 : d == dim2 ? rank - 1 : next++);

@@ -39,8 +39,9 @@ Term rows_written(const Aten& aten, Term source, bool adds) {
 
 constexpr auto kIndexAdd = [](const Aten& aten) {
   const Term source = aten.tensor("source");
-  const Attr alpha =
-      is_float(source.dtype()) ? aten.attr("alpha") : Attr{aten.call().int_attr("alpha", 1)};
+  const Attr alpha = is_float(source.dtype())
+                         ? aten.attr("alpha")
+                         : Attr{static_cast<int64_t>(aten.call().float_attr("alpha", 1))};
   return rows_written(aten, aten("to.dtype", {aten("mul.Scalar", {source, alpha}), source.dtype()}),
                       true);
 };

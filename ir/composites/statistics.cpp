@@ -130,7 +130,7 @@ constexpr auto kSumToSize = [](const Aten& aten) {
       dims.push_back(static_cast<int64_t>(d));
   }
   if (dims.empty()) return aten("alias", {self});
-  return aten("reshape", {aten("sum.dim_IntList", {self, dims, true, self.dtype()}), size});
+  return aten("reshape", {aten("sum.dim_IntList", {self, dims, true}), size});
 };
 
 }  // namespace
