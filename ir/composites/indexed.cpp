@@ -1,5 +1,4 @@
-// Writes along a dim or at flat positions: index_add, index_reduce, index_copy, put and
-// nonzero_static.
+// index_reduce and nonzero_static, as scatters.
 #include <algorithm>
 
 #include "ir/op/composite.h"
@@ -32,34 +31,12 @@ Built written(const Aten& aten, Term result) {
   return std::vector<Value>{reshape(result, aten.tensor("self").shape())};
 }
 
-Built index_add(Builder& builder, const ImportCall& call) {
-  const Aten aten(builder, call);
-  LATHE_TRY(IndexedWrite w, indexed_write(aten));
-  const Attr alpha = aten.attr("alpha");
-  const bool is_one = alpha == Attr{int64_t{1}} || alpha == Attr{1.0};
-  const Term source = is_one ? w.source : aten("mul.Scalar", {w.source, alpha});
-  return written(aten, aten("scatter_add", {w.self, w.dim, w.index, source}));
-}
-
-Built index_copy(Builder& builder, const ImportCall& call) {
-  const Aten aten(builder, call);
-  LATHE_TRY(IndexedWrite w, indexed_write(aten));
-  return written(aten, aten("scatter.src", {w.self, w.dim, w.index, w.source}));
-}
-
 Built index_reduce(Builder& builder, const ImportCall& call) {
   const Aten aten(builder, call);
   LATHE_TRY(IndexedWrite w, indexed_write(aten));
   return written(aten,
                  aten("scatter_reduce.two", {w.self, w.dim, w.index, w.source, aten.attr("reduce"),
                                              aten.attr("include_self")}));
-}
-
-Built put(Builder& builder, const ImportCall& call) {
-  const Aten aten(builder, call);
-  const auto flat = [&](const char* arg) { return aten("reshape", {aten.tensor(arg), Dims{-1}}); };
-  const char* write = call.bool_attr("accumulate") ? "scatter_add" : "scatter.src";
-  return written(aten, aten(write, {flat("self"), 0, flat("index"), flat("source")}));
 }
 
 // The places of elements that are not 0, in their order: each is written where it comes, and those
@@ -97,16 +74,9 @@ Built nonzero_static(Builder& builder, const ImportCall& call) {
 
 std::vector<Import> import_indexed() {
   return {
-      {.schema = "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) "
-                 "-> Tensor",
-       .build = index_add},
-      {.schema = "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
-       .build = index_copy},
       {.schema = "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, "
                  "bool include_self=True) -> Tensor",
        .build = index_reduce},
-      {.schema = "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
-       .build = put},
       {.schema = "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
        .build = nonzero_static},
   };
