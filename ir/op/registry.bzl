@@ -11,6 +11,7 @@ def registry(
         deps,
         is_list = False,
         prefix = "define_",
+        copts = [],
         visibility = ["//visibility:public"]):
     """A library whose `function` returns every `<type> <prefix><stem>()` of its sources, sorted.
 
@@ -22,6 +23,7 @@ def registry(
       srcs: one .cpp file for each entry.
       deps: of the library.
       prefix: of the functions; tables that one program links need different ones.
+      copts: of the compiler, for its sources.
       is_list: a file defines a std::vector<type> (a family of rows) instead of one.
       visibility: of the library.
     """
@@ -45,6 +47,7 @@ def registry(
     cc_library(
         name = name,
         srcs = srcs + [name + "_table.cpp"],
+        copts = copts,
         visibility = visibility,
         deps = deps,
     )

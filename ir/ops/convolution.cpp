@@ -63,6 +63,8 @@ Result<std::vector<TensorType>> infer_convolution(const Node& node) {
   if (!extra.empty() && extra.size() != spatial.size()) {
     return mismatch(node, "output_padding has another number of dims");
   }
+  if (std::any_of(extra.begin(), extra.end(), [](int64_t e) { return e < 0; }))
+    return mismatch(node, "output_padding must not be negative");
   Shape shape = {input[0], out_channels};
   for (size_t d = 0; d < spatial.size(); ++d) {
     const Window& window = spatial[d];
