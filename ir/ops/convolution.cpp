@@ -55,14 +55,12 @@ Result<std::vector<TensorType>> infer_convolution(const Node& node) {
     return mismatch(node, fmt::format("expected {} input channels", channels.str()));
   }
   const Dim out_channels = is_transposed(node) ? weight[1] * groups : weight[0];
-  if (node.operands[2] && node.operands[2].type().shape != Shape{out_channels}) {
+  if (node.operands[2] && node.operands[2].type().shape != Shape{out_channels})
     return mismatch(node, fmt::format("expected a bias of {} elements", out_channels.str()));
-  }
   LATHE_TRY(std::vector<Window> spatial, windows(node, kernel_of(node)));
   const std::vector<int64_t> extra = node.ints_attr("output_padding");
-  if (!extra.empty() && extra.size() != spatial.size()) {
+  if (!extra.empty() && extra.size() != spatial.size())
     return mismatch(node, "output_padding has another number of dims");
-  }
   if (std::any_of(extra.begin(), extra.end(), [](int64_t e) { return e < 0; }))
     return mismatch(node, "output_padding must not be negative");
   Shape shape = {input[0], out_channels};
