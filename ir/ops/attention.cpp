@@ -198,18 +198,40 @@ std::vector<Value> decompose_attention(Builder& b, const Node& node) {
   return {cast(matmul(weights, value), node.types.front().dtype)};
 }
 
+// Heads and batches of one stand for all, as in a product: key and value of one head for every
+// query.
+Value of_batches(Builder& b, const ImportCall& call, std::string_view arg, bool has_groups) {
+  const Value own = call.value(arg);
+  const Shape& shape = own.type().shape;
+  const size_t kept = has_groups ? 3 : 2;  // dims that are no batch
+  if (shape.size() < kept) return own;
+  std::optional<Shape> batch = Shape{};
+  for (const char* other : {"query", "key", "value"}) {
+    const Shape& theirs = call.value(other).type().shape;
+    if (theirs.size() != shape.size() || !batch) return own;
+    batch = broadcast(*batch, Shape(theirs.begin(), theirs.end() - static_cast<int64_t>(kept)));
+  }
+  if (!batch) return own;
+  Shape wanted = *std::move(batch);
+  wanted.insert(wanted.end(), shape.end() - static_cast<int64_t>(kept), shape.end());
+  return expand(Term{b, own}, std::move(wanted));
+}
+
 // PyTorch drops attention weights at random whenever dropout_p says so, also in inference.
 Result<std::vector<Value>> import_attention(Builder& b, const ImportCall& call) {
   if (call.float_attr("dropout_p") != 0) {
     return Diag{code::kUnsupported, call.loc,
                 "attention with dropout is random; export the model after model.eval()"};
   }
-  return import_node(
-      b, call, "attention",
-      {call.value("query"), call.value("key"), call.value("value"), call.value("attn_mask")},
-      {{"scale", call.attr("scale")},
-       {"is_causal", call.bool_attr("is_causal")},
-       {"enable_gqa", call.bool_attr("enable_gqa")}});
+  const bool has_groups = call.bool_attr("enable_gqa");
+  std::vector<Value> operands;
+  for (const char* arg : {"query", "key", "value"})
+    operands.push_back(of_batches(b, call, arg, has_groups));
+  operands.push_back(call.value("attn_mask"));
+  return import_node(b, call, "attention", std::move(operands),
+                     {{"scale", call.attr("scale")},
+                      {"is_causal", call.bool_attr("is_causal")},
+                      {"enable_gqa", has_groups}});
 }
 
 std::vector<Example> attention_examples() {
