@@ -9,60 +9,67 @@ namespace {
 
 enum class BagMode : int64_t { sum = 0, mean = 1, max = 2 };  // as PyTorch numbers them
 
-// Which place of the indices is in which bag: bools of [bags, places].
-Term bag_members(const Aten& aten, Term indices) {
+// The bag of each place of the indices: how many bags begin at or before it, less one.
+Term bag_of_places(const Aten& aten, Term starts, const Dim& count) {
+  return aten("sub.Scalar",
+              {aten("searchsorted.Tensor", {starts, aten.arange(count), false, true}), 1});
+}
+
+// Which places are looked at; null: all.
+Term looked_at(const Aten& aten, Term indices) {
   const ImportCall& call = aten.call();
-  const Term offsets = aten.tensor("offsets");
-  const Dim count = Aten::size(indices, 0), given = Aten::size(offsets, 0);
-  const bool has_end = call.bool_attr("include_last_offset");
-  const Dim bags = has_end ? given - 1 : given;
-  const Term starts = aten("slice.Tensor", {offsets, 0, 0, bags});
-  Term ends = aten("slice.Tensor", {offsets, 0, 1, given});
-  if (!has_end) {
-    const Term last = aten("full", {Dims{1}, count, offsets.dtype()});
-    ends = aten("cat", {std::vector<Term>{ends, last}, 0});
+  if (call.schema->find("padding_idx") == nullptr || call.is_none("padding_idx"))
+    return aten.null();
+  const Dim rows = Aten::size(aten.tensor("weight"), 0);
+  const int64_t padding = call.int_attr("padding_idx");
+  if (call.schema->name == "_embedding_bag" && padding < 0) return aten.null();
+  return aten("ne.Scalar", {indices, padding < 0 ? rows + padding : Dim(padding)});
+}
+
+// Rows of one bag are added up, or their largest elements taken, where they are written.
+Term bags_of_rows(const Aten& aten, Term rows, Term bag, const Dim& bags, Term counts) {
+  const auto mode = static_cast<BagMode>(aten.call().int_attr("mode"));
+  const Shape shape = {bags, Aten::size(rows, 1)};
+  const std::vector<Term> places = {bag};
+  const Term ones =
+      counts ? cast(counts, rows.dtype()) : aten.full({Aten::size(bag, 0)}, 1, rows.dtype());
+  const Term count =
+      aten("unsqueeze",
+           {aten("index_put", {aten.full({bags}, 0, rows.dtype()), places, ones, true}), 1});
+  if (mode == BagMode::max) {
+    if (counts)
+      rows = aten("masked_fill.Scalar",
+                  {rows, aten("logical_not", {aten("unsqueeze", {counts, 1})}), -INFINITY});
+    const Term index = aten("expand", {aten("unsqueeze", {bag, 1}), rows.shape()});
+    const Term largest = aten("scatter_reduce.two",
+                              {aten.full(shape, -INFINITY, rows.dtype()), 0, index, rows, "amax"});
+    return aten("masked_fill.Scalar", {largest, aten("eq.Scalar", {count, 0}), 0});
   }
-  const Term place = aten.arange(count);
-  const Term is_behind = aten("ge.Tensor", {place, aten("unsqueeze", {starts, 1})});
-  const Term is_before = aten("lt.Tensor", {place, aten("unsqueeze", {ends, 1})});
-  Term members = aten("logical_and", {is_behind, is_before});
-  if (call.schema->find("padding_idx") != nullptr && !call.is_none("padding_idx")) {
-    const Dim rows = Aten::size(aten.tensor("weight"), 0);
-    const int64_t padding = call.int_attr("padding_idx");
-    const Term counts = aten("ne.Scalar", {indices, padding < 0 ? rows + padding : Dim(padding)});
-    members = aten("logical_and", {members, counts});
-  }
-  return members;
+  if (counts) rows = aten("mul.Tensor", {rows, aten("unsqueeze", {counts, 1})});
+  const Term sums = aten("index_put", {aten.full(shape, 0, rows.dtype()), places, rows, true});
+  return mode == BagMode::sum ? sums : sums / aten("clamp_min", {count, 1});
 }
 
 // The other results are for the backward pass.
-constexpr auto kEmbeddingBag = [](const Aten& aten) {
+constexpr auto kEmbeddingBag = [](const Aten& aten) -> std::vector<Term> {
   const auto with_rest = [&](Term bags) {
     const Term rounded = aten("to.dtype", {bags, aten.tensor("weight").dtype()});
     return std::vector<Term>{rounded, aten.null(), aten.null(), aten.null()};
   };
   const Term weight = aten.tensor("weight"), indices = aten.tensor("indices");
-  const Term scale = aten.tensor("per_sample_weights");
-  if (indices.rank() != 1 || aten.tensor("offsets").rank() != 1 || weight.rank() != 2)
+  const Term offsets = aten.tensor("offsets"), scale = aten.tensor("per_sample_weights");
+  if (indices.rank() != 1 || offsets.rank() != 1 || weight.rank() != 2)
     return with_rest(
         aten.fail(code::kShapeMismatch, "'embedding_bag' needs a table, indices and offsets"));
-  const Term members = bag_members(aten, indices);
-  if (Aten::size(indices, 0) == Dim(0))
-    return with_rest(aten.full({Aten::size(members, 0), Aten::size(weight, 1)}, 0, weight.dtype()));
+  const Dim given = Aten::size(offsets, 0), count = Aten::size(indices, 0);
+  const Dim bags = aten.call().bool_attr("include_last_offset") ? given - 1 : given;
+  if (count == Dim(0) || bags == Dim(0))
+    return with_rest(aten.full({bags, Aten::size(weight, 1)}, 0, weight.dtype()));
   Term rows = aten.wide(aten("embedding", {weight, indices}));
   if (scale) rows = aten("mul.Tensor", {rows, aten("unsqueeze", {scale, 1})});
-  const Term of_bag = aten("unsqueeze", {members, 2});
-  const auto mode = static_cast<BagMode>(aten.call().int_attr("mode"));
-  const Term count = aten("sum.dim_IntList", {members, Dims{1}, true});
-  if (mode == BagMode::max) {
-    const Term candidates = aten("where.ScalarOther", {of_bag, rows, -INFINITY});
-    const Term largest = aten("amax", {candidates, Dims{1}});
-    return with_rest(aten("masked_fill.Scalar", {largest, aten("eq.Scalar", {count, 0}), 0}));
-  }
-  const Term sums =
-      aten("sum.dim_IntList", {aten("where.ScalarOther", {of_bag, rows, 0}), Dims{1}});
-  if (mode == BagMode::sum) return with_rest(sums);
-  return with_rest(aten("div.Tensor", {sums, aten("clamp_min", {count, 1})}));
+  const Term starts = aten("slice.Tensor", {offsets, 0, 0, bags});
+  const Term bag = bag_of_places(aten, starts, count);
+  return with_rest(bags_of_rows(aten, rows, bag, bags, looked_at(aten, indices)));
 };
 
 }  // namespace
@@ -78,6 +85,11 @@ std::vector<Import> import_embedding() {
       {.schema = "embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool "
                  "scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool "
                  "include_last_offset, int? padding_idx" +
+                 results,
+       .build = composed<kEmbeddingBag>},
+      {.schema = "_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool "
+                 "scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? "
+                 "per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1" +
                  results,
        .build = composed<kEmbeddingBag>},
   };
