@@ -155,7 +155,10 @@ std::vector<Import> import_distance() {
        .build = composed<kCosine>},
       {.schema = "cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor",
        .build = composed<kCdist>},
+      {.schema = "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
+       .build = composed<kCdist>},
       {.schema = "pdist(Tensor self, float p=2.) -> Tensor", .build = composed<kPdist>},
+      {.schema = "_pdist_forward(Tensor self, float p=2.) -> Tensor", .build = composed<kPdist>},
   };
 }
 

@@ -125,6 +125,13 @@ Built alpha_dropout(Builder& builder, const ImportCall& call) {
   return std::vector<Value>{input * (kept * a) + shift};
 }
 
+// The order in which uniform draws would be sorted.
+Built randperm(Builder& builder, const ImportCall& call) {
+  const Aten aten(builder, call);
+  const Term order = aten("argsort", {uniform(aten, {aten.size("n")}, DType::f64)});
+  return std::vector<Value>{cast(order, call.dtype_attr("dtype", DType::i64))};
+}
+
 std::string options() {
   return ", *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
          "pin_memory=None";
@@ -145,6 +152,9 @@ std::vector<Import> import_random() {
       {.schema = "randint_like(Tensor self, SymInt high" + options() + format, .build = randint},
       {.schema = "randint_like.low_dtype(Tensor self, SymInt low, SymInt high" + options() + format,
        .build = randint},
+      {.schema = "randperm(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+                 "device=None, bool? pin_memory=None) -> Tensor",
+       .build = randperm},
       {.schema = "uniform(Tensor self, float from=0, float to=1" + generator,
        .build = uniform_between},
       {.schema = "normal_functional(Tensor self, float mean=0, float std=1" + generator,
