@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/op/composite.h"
+#include "ir/support/diag_codes.h"
 
 namespace lathe {
 namespace {
@@ -10,6 +11,7 @@ namespace {
 Term trapezoids(const Aten& aten) {
   const ImportCall& call = aten.call();
   const Term y = aten.tensor("y");
+  if (y.rank() == 0) return aten.fail(code::kShapeMismatch, "an integral along a dim of a number");
   const int64_t dim = aten.dim("dim", y.rank());
   const Dim size = Aten::size(y, dim);
   const Term left = aten("slice.Tensor", {y, dim, 0, size - 1});

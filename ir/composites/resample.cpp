@@ -32,7 +32,8 @@ std::vector<Resampling> resamplings(const Aten& aten, Term x) {
   const Attr given = call.attr("scale_factors");
   const auto* factors = std::get_if<std::vector<double>>(&given);
   const size_t count = factors && sizes.empty() ? factors->size() : sizes.size();
-  if (count == 0 || static_cast<size_t>(x.rank()) != count + 2) {
+  const bool fits = count >= 1 && count <= 3 && static_cast<size_t>(x.rank()) == count + 2;
+  if (!fits || (factors && factors->size() != count)) {
     aten.fail(code::kShapeMismatch,
               fmt::format("'{}' of {} sizes of a tensor of rank {}", call.target, count, x.rank()));
     return {};
@@ -43,9 +44,10 @@ std::vector<Resampling> resamplings(const Aten& aten, Term x) {
     const Dim in = Aten::size(x, static_cast<int64_t>(2 + d));
     const char* scale = count == 1 ? "scales" : kScales[3 - count + d];
     double factor = factors ? (*factors)[d] : call.float_attr(scale);
-    const double scaled = static_cast<double>(in.value()) * factor;
+    const double scaled = in.is_const() ? static_cast<double>(in.value()) * factor : -1;
     const bool is_sized = !sizes.empty();
-    const bool is_known = in.is_const() && (is_sized ? sizes[d].is_const() : scaled < kMaxExtent);
+    const bool is_known =
+        in.is_const() && (is_sized ? sizes[d].is_const() : scaled >= 1 && scaled < kMaxExtent);
     const int64_t out = !is_known ? 0 : is_sized ? sizes[d].value() : static_cast<int64_t>(scaled);
     if (!is_known || in.value() < 1 || out < 1) {
       aten.fail(code::kUnsupported, fmt::format("'{}' of an extent of {}", call.target, in.str()));
