@@ -1,4 +1,4 @@
-"""Gradients that graphs of training call by name, against PyTorch; OpInfo has no samples of them."""
+"""Gradients that graphs of training call by name, against PyTorch, whose database lacks them."""
 
 import itertools
 import pathlib
@@ -17,7 +17,8 @@ randn = torch.randn
 
 def convolutions():
     """(forward's arguments but bias) of every number of dims, with what convolutions may have."""
-    shapes = [((2, 4, 9), (6, 4, 3)), ((2, 4, 7, 5), (6, 4, 3, 2)), ((1, 2, 4, 5, 3), (3, 2, 2, 2, 1))]
+    shapes = [((2, 4, 9), (6, 4, 3)), ((2, 4, 7, 5), (6, 4, 3, 2)),
+              ((1, 2, 4, 5, 3), (3, 2, 2, 2, 1))]
     for image, weight in shapes:
         n = len(image) - 2
         for stride, padding, dilation in ((1, 0, 1), (2, 1, 1), (1, 1, 2), (3, 0, 1)):
