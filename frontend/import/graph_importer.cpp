@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "frontend/import/uses.h"
 #include "ir/support/diag_codes.h"
 #include "ir/type/size_facts.h"
 
@@ -86,6 +87,7 @@ GraphImporter::GraphImporter(const json::Document& document, const pt2::Exported
       scope_(program.graph_module.graph, document, symbols, builder_, model.module) {}
 
 Status GraphImporter::run() {
+  collect_read_names(program_.graph_module.graph, read_names_);
   LATHE_DO(import_inputs());
   LATHE_DO(refused_ == nullptr ? check_supported() : refuse_unsupported());
   LATHE_DO(import_nodes(program_.graph_module.graph, scope_));
@@ -179,6 +181,7 @@ Status GraphImporter::import_call_node(const pt2::Node& node, Scope& scope) {
     call.args.emplace_back(input.name, std::move(arg));
   }
   LATHE_TRY(auto names, output_names(node, scope));
+  for (const auto& name : names) call.used.push_back(name && read_names_.contains(*name));
   for (const auto& name : names) {
     // Types are given as far as every result has one.
     if (!name) break;

@@ -83,6 +83,7 @@ class GraphImporter {
   ImportedModel& model_;
   StackReader stacks_;
   Builder builder_;
+  std::set<std::string> read_names_;
   std::optional<DType> autocast_;  // what floats are cast to here
   Scope scope_;
 };

@@ -28,6 +28,7 @@ struct ImportCall {
   std::string target;  // "aten.softmax.int"; "torch.ops." and ".default" may stand or be left out
   std::vector<std::pair<std::string, CallArg>> args;  // by schema name, in any order
   std::vector<TensorType> expected;  // of the returned tensors, as the file has them; may be empty
+  std::vector<bool> used;            // of the returned tensors; empty: the first alone
   std::string name;                  // of the FX node
   Loc loc;
 
@@ -35,6 +36,9 @@ struct ImportCall {
   const Schema* schema = nullptr;
   const OpDef* op = nullptr;  // null: a composite
   bool in_place = false;
+
+  // Whether anything reads the returned tensor: of saved statistics mostly nothing does.
+  bool is_used(size_t i) const { return i < used.size() ? used[i] : i == 0; }
 
   // By schema name, for `build` functions; the schema's default when omitted.
   const CallArg* find(std::string_view arg) const;  // null: omitted and without default

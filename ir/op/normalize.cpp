@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -84,6 +86,37 @@ Term as_channel(Term x, int rank) {
   return reshape(x, std::move(shape));
 }
 
+namespace {
+
+// The mean and the inverse deviation of each row or group, as PyTorch saves them for gradients.
+std::array<Value, 2> saved_statistics(Builder& b, const ImportCall& call) {
+  Term x{b, call.value("input")};
+  const DType dtype = call.expected.size() > 1 ? call.expected[1].dtype : compute_dtype(x.dtype());
+  x = cast(x, compute_dtype(x.dtype()));
+  std::vector<int64_t> dims = {2};
+  const bool is_grouped = call.op->name == "group_norm";
+  Shape shape;
+  if (is_grouped) {
+    const Dim batch = x.rank() > 0 ? x.shape()[0] : Dim(1);
+    const Dim groups(std::max<int64_t>(1, call.int_attr("group")));
+    shape = {batch, groups};
+    x = reshape(x, {batch, groups,
+                    Dim::floor_div(call.value("input").type().num_elements(), batch * groups)});
+  } else {
+    dims.clear();
+    const auto normalized = static_cast<int>(call.dims_attr("normalized_shape").size());
+    for (int d = std::max(0, x.rank() - normalized); d < x.rank(); ++d) dims.push_back(d);
+  }
+  const Term center = mean(x, dims), distance = x - center;
+  const Term scale = rsqrt(mean(distance * distance, dims) + call.float_attr("eps"));
+  const auto saved = [&](Term value) {
+    return Value(cast(is_grouped ? reshape(value, shape) : value, dtype));
+  };
+  return {saved(center), saved(scale)};
+}
+
+}  // namespace
+
 Result<std::vector<Value>> import_native_norm(Builder& b, const ImportCall& call) {
   NamedAttrs attrs = {{"eps", call.float_attr("eps")}};
   std::vector<Value> operands = {call.value("input"), call.value("weight"), call.value("bias")};
@@ -98,6 +131,12 @@ Result<std::vector<Value>> import_native_norm(Builder& b, const ImportCall& call
   LATHE_TRY(std::vector<Value> results,
             import_node(b, call, call.op->name, std::move(operands), std::move(attrs)));
   results.resize(3);
+  const bool has_rows = call.op->name != "batch_norm";  // whose statistics are those that it reads
+  if (has_rows && (call.is_used(1) || call.is_used(2))) {
+    const auto [center, scale] = saved_statistics(b, call);
+    results[1] = center;
+    results[2] = scale;
+  }
   return results;
 }
 
