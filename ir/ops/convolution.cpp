@@ -51,9 +51,8 @@ Result<std::vector<TensorType>> infer_convolution(const Node& node) {
     return mismatch(node, "the number of groups does not divide the weight's first dim");
   }
   const Dim channels = is_transposed(node) ? weight[0] : weight[1] * groups;
-  if (differ(input[1], channels)) {
+  if (differ(input[1], channels))
     return mismatch(node, fmt::format("expected {} input channels", channels.str()));
-  }
   const Dim out_channels = is_transposed(node) ? weight[1] * groups : weight[0];
   if (node.operands[2] && node.operands[2].type().shape != Shape{out_channels})
     return mismatch(node, fmt::format("expected a bias of {} elements", out_channels.str()));
@@ -249,6 +248,7 @@ std::vector<Example> convolution_examples() {
       {.operands = {{.shape = {1, 4, 3, 3}}, {.shape = {4, 2, 3, 3}}, {.shape = {4}}},
        .attrs = {{"stride", Ints{2, 2}},
                  {"padding", Ints{1, 0}},
+                 {"dilation", Ints{1, 1}},
                  {"transposed", true},
                  {"output_padding", Ints{1, 1}},
                  {"groups", int64_t{2}}}},

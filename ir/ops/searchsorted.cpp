@@ -22,11 +22,19 @@ using Types = Result<std::vector<TensorType>>;
 // Every value has the one row, or the row with its own leading index.
 bool has_one_row(const Node& node) { return self_type(node).rank() == 1; }
 
+// The dtype that values and elements are compared in.
+DType searched_dtype(const Node& node) {
+  const std::vector<TensorType> types = {self_type(node), node.operands[1].type()};
+  return promote_operands(types);
+}
+
 Types infer_searchsorted(const Node& node) {
   const TensorType &rows = self_type(node), &values = node.operands[1].type();
   bool fits = rows.rank() == 1 || (rows.rank() > 1 && rows.rank() == values.rank());
   for (size_t d = 0; fits && rows.rank() > 1 && d + 1 < rows.shape.size(); ++d)
     fits = !differ(rows.shape[d], values.shape[d]);
+  if (searched_dtype(node) == DType::b8)
+    return Diag{code::kDtypeMismatch, node.loc, "'searchsorted' orders numbers, got bools"};
   const Value sorter = node.operands[2];
   if (sorter) {
     LATHE_DO(check_positions(node, sorter.type()));
@@ -51,14 +59,8 @@ std::vector<Guard> searchsorted_demands(const Node& node) {
   return demands.take();
 }
 
-// The dtype that values and elements are compared in.
-DType searched_dtype(const Node& node) {
-  const std::vector<TensorType> types = {self_type(node), node.operands[1].type()};
-  return promote_operands(types);
-}
-
 template <class T>
-Status count_lower(const Node& node, std::span<const Tensor* const> operands, Tensor& result) {
+Status find_place(const Node& node, std::span<const Tensor* const> operands, Tensor& result) {
   const Tensor &rows = *operands[0], &values = *operands[1];
   const int64_t size = rows.shape.back();
   const int64_t columns = result.shape.empty() ? 1 : std::max<int64_t>(1, result.shape.back());
@@ -66,16 +68,16 @@ Status count_lower(const Node& node, std::span<const Tensor* const> operands, Te
   for (int64_t i = 0; i < result.num_elements(); ++i) {
     const T value = element<T>(values, i);
     const int64_t row = has_one_row(node) ? 0 : i / columns * size;
-    int64_t count = 0;
-    for (int64_t k = 0; k < size; ++k) {
+    int64_t place = size;
+    for (int64_t k = size; k-- > 0;) {
       int64_t at = k;
       if (node.operands[2]) {
         LATHE_TRY(at, position(node, *operands[2], row + k, size));
       }
       const T x = element<T>(rows, row + at);
-      count += right ? !(x > value) : !(x >= value);
+      if (right ? x > value : x >= value) place = k;
     }
-    put(result, i, count);
+    put(result, i, place);
   }
   return Ok{};
 }
@@ -84,30 +86,30 @@ Result<std::vector<Tensor>> searchsorted_reference(const Node& node,
                                                    std::span<const Tensor* const> operands) {
   Tensor result = result_tensor(node);
   if (is_float(searched_dtype(node))) {
-    LATHE_DO(count_lower<double>(node, operands, result));
+    LATHE_DO(find_place<double>(node, operands, result));
   } else {
-    LATHE_DO(count_lower<int64_t>(node, operands, result));
+    LATHE_DO(find_place<int64_t>(node, operands, result));
   }
   return std::vector<Tensor>{std::move(result)};
 }
 
-// Counts the elements that belong before the value. All n of the row are read: a search by halves
-// would read log n of them, each after the one before and none in vectors.
+// The first place whose element belongs behind the value. All n of the row are read: a search by
+// halves would read log n of them, each after the one before and none in vectors.
 Expr lower_searchsorted(ElementContext& context, const Node& node, int,
                         std::span<const Expr> index) {
   const Dim size = self_type(node).shape.back();
-  const DType own = searched_dtype(node),
-              dtype = own == DType::b8 ? DType::i32 : compute_dtype(own);
+  const DType own = searched_dtype(node), dtype = compute_dtype(own);
   const Expr value = cast(context.operand(node, 1, index), dtype);
-  const Expr count = context.reduce(loop::ReduceOp::sum, {size}, [&](std::span<const Expr> k) {
+  const Expr end = context.integer(size);
+  const Expr first = context.reduce(loop::ReduceOp::min, {size}, [&](std::span<const Expr> k) {
     std::vector<Expr> at = {k[0]};
     if (!has_one_row(node)) at.insert(at.begin(), index.begin(), index.end() - 1);
     if (node.operands[2]) at.back() = clamped_position(context, context.operand(node, 2, at), size);
     const Expr x = cast(context.operand(node, 0, at), dtype);
     const Expr behind = node.bool_attr("right") ? lt(value, x) : le(value, x);
-    return select(behind, context.integer(0), context.integer(1));
+    return select(behind, k[0], end);
   });
-  return cast(count, node.types.front().dtype);
+  return cast(min(first, end), node.types.front().dtype);
 }
 
 Result<std::vector<Value>> import_searchsorted(Builder& builder, const ImportCall& call) {
@@ -145,12 +147,16 @@ std::vector<Import> searchsorted_imports() {
 OpDef searchsorted() {
   const ExampleTensor none{.is_none = true};
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  const ExampleTensor row{.shape = {5}, .values = {-1, 0, 0, 2, nan}};
+  const ExampleTensor row{.shape = {5}, .values = {-1, 0, 0, 2, 5}};
   const ExampleTensor rows{.dtype = DType::i32, .shape = {2, 3}, .values = {1, 3, 5, 2, 2, 9}};
   return {
       .name = "searchsorted",
-      .summary = "how many elements of its row are less than each value, or not greater (right)",
-      .doc = "Rows must be in order, or in that of `sorter`; all elements are less than NaN.",
+      .summary =
+          "the first place of its row whose element is not less than each value, or is greater "
+          "(right)",
+      .doc =
+          "Rows must be in order, or in that of `sorter`, and hold no NaN; where there is no such "
+          "place it is their size.",
       .operands = {{"sorted_sequence"}, {"self"}, {"sorter", OperandKind::optional_tensor}},
       .attrs = {{.name = "right", .kind = AttrKind::boolean, .default_value = false},
                 {.name = "out_int32", .kind = AttrKind::boolean, .default_value = false}},

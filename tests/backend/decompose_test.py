@@ -40,7 +40,7 @@ class DecomposeTest(BackendTest):
             lambda x: F.instance_norm(x),
         ):
             torch._dynamo.reset()
-            self.expect_decomposed(function, (image,))
+            self.expect_eager(function, (image,))
 
     def test_attention_with_fewer_heads_of_keys(self):
         q = randn(2, 4, 5, 8)
@@ -53,24 +53,24 @@ class DecomposeTest(BackendTest):
 
     def test_norms_of_weights(self):
         layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Conv1d(4, 6, 3))
-        self.expect_decomposed(layer, (randn(2, 4, 9),))
+        self.expect_eager(layer, (randn(2, 4, 9),))
 
     def test_sizes_that_vary(self):
-        slope = torch.rand(3)
-        calls = [(randn(n, 3, 4), slope) for n in (5, 2, 7, 64)]
-        self.expect_decomposed(lambda x, w: F.prelu(x, w) * 2, *calls, dynamic=True)
+        calls = [(randn(n, 3, 4), randn(n, 3, 4)) for n in (5, 2, 7, 64)]
+        self.expect_decomposed(lambda g, x: aten.mish_backward(g, x) * 2, *calls, dynamic=True)
         self.assertEqual(len(lathe.backend.reports()), 1)
 
     def test_calls_that_are_alike_are_traced_once_and_each_reads_its_own(self):
         def f(x, y):
-            return [F.prelu(t, torch.full((1,), 0.2)) + t for t in (x, y, x + y)]
+            return [aten.mish_backward(t, x) + t for t in (x, y, x + y)]
 
         report = self.expect_decomposed(f, (randn(3, 4), randn(3, 4)))
         self.assertEqual(sum(report.decomposed.values()), 3)
 
     def test_one_tensor_given_twice_is_no_two_tensors(self):
         def f(x, y):
-            return torch.logaddexp(x, x), torch.logaddexp(x, y), torch.logaddexp(y, y)
+            pairs = (x, x), (x, y), (y, y)
+            return [aten.mish_backward(*pair) for pair in pairs]
 
         self.expect_decomposed(f, (randn(3, 4), randn(3, 4)))
 
@@ -112,7 +112,10 @@ class DecomposeTest(BackendTest):
         self.assertEqual(self.report().decomposed, {})
 
     def test_what_has_no_decomposition_that_lathe_runs_stays_in_eager(self):
-        self.expect_eager(lambda x: torch.sort(x * 2)[0] + 1, (randn(3, 4),), in_eager=1)
+        def f(x):
+            return torch.linalg.cholesky_ex(x @ x.t() + torch.eye(3))[0] + 1
+
+        self.expect_eager(f, (randn(3, 4),), in_eager=1)
         self.assertEqual(self.report().decomposed, {})
 
     def test_the_same_bytes_as_another_dtype(self):
@@ -121,8 +124,8 @@ class DecomposeTest(BackendTest):
         self.expect_eager(lambda x: torch.fft.fft(x).real, (x,), in_eager=None)
 
     def test_a_report_says_so(self):
-        self.expect_decomposed(lambda x: F.pixel_shuffle(x, 2), (randn(1, 8, 3, 3),))
-        self.assertIn("aten.pixel_shuffle.default, 1x as PyTorch decomposes it", str(self.report()))
+        self.expect_decomposed(lambda x: aten.mish_backward(x, x), (randn(3, 3),))
+        self.assertIn("aten.mish_backward.default, 1x as PyTorch decomposes it", str(self.report()))
 
 
 if __name__ == "__main__":

@@ -25,6 +25,15 @@ twice = torch.ops.lathe_test.twice
 
 
 class FallbackTest(BackendTest):
+    def test_long_rows_are_put_in_order_by_eager(self):
+        f = torch.compile(lambda x: x.sort().values + x.topk(2).values.sum(), backend="lathe")
+        for size, in_eager in ((7, 0), (3000, 2)):
+            lathe.backend.clear_reports()
+            torch._dynamo.reset()
+            x = torch.randn(2, size)
+            torch.testing.assert_close(f(x), x.sort().values + x.topk(2).values.sum())
+            self.assertEqual(sum(f.count for f in self.report().fallbacks), in_eager)
+
     def test_random_numbers_are_those_of_the_generator(self):
         def f(x):
             return torch.nn.functional.dropout(x * 2, 0.5, training=True) + 1

@@ -7,6 +7,7 @@ import time
 
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from lathe._graph_json import Unwritable, write
 from lathe._handle import LatheError
@@ -19,6 +20,7 @@ from lathe.backend.report import Segment
 from lathe.backend.scalars import move_scalars
 from lathe.backend.weights import MAX_REPACKS, Watch
 
+aten = torch.ops.aten
 FRAME = re.compile(r'File "(.*)", line (\d+), in .*\n\s*(.*)')
 
 
@@ -45,7 +47,8 @@ class Compiled:
         self.target = device.type
         move_scalars(self.graph, self.constants, device)
         # Reasons by name of a call.
-        self.refused = calls_elsewhere(self.graph, device) | calls_that_draw(self.graph)
+        self.refused = (calls_elsewhere(self.graph, device) | calls_that_draw(self.graph)
+                        | calls_that_order(self.graph))
         self.decompositions = Decompositions(
             [n for n in self.placeholders if isinstance(n.meta.get("val"), torch.SymInt)],
             options.of_library(self.target),
@@ -313,6 +316,25 @@ def draws(node):
     given |= dict(zip(given, node.args)) | node.kwargs
     is_off = given.get("dropout_p") == 0 or given.get("train", given.get("training")) is False
     return torch.Tag.nondeterministic_seeded in op.tags and not is_off
+
+
+# They compare every element of a row with every other: beyond this many eager is faster.
+LONGEST_ORDERED = 256
+ORDERS = {aten.sort, aten.argsort, aten.topk, aten.kthvalue, aten.median, aten.nanmedian,
+          aten.mode, aten.msort, aten.searchsorted, aten.bucketize, aten.quantile,
+          aten.nanquantile, aten.logcumsumexp}
+
+
+def calls_that_order(graph):
+    found = {}
+    for node in graph.nodes:
+        if getattr(node.target, "overloadpacket", None) not in ORDERS:
+            continue
+        values = (n.meta.get("val") for n in node.all_input_nodes)
+        sizes = [size for v in values if isinstance(v, torch.Tensor) for size in v.shape]
+        if not all(statically_known_true(size <= LONGEST_ORDERED) for size in sizes):
+            found[node.name] = f"eager orders rows of more than {LONGEST_ORDERED} faster"
+    return found
 
 
 def calls_elsewhere(graph, device):
