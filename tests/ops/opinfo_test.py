@@ -10,6 +10,7 @@ import concurrent.futures
 import json
 import operator
 import os
+import pathlib
 import re
 import struct
 import subprocess
@@ -27,9 +28,12 @@ try:
     from torch.testing._internal.common_device_type import toleranceOverride
     from torch.testing._internal.common_methods_invocations import op_db
     from torch.utils import _pytree as pytree
-    from torch.utils._python_dispatch import TorchDispatchMode
 except ImportError as error:
     raise unittest.SkipTest(f"needs torch and expecttest: {error}") from None
+
+sys.path.insert(0, str(pathlib.Path("frontend/python").resolve()))
+
+from lathe.conformance.draws import Draws  # noqa: E402
 
 RUN_CALLS = os.environ.get("RUN_CALLS", "tests/ops/run_calls")
 DTYPES = (torch.float32, torch.int64)
@@ -312,16 +316,6 @@ class Checker:
 def writes_input(node):
     schema = getattr(node.target, "_schema", None)
     return schema is not None and schema.is_mutable and node.args[0].op == "placeholder"
-
-
-class Draws(TorchDispatchMode):
-    """Sees whether a call draws random numbers."""
-
-    found = False
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        self.found |= torch.Tag.nondeterministic_seeded in function.tags
-        return function(*args, **(kwargs or {}))
 
 
 def is_random(sample):

@@ -5,9 +5,9 @@ import typing
 
 import torch
 from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from lathe.conformance import verdict
+from lathe.conformance.draws import Draws
 from lathe.conformance.engine import Refused, Untraced, copies, first_line
 
 
@@ -65,7 +65,7 @@ def judge(case, engine):
             own = copies((args, kwargs))
             found = run(call, *own), *own
             words = compare(case, found, wanted, (args, kwargs), varies)
-            if words is not None and is_of_pytorch(case, engine, args, kwargs, wanted):
+            if words is not None and is_of_pytorch(case, engine, args, kwargs, found):
                 return "untraced", f"PyTorch's own graph gives another answer: {words}"
             if words is not None:
                 return "wrong", words if not number else f"call {number + 1}: {words}"
@@ -76,18 +76,6 @@ def judge(case, engine):
     except Exception as error:
         return "wrong", f"raises {first_line(error)}"
     return "agrees", ""
-
-
-class Draws(TorchDispatchMode):
-    """Sees whether a call draws random numbers. Samples of PyTorch's databases set the seed
-    themselves, so that results do not show it.
-    """
-
-    found = False
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        self.found |= torch.Tag.nondeterministic_seeded in function.tags
-        return function(*args, **(kwargs or {}))
 
 
 def draws(case):
@@ -103,14 +91,14 @@ def is_unsteady(case, wanted):
     return verdict.disagreement(again, wanted) is not None
 
 
-def is_of_pytorch(case, engine, args, kwargs, wanted):
-    """Whether PyTorch answers otherwise than eager too, once it has made a graph."""
+def is_of_pytorch(case, engine, args, kwargs, found):
+    """Whether what is not eager's answer is that of the graph that PyTorch made."""
     own = copies((args, kwargs))
     try:
-        found = run(lambda *a, **k: engine.without_backend(case.module, a, k), *own), *own
+        theirs = run(lambda *a, **k: engine.without_backend(case.module, a, k), *own), *own
     except Exception:
         return False
-    return compare(case, found, wanted, (args, kwargs), False) is not None
+    return compare(case, found, theirs, (args, kwargs), False) is None
 
 
 def compare(case, found, wanted, given, varies):
