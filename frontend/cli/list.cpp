@@ -48,6 +48,8 @@ int list_ops() {
 int list_targets() {
   const Result<ImportTable> table = ImportTable::create(builtin_registry());
   if (!table.ok()) return report(table.error(), LocTable());
+  if (const Status checked = table->check(); !checked.ok())
+    return report(checked.error(), LocTable());
   const std::vector<std::string> targets = table->targets();
   for (const std::string& target : targets) say("{}\n", target);
   say("{}\n", plural(static_cast<int64_t>(targets.size()), "ATen operator"));

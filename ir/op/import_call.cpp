@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
+#include <optional>
 
 #include "ir/op/promotion.h"
 #include "ir/support/diag_codes.h"
@@ -385,8 +387,15 @@ std::vector<Dim> ImportCall::dims_attr(std::string_view arg) const {
   return spec ? repeat_single(std::move(values), *spec) : values;
 }
 
+// What was parsed so far. Entries stay where they are: callers keep pointers to them.
+struct ImportTable::Parsed {
+  std::mutex mutex;
+  std::map<const Import*, std::optional<Entry>> entries;
+};
+
 Result<ImportTable> ImportTable::create(const Registry& ops) {
   ImportTable table;
+  table.parsed_ = std::make_shared<Parsed>();
   for (const OpDef& op : ops.rows()) {
     for (const Import& import : op.imports) LATHE_DO(table.add(&op, import));
   }
@@ -400,48 +409,65 @@ Result<ImportTable> ImportTable::create(const Registry& ops) {
 }
 
 Status ImportTable::add(const OpDef* op, const Import& import) {
-  auto schema = parse_schema(import.schema);
-  LATHE_CHECK(schema.ok(), fmt::format("import '{}': {}", import.schema, schema.error().message));
-  LATHE_CHECK(op != nullptr || import.build != nullptr,
-              fmt::format("composite '{}' builds nothing", schema->name));
-  if (op != nullptr) LATHE_DO(check_import(*op, import, *schema));
-  const std::string name = schema->name;
-  const bool is_new = entries_.emplace(name, Entry{op, &import, std::move(*schema)}).second;
+  const std::string name = import.schema.substr(0, import.schema.find('('));
+  const bool is_new = rows_.emplace(name, Row{op, &import}).second;
   LATHE_CHECK(is_new, fmt::format("'{}' has two imports", name));
   return Ok{};
 }
 
 Status ImportTable::add_alias(const Import& import) {
-  std::vector<std::pair<std::string, Entry>> found;
-  for (const auto& [name, entry] : entries_) {
+  std::vector<std::pair<std::string, Row>> found;
+  for (const auto& [name, row] : rows_) {
     if (name != import.alias_of && !name.starts_with(import.alias_of + ".")) continue;
-    found.emplace_back(import.schema + name.substr(import.alias_of.size()), entry);
+    found.emplace_back(import.schema + name.substr(import.alias_of.size()), row);
   }
   bool is_new = false;  // a row may import an overload of its own
-  for (auto& [name, entry] : found) is_new |= entries_.emplace(name, std::move(entry)).second;
+  for (auto& [name, row] : found) is_new |= rows_.emplace(std::move(name), row).second;
   LATHE_CHECK(is_new, fmt::format("'{}' is another name of '{}', which nothing else imports",
                                   import.schema, import.alias_of));
   return Ok{};
 }
 
+Status ImportTable::check() const {
+  for (const auto& [name, row] : rows_) {
+    const auto schema = parse_schema(row.import->schema);
+    LATHE_CHECK(schema.ok(),
+                fmt::format("import '{}': {}", row.import->schema, schema.error().message));
+    LATHE_CHECK(row.op != nullptr || row.import->build != nullptr,
+                fmt::format("composite '{}' builds nothing", name));
+    if (row.op != nullptr) LATHE_DO(check_import(*row.op, *row.import, *schema));
+  }
+  return Ok{};
+}
+
+const ImportTable::Entry* ImportTable::entry_of(const Row& row) const {
+  const std::lock_guard lock(parsed_->mutex);
+  auto [place, is_new] = parsed_->entries.try_emplace(row.import);
+  if (is_new) {
+    auto schema = parse_schema(row.import->schema);
+    if (schema.ok()) place->second.emplace(Entry{row.op, row.import, std::move(*schema)});
+  }
+  return place->second ? &*place->second : nullptr;
+}
+
 ImportTable::Match ImportTable::find(std::string_view target) const {
   const std::string_view name = schema_name(target);
-  if (auto found = entries_.find(name); found != entries_.end()) {
-    return {&found->second, found->second.schema.is_in_place};
+  if (auto found = rows_.find(name); found != rows_.end()) {
+    const Entry* entry = entry_of(found->second);
+    return {entry, entry != nullptr && entry->schema.is_in_place};
   }
   const size_t base = std::min(name.find('.'), name.size());
   if (base < 2 || name[base - 1] != '_' || name[base - 2] == '_') return {};
   const std::string functional =
       std::string(name.substr(0, base - 1)) + std::string(name.substr(base));
-  if (auto found = entries_.find(functional); found != entries_.end()) {
-    return {&found->second, true};
-  }
+  if (auto found = rows_.find(functional); found != rows_.end())
+    return {entry_of(found->second), true};
   return {};
 }
 
 std::vector<std::string> ImportTable::targets() const {
   std::vector<std::string> names;
-  for (const auto& [name, entry] : entries_)
+  for (const auto& [name, row] : rows_)
     names.push_back(name.starts_with("prims.") ? name : "aten." + name);
   return names;
 }

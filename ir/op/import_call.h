@@ -4,6 +4,7 @@
 // imports say the rest.
 #pragma once
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -55,7 +56,8 @@ struct ImportCall {
   std::vector<Dim> dims_attr(std::string_view arg) const;
 };
 
-// Every FX target that some row or composite imports.
+// Every FX target that some row or composite imports. Schemas are parsed when they are first asked
+// for: a model calls a few of them, and all take milliseconds and a megabyte.
 class ImportTable {
  public:
   struct Entry {
@@ -64,12 +66,15 @@ class ImportTable {
     Schema schema;
   };
 
-  // Refuses (internally) a schema that does not parse, an argument that no operand or attribute of
-  // the row takes, and a target with two rows. `ops` must outlive the table.
+  // Refuses (internally) a target with two rows. `ops` must outlive the table.
   static Result<ImportTable> create(const Registry& ops);
 
+  // Refuses (internally) a schema that does not parse, an argument that no operand or attribute of
+  // the row takes, and a composite that builds nothing. Tests ask; such a target is not found.
+  Status check() const;
+
   // An in-place target without an entry of its own is its functional one's with `in_place` set:
-  // "aten.add_.Tensor" finds "aten.add.Tensor". Null when no row imports it.
+  // "aten.add_.Tensor" finds "aten.add.Tensor". Null when no row imports it. Threads may call it.
   struct Match {
     const Entry* entry = nullptr;
     bool in_place = false;
@@ -79,10 +84,18 @@ class ImportTable {
   std::vector<std::string> targets() const;  // sorted, "aten.softmax.int"
 
  private:
+  struct Row {
+    const OpDef* op;
+    const Import* import;
+  };
+  struct Parsed;
+
   Status add(const OpDef* op, const Import& import);
   Status add_alias(const Import& import);
+  const Entry* entry_of(const Row& row) const;
 
-  std::map<std::string, Entry, std::less<>> entries_;  // by schema name
+  std::map<std::string, Row, std::less<>> rows_;  // by schema name
+  std::shared_ptr<Parsed> parsed_;                // the table's own, and its copies'
 };
 
 // Appends the nodes of the call and returns its results: one value per returned tensor, lists

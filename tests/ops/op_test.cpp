@@ -284,6 +284,8 @@ TEST(Rows, NamesAreUnique) {
 TEST(Rows, ImportsFitTheirRows) {
   const auto table = ImportTable::create(builtin_registry());
   ASSERT_TRUE(table.ok()) << table.error().message;
+  const Status checked = table->check();
+  EXPECT_TRUE(checked.ok()) << checked.error().message;
   EXPECT_GT(table->targets().size(), 200u);
 }
 
