@@ -2,6 +2,7 @@
 #include "tests/random/propose.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -190,9 +191,11 @@ Proposal propose_example(Grower& grower, const OpDef& op) {
     }
     const Shape shape(tensor.shape.begin(), tensor.shape.end());
     double low = tensor.low, high = tensor.high;
-    if (!tensor.values.empty()) {
-      low = *std::min_element(tensor.values.begin(), tensor.values.end());
-      high = *std::max_element(tensor.values.begin(), tensor.values.end());
+    std::vector<double> finite = tensor.values;
+    std::erase_if(finite, [](double x) { return !std::isfinite(x); });
+    if (!finite.empty()) {
+      low = *std::min_element(finite.begin(), finite.end());
+      high = *std::max_element(finite.begin(), finite.end());
     }
     proposal.operands.push_back(
         grower.operand(tensor.dtype, shape, {low, high, /*is_bounded=*/true}));
