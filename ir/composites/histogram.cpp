@@ -146,6 +146,15 @@ Built histogram(Builder& builder, const ImportCall& call) {
   return std::vector<Value>{histogram_of(aten, {x}, {edges}), edges};
 }
 
+// Of points without coordinates, which lie in the one bin there is.
+Term count_of_points(const Aten& aten, Term points) {
+  const Term weight = aten.tensor("weight");
+  Shape shape = points.shape();
+  shape.pop_back();
+  const Term count = aten("sum", {weight ? weight : aten.full(shape, 1, points.dtype())});
+  return aten.call().bool_attr("density") ? count / count : count;
+}
+
 // Points in the last dim of self.
 Built histogramdd(Builder& builder, const ImportCall& call) {
   const Aten aten(builder, call);
@@ -153,13 +162,14 @@ Built histogramdd(Builder& builder, const ImportCall& call) {
   if (self.rank() < 2 || !is_float(self.dtype()) || !self.shape().back().is_const())
     return no_bins(aten);
   const auto dims = static_cast<size_t>(self.shape().back().value());
+  if (dims == 0) return std::vector<Value>{count_of_points(aten, self)};
   const Term flat = aten("reshape", {self, Dims{-1, static_cast<int64_t>(dims)}});
   std::vector<Term> points, edges = aten.tensors("bins");
   const bool has_edges = !edges.empty();
   const Attr given = aten.attr("bins");
   std::vector<int64_t> counts(dims, call.int_attr("bins"));
   if (std::holds_alternative<std::vector<int64_t>>(given)) counts = call.ints_attr("bins");
-  if (dims == 0 || (has_edges ? edges.size() : counts.size()) != dims) return no_bins(aten);
+  if ((has_edges ? edges.size() : counts.size()) != dims) return no_bins(aten);
   for (size_t d = 0; d < dims; ++d) {
     points.push_back(aten("select.int", {flat, 1, static_cast<int64_t>(d)}));
     if (!has_edges && counts[d] > 0) edges.push_back(counted_edges(aten, points[d], d, counts[d]));
