@@ -1,6 +1,5 @@
 // Activations that choose between formulas.
 #include "ir/op/composite.h"
-#include "ir/support/diag_codes.h"
 
 namespace lathe {
 namespace {
@@ -51,16 +50,6 @@ constexpr auto kPrelu = [](const Aten& aten) {
               {aten("gt.Scalar", {self, 0}), self, aten("mul.Tensor", {weight, self})});
 };
 
-// The mean of the slopes: what is not training draws none.
-constexpr auto kRrelu = [](const Aten& aten) {
-  const ImportCall& call = aten.call();
-  if (call.bool_attr("training"))
-    return aten.fail(code::kUnsupported,
-                     "rrelu of a training graph is random; export the model after model.eval()");
-  const double slope = (call.float_attr("lower") + call.float_attr("upper")) / 2;
-  return aten("leaky_relu", {aten.tensor("self"), slope});
-};
-
 // A bound for each element.
 template <bool kIsLower>
 Term clamped(const Aten& aten) {
@@ -73,6 +62,17 @@ constexpr auto kDropoutBackward = [](const Aten& aten) {
   const Term kept = aten("mul.Tensor", {aten.tensor("grad_output"), aten.tensor("mask")});
   return aten("mul.Scalar", {kept, aten.attr("scale")});
 };
+
+// From the result y of a softmax: y (g - sum(g y)); of its logarithm: g - e^y sum(g).
+template <bool kIsLog>
+Term softmax_backward(const Aten& aten) {
+  const Term g = aten.wide(aten.tensor("grad_output")), y = aten.wide(aten.tensor("output"));
+  const Dims dim = {aten.call().int_attr("dim")};
+  const Term sum = aten("sum.dim_IntList", {kIsLog ? g : aten("mul.Tensor", {g, y}), dim, true});
+  const Term result = kIsLog ? g - aten("mul.Tensor", {exp(y), sum})
+                             : aten("mul.Tensor", {y, aten("sub.Tensor", {g, sum})});
+  return aten("to.dtype", {result, aten.call().dtype_attr("input_dtype", DType::f32)});
+}
 
 }  // namespace
 
@@ -90,10 +90,13 @@ std::vector<Import> import_activation() {
        .build = composed<clamped<false>>},
       {.schema = "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
        .build = composed<kDropoutBackward>},
+      {.schema = "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType "
+                 "input_dtype) -> Tensor",
+       .build = composed<softmax_backward<false>>},
+      {.schema = "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, "
+                 "ScalarType input_dtype) -> Tensor",
+       .build = composed<softmax_backward<true>>},
       {.schema = "prelu(Tensor self, Tensor weight) -> Tensor", .build = composed<kPrelu>},
-      {.schema = "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool "
-                 "training=False, Generator? generator=None) -> Tensor",
-       .build = composed<kRrelu>},
   };
 }
 

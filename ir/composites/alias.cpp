@@ -37,6 +37,7 @@ std::vector<Import> import_alias() {
       alias("negative", "neg"),
       alias("not_equal", "ne"),
       alias("row_stack", "vstack"),
+      alias("sgn", "sign"),
       alias("special_digamma", "digamma"),
       alias("special_erf", "erf"),
       alias("special_exp2", "exp2"),

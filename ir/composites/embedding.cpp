@@ -72,11 +72,29 @@ constexpr auto kEmbeddingBag = [](const Aten& aten) -> std::vector<Term> {
   return with_rest(bags_of_rows(aten, rows, bag, bags, looked_at(aten, indices)));
 };
 
+// The table with those rows that are looked at no longer than max_norm.
+constexpr auto kRenormed = [](const Aten& aten) {
+  const Term self = aten.tensor("self");
+  const std::vector<Term> places = {aten("reshape", {aten.tensor("indices"), Dims{-1}})};
+  const Dim rows = Aten::size(self, 0);
+  const Term none = aten.full({rows}, 0, DType::b8);
+  const Term is_used = aten("index_put", {none, places, aten.full({}, 1, DType::b8)});
+  const double longest = aten.call().float_attr("max_norm");
+  const Term norm =
+      aten("linalg_vector_norm", {self, aten.call().float_attr("norm_type"), Dims{1}, true});
+  const Term scale = longest / (norm + 1e-7);
+  const Term is_long = aten("logical_and", {gt(norm, longest), aten("unsqueeze", {is_used, 1})});
+  return aten("where.self", {is_long, self * scale, self});
+};
+
 }  // namespace
 
 std::vector<Import> import_embedding() {
   const std::string results = ") -> (Tensor, Tensor, Tensor, Tensor)";
   return {
+      {.schema = "embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) "
+                 "-> Tensor",
+       .build = composed<kRenormed>},
       {.schema = "embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool "
                  "scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? "
                  "per_sample_weights=None, bool include_last_offset=False" +

@@ -164,7 +164,8 @@ Built histogramdd(Builder& builder, const ImportCall& call) {
   const auto dims = static_cast<size_t>(self.shape().back().value());
   if (dims == 0) return std::vector<Value>{count_of_points(aten, self)};
   const Term flat = aten("reshape", {self, Dims{-1, static_cast<int64_t>(dims)}});
-  std::vector<Term> points, edges = aten.tensors("bins");
+  std::vector<Term> points, edges;
+  for (Value own : call.values("bins")) edges.emplace_back(builder, own);  // none: numbers
   const bool has_edges = !edges.empty();
   const Attr given = aten.attr("bins");
   std::vector<int64_t> counts(dims, call.int_attr("bins"));

@@ -70,6 +70,28 @@ Built nonzero_static(Builder& builder, const ImportCall& call) {
   return std::vector<Value>{aten("stack", {columns, 1})};
 }
 
+// Positions where the mask holds, and 0 elsewhere, where they may be out of range.
+std::vector<Term> masked_positions(const Aten& aten) {
+  std::vector<Term> positions;
+  for (Value own : aten.call().values("indices")) {
+    positions.push_back(aten.null());
+    if (own) positions.back() = aten("where.ScalarOther", {aten.tensor("mask"), own, int64_t{0}});
+  }
+  return positions;
+}
+
+constexpr auto kMaskedIndex = [](const Aten& aten) {
+  const Term self = aten.tensor("self"), mask = aten.tensor("mask");
+  const Term fill = aten.scalar(aten.call().float_attr("fill"), self.dtype());
+  return aten("where.self", {mask, aten("index.Tensor", {self, masked_positions(aten)}), fill});
+};
+
+constexpr auto kMaskedIndexPut = [](const Aten& aten) {
+  const Term added = aten("masked_fill.Scalar",
+                          {aten.tensor("values"), aten("logical_not", {aten.tensor("mask")}), 0.0});
+  return aten("index_put", {aten.tensor("self"), masked_positions(aten), added, true});
+};
+
 }  // namespace
 
 std::vector<Import> import_indexed() {
@@ -77,6 +99,12 @@ std::vector<Import> import_indexed() {
       {.schema = "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, "
                  "bool include_self=True) -> Tensor",
        .build = index_reduce},
+      {.schema = "_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) "
+                 "-> Tensor",
+       .build = composed<kMaskedIndex>},
+      {.schema = "_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, "
+                 "Tensor values) -> Tensor",
+       .build = composed<kMaskedIndexPut>},
       {.schema = "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
        .build = nonzero_static},
   };

@@ -159,6 +159,9 @@ std::vector<Import> import_random() {
        .build = uniform_between},
       {.schema = "normal_functional(Tensor self, float mean=0, float std=1" + generator,
        .build = normal_of},
+      {.schema = "normal_(Tensor(a!) self, float mean=0, float std=1, *, Generator? "
+                 "generator=None) -> Tensor(a!)",
+       .build = normal_of},
       {.schema = "exponential(Tensor self, float lambd=1" + generator, .build = exponential},
       {.schema = "bernoulli(Tensor self" + generator, .build = bernoulli},
       {.schema = "bernoulli.p(Tensor self, float p=0.5" + generator, .build = bernoulli},

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ir/op/arithmetic.h"
+#include "ir/op/composite.h"
 #include "ir/op/contract.h"
 #include "ir/op/demands.h"
 #include "ir/op/dense.h"
@@ -217,11 +218,14 @@ Value of_batches(Builder& b, const ImportCall& call, std::string_view arg, bool 
   return expand(Term{b, own}, std::move(wanted));
 }
 
-// PyTorch drops attention weights at random whenever dropout_p says so, also in inference.
+// Products and a softmax take what the op does not: weights that are dropped at random (PyTorch
+// drops them whenever dropout_p says so, also in inference), and operands of several ranks.
 Result<std::vector<Value>> import_attention(Builder& b, const ImportCall& call) {
-  if (call.float_attr("dropout_p") != 0) {
-    return Diag{code::kUnsupported, call.loc,
-                "attention with dropout is random; export the model after model.eval()"};
+  const auto rank = [&](const char* arg) { return call.value(arg).type().rank(); };
+  if (call.float_attr("dropout_p") != 0 || rank("query") != rank("key") ||
+      rank("query") != rank("value")) {
+    const Term result = Aten(b, call).forward("_scaled_dot_product_attention_math").front();
+    return std::vector<Value>{result};
   }
   const bool has_groups = call.bool_attr("enable_gqa");
   std::vector<Value> operands;

@@ -8,6 +8,7 @@
 #include "ir/op/demands.h"
 #include "ir/op/dense.h"
 #include "ir/op/element.h"
+#include "ir/op/import_call.h"
 #include "ir/op/promotion.h"
 #include "ir/op/reduction.h"
 #include "ir/op/self.h"
@@ -132,6 +133,15 @@ Tensor diff_rows(const Node& node, std::span<const Tensor* const> operands) {
   return result;
 }
 
+// Of no differences, whatever stands before and behind is left out.
+Result<std::vector<Value>> import_diff(Builder& b, const ImportCall& call) {
+  const bool joins = call.int_attr("n", 1) != 0;
+  return import_node(b, call, "diff",
+                     {call.value("self"), joins ? call.value("prepend") : Value{},
+                      joins ? call.value("append") : Value{}},
+                     {{"n", call.int_attr("n", 1)}, {"dim", call.int_attr("dim", -1)}});
+}
+
 OpDef diff() {
   const ExampleTensor none{.is_none = true};
   return {
@@ -150,8 +160,9 @@ OpDef diff() {
       .decompose = decompose_diff,
       .lower = Absent{"decomposes into slices"},
       .derivative = Absent{"decompose first; its parts have derivatives"},
-      .imports = {{"diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? "
-                   "append=None) -> Tensor"}},
+      .imports = {{.schema = "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? "
+                             "append=None) -> Tensor",
+                   .build = import_diff}},
       .examples =
           {{.operands = {{.shape = {2, 5}}, none, none}},
            {.operands = {{.shape = {3, 2}}, {.shape = {1, 2}}, none},
