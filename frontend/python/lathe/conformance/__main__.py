@@ -22,11 +22,13 @@ def parser():
                    help="that registers the backend when it is imported")
     p.add_argument("--option", action="append", default=[], metavar="NAME=JSON",
                    help="of the backend, such as fail_on_fallback=true")
-    p.add_argument("--suite", action="append", choices=list(SUITES), help="all unless given")
+    p.add_argument("--suite", action="append", choices=list(SUITES), help="all but graphs unless given")
     p.add_argument("--dtypes", default="f32", help=f"of {', '.join(DTYPES)}; comma-separated")
     p.add_argument("--only", default="", metavar="REGEX", help="entries whose name has it")
     p.add_argument("--share", type=float, default=1.0, help="of the cases, drawn by --seed")
     p.add_argument("--seed", type=int, default=0)
+    p.add_argument("--graphs", type=int, default=300,
+                   help="of the suite graphs, from the seed --seed on")
     p.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     p.add_argument("--jobs", type=int, default=os.cpu_count(), help="worker processes")
     p.add_argument("--seconds", type=float, default=120, help="that a case may take")
@@ -55,15 +57,16 @@ def main(words=None):
     if set(dtypes) - set(DTYPES):
         unknown = sorted(set(dtypes) - set(DTYPES))[0]
         p.error(f"no dtype '{unknown}'; there are {', '.join(DTYPES)}")
-    choice = Choice(dtypes, asked.only, asked.device)
+    choice = Choice(dtypes, asked.only, asked.device, asked.seed, asked.graphs)
     settings = {"backend": asked.backend, "options": options_of(asked.option),
                 "modules": asked.modules, "device": asked.device, "threads": 1,
                 "share": asked.share, "seed": asked.seed, "seconds": asked.seconds}
     path = asked.results or f"results/conformance-{asked.backend}.jsonl"
-    entries = [e for name in asked.suite or SUITES for e in SUITES[name].entries(choice)]
-    if not entries:
-        p.error("no entry has this name and dtype")
+    suites = asked.suite or [name for name in SUITES if name != "graphs"]
     try:
+        entries = [e for name in suites for e in SUITES[name].entries(choice)]
+        if not entries:
+            p.error("no entry has this name and dtype")
         file = journal.Journal(path)
         results = driver.Results(file, settings)
         done = [0]

@@ -2,7 +2,8 @@
 
 import dataclasses
 
-from lathe.conformance import behaviour, examples, modules, opinfo, whole_models
+from lathe.conformance import (behaviour, examples, modules, opinfo, random_graphs,
+                               whole_models)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -12,6 +13,8 @@ class Choice:
     dtypes: tuple = ("f32",)
     pattern: str = ""
     device: str = "cpu"
+    seed: int = 0
+    graphs: int = 300
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,4 +33,6 @@ SUITES = {
                        behaviour.entries, behaviour.cases),
     "models": Suite("models of transformers, timm and torchvision, small and random",
                     whole_models.entries, whole_models.cases),
+    "graphs": Suite("random graphs by NNSmith, where it is installed",
+                    random_graphs.entries, random_graphs.cases),
 }
