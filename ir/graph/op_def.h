@@ -71,6 +71,7 @@ enum class OpClass : uint8_t {
   reduction,    // result elements combine many operand elements (sum, amax, cumsum, pooling)
   normalize,    // reductions over a row, then elementwise (softmax, layer_norm)
   contraction,  // matmul, convolution, attention: lowered through a template
+  matrix,       // whole matrices, step by step: lowered through a template (lu, cholesky)
   source,       // no tensor operands (constant, full, arange)
   structure,    // param, fused, control flow
   opaque,       // has effects, or only a library can do it

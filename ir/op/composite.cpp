@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "ir/op/element.h"
@@ -27,8 +28,9 @@ std::vector<Term> Aten::forward(std::string_view target) const {
 }
 
 std::vector<Term> Aten::all(std::string_view target, std::initializer_list<Arg> args) const {
-  if (builder_->failed()) return {null()};
   const ImportTable::Match match = call_->table->find(target);
+  if (match && builder_->failed())
+    return std::vector<Term>(std::max<size_t>(1, match.entry->schema.returns.size()), null());
   if (!match || args.size() > match.entry->schema.args.size()) {
     builder_->fail(
         Diag{code::kInternal, call_->loc,
@@ -38,7 +40,10 @@ std::vector<Term> Aten::all(std::string_view target, std::initializer_list<Arg> 
   ImportCall inner{.target = std::string(target), .loc = call_->loc};
   auto spec = match.entry->schema.args.begin();
   for (const Arg& arg : args) inner.args.emplace_back((spec++)->name, arg.arg);
-  return run(std::move(inner));
+  std::vector<Term> results = run(std::move(inner));
+  if (builder_->failed())
+    results.resize(std::max(results.size(), match.entry->schema.returns.size()), null());
+  return results;
 }
 
 Term Aten::operator()(std::string_view target, std::initializer_list<Arg> args) const {

@@ -48,6 +48,7 @@ class Aten {
   // The first result of a call of `target` ("sum.dim_IntList"); null, and the builder has failed,
   // when it is refused. Arguments that are left out have the schema's defaults.
   Term operator()(std::string_view target, std::initializer_list<Arg> args) const;
+  // All of them, as many as the schema returns; null ones when it is refused.
   std::vector<Term> all(std::string_view target, std::initializer_list<Arg> args) const;
   // The results of `target`, which takes what the call under import has.
   std::vector<Term> forward(std::string_view target) const;

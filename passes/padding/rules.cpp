@@ -118,6 +118,7 @@ PaddedResults apply_rule(Padding& padding, const Node& node) {
       return pad_reduction(padding, node);
     case OpClass::contraction:
       return pad_contraction(padding, node);
+    case OpClass::matrix:
     case OpClass::source:
     case OpClass::structure:
     case OpClass::opaque:

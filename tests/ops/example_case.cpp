@@ -28,7 +28,8 @@ std::vector<ExampleCase> all_examples() {
 std::vector<ExampleCase> lowerable_examples() {
   std::vector<ExampleCase> cases;
   for (const ExampleCase& test : all_examples())
-    if (test.op->lower || test.op->decompose) cases.push_back(test);
+    if (test.op->lower || test.op->decompose || test.op->traits.op_class == OpClass::matrix)
+      cases.push_back(test);
   return cases;
 }
 

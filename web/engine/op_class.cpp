@@ -17,6 +17,8 @@ std::string_view op_class_name(OpClass op_class) {
       return "normalize";
     case OpClass::contraction:
       return "contraction";
+    case OpClass::matrix:
+      return "matrix";
     case OpClass::source:
       return "source";
     case OpClass::structure:

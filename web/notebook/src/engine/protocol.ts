@@ -143,6 +143,7 @@ export type OpClass =
   | "reduction"
   | "normalize"
   | "contraction"
+  | "matrix"
   | "source"
   | "structure"
   | "opaque";

@@ -15,6 +15,7 @@ export const families: Record<Family, { sign: string; word: string }> = {
 
 const familyOfClass: Record<OpClass, Family> = {
   contraction: "contract",
+  matrix: "contract",
   elementwise: "point",
   opaque: "point",
   reduction: "reduce",

@@ -1,0 +1,228 @@
+// Whole matrices, step by step: see matrix_steps.h.
+#include "ir/templates/matrix_steps.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "ir/loop/linear.h"
+
+namespace lathe {
+
+using loop::Block;
+using loop::Expr;
+using loop::For;
+using loop::LoopKind;
+using loop::Var;
+
+namespace {
+
+constexpr int64_t kThreads = 128;         // of a group; more wait longer for each other
+constexpr int64_t kTaskElements = 20000;  // about 10 us of steps
+
+Dim product(const std::vector<Dim>& dims) {
+  Dim all = 1;
+  for (const Dim& dim : dims) all = all * dim;
+  return all;
+}
+
+}  // namespace
+
+MatrixSteps::MatrixSteps(loop::Kernel& kernel, const MatrixSpec& spec, const Target& target)
+    : kernel_(kernel), spec_(spec) {
+  if (target.groups) {
+    threads_ = std::min<int64_t>(kThreads, target.groups->most);
+  } else {
+    lanes_ = target.lanes(dtype_bytes(spec.dtype));
+    Dim longest = 1;
+    for (const Dim& part : spec.parts) longest = Dim::max(longest, part);
+    while (longest.is_const() && lanes_ > 1 && lanes_ / 2 >= longest.value()) lanes_ /= 2;
+  }
+  for (const Dim& part : spec.parts) {
+    begins_.push_back(stride_);
+    stride_ = stride_ + Dim::floor_div(part + Dim(lanes_ - 1), lanes_) * Dim(lanes_);
+  }
+  // A row's last vector may begin at its last column.
+  if (lanes_ > 1) stride_ = stride_ + Dim(lanes_);
+  size_ = spec.rows * stride_;
+}
+
+double MatrixSteps::tolerance() const {
+  const double terms =
+      spec_.parts[0].is_const() ? static_cast<double>(spec_.parts[0].value()) : 256;
+  const double epsilon = spec_.dtype == DType::f64 ? 0x1p-52 : 0x1p-23;
+  return std::max(4.0, std::sqrt(terms) / 2) * epsilon;
+}
+
+Expr MatrixSteps::variable(const char* name, loop::VarKind kind, DType dtype, int lanes) {
+  loop::VarInfo info{name, kind, dtype, lanes};
+  if (dtype != DType::i64) info.min = INT64_MIN;
+  return pool().var(kernel_.add_var(std::move(info)), dtype, lanes);
+}
+
+Expr MatrixSteps::at(Expr row, Expr column) const {
+  return pool().load(workspace_, first_ + row * pool().size(stride_) + column, spec_.dtype, width_);
+}
+
+void MatrixSteps::put(Expr row, Expr column, Expr value) {
+  const Expr index = first_ + row * pool().size(stride_) + column;
+  emit({loop::Store{workspace_, index, loop::splat(value, width_), {}, false}});
+}
+
+Expr MatrixSteps::keep(const char* name, Expr value) {
+  const Expr read = variable(name, loop::VarKind::let, value->dtype, value->lanes);
+  kernel_.vars.back().min = INT64_MIN;
+  emit({loop::Let{std::get<loop::VarRead>(read->kind).var, value}});
+  return read;
+}
+
+loop::RegArray MatrixSteps::cell(const char* name, Expr first) {
+  const loop::RegArray array = kernel_.add_regs({name, first->dtype, first->lanes, {}});
+  emit({loop::DeclareRegs{array}});
+  set(array, first);
+  return array;
+}
+
+Expr MatrixSteps::get(loop::RegArray cell) const {
+  const loop::RegInfo& info = kernel_.regs[cell.id];
+  return pool().reg(cell, {}, info.dtype, info.lanes);
+}
+
+void MatrixSteps::set(loop::RegArray cell, Expr value) { emit({loop::SetReg{cell, {}, value}}); }
+
+void MatrixSteps::loop(Expr lo, Expr hi, int64_t step, const Fill& fill) {
+  const Expr read = variable("i", loop::VarKind::loop, DType::i64, 1);
+  Block inside;
+  Block* const outside = std::exchange(block_, &inside);
+  fill(read);
+  block_ = outside;
+  emit({For{std::get<loop::VarRead>(read->kind).var, lo, hi, step, LoopKind::serial,
+            std::move(inside)}});
+}
+
+void MatrixSteps::serial(Expr lo, Expr hi, const Fill& fill) { loop(lo, hi, 1, fill); }
+
+void MatrixSteps::when(Expr condition, const std::function<void()>& fill) {
+  Block inside;
+  Block* const outside = std::exchange(block_, &inside);
+  fill();
+  block_ = outside;
+  emit({loop::If{condition, std::move(inside), {}}});
+}
+
+void MatrixSteps::barrier() {
+  if (threads_ > 0) emit({loop::Barrier{}});
+}
+
+void MatrixSteps::spread(Expr lo, Expr hi, const Fill& fill) {
+  barrier();
+  is_apart_ = true;
+  loop(threads_ > 0 ? lo + thread_ : lo, hi, std::max<int64_t>(1, threads_), fill);
+  is_apart_ = false;
+  barrier();
+}
+
+void MatrixSteps::each(Expr lo, Expr hi, const Fill& fill) {
+  if (is_apart_ || threads_ == 0)
+    serial(lo, hi, fill);
+  else
+    spread(lo, hi, fill);
+}
+
+void MatrixSteps::across(Expr lo, Expr hi, const Fill& fill) {
+  if (threads_ > 0) return each(lo, hi, fill);
+  const int outside = std::exchange(width_, lanes_);
+  loop(lo, hi, lanes_, fill);
+  width_ = outside;
+}
+
+std::vector<Expr> MatrixSteps::fold(loop::ReduceOp op, size_t count, Expr lo, Expr hi,
+                                    const Step& step) {
+  const int outside = std::exchange(width_, lanes_);
+  std::vector<loop::RegArray> cells;
+  // A maximum is of what is not negative: the zeros behind a row take no part.
+  for (size_t i = 0; i < count; ++i) cells.push_back(cell("sum", loop::splat(number(0), lanes_)));
+  loop(lo, hi, lanes_, [&](Expr column) {
+    std::vector<Expr> so_far;
+    for (const loop::RegArray& each : cells) so_far.push_back(get(each));
+    const std::vector<Expr> next = step(column, so_far);
+    for (size_t i = 0; i < count; ++i) set(cells[i], next[i]);
+  });
+  width_ = outside;
+  std::vector<Expr> results;
+  for (const loop::RegArray& each : cells)
+    results.push_back(keep("total", lanes_ > 1 ? loop::reduce_lanes(op, get(each)) : get(each)));
+  return results;
+}
+
+void MatrixSteps::load(MatrixSpec::Index batch) {
+  each(integer(0), rows(), [&](Expr row) {
+    if (lanes_ > 1)
+      across(integer(0), pool().size(stride_), [&](Expr column) { put(row, column, number(0)); });
+    for (size_t part = 0; part < spec_.parts.size(); ++part) {
+      serial(integer(0), pool().size(spec_.parts[part]), [&](Expr column) {
+        put(row, begin(part) + column,
+            loop::cast(spec_.initial(batch, row, part, column), spec_.dtype));
+      });
+    }
+  });
+}
+
+void MatrixSteps::store(MatrixSpec::Index batch) {
+  std::vector<Expr> index;
+  const std::function<void(size_t)> walk = [&](size_t dim) {
+    if (dim == spec_.results.size()) {
+      const ResultElement result = spec_.result(*this, batch, index);
+      emit({loop::Store{result.buffer, result.index, result.value, {}, false}});
+      return;
+    }
+    each(integer(0), pool().size(spec_.results[dim]), [&](Expr i) {
+      index.push_back(i);
+      walk(dim + 1);
+      index.pop_back();
+    });
+  };
+  walk(0);
+}
+
+void MatrixSteps::build() {
+  const Dim tasks = product(spec_.batch);
+  const Var task = kernel_.add_loop_var("task", tasks);
+  Block body, inside;
+  block_ = &body;
+  std::vector<Expr> batch(spec_.batch.size());
+  Expr left = pool().var(task);
+  for (size_t i = spec_.batch.size(); i-- > 0;) {
+    const Expr extent = pool().size(spec_.batch[i]);
+    batch[i] = i == 0 ? left : loop::mod(left, extent);
+    left = loop::floor_div(left, extent);
+  }
+  if (threads_ > 0) {
+    const Var thread = kernel_.add_loop_var("thread", threads_);
+    thread_ = pool().var(thread);
+    workspace_ = spec_.global_workspace(tasks * size_);
+    first_ = pool().var(task) * pool().size(size_);
+    block_ = &inside;
+    load(batch);
+    spec_.steps(*this, batch);
+    store(batch);
+    body.push_back(
+        {For{thread, integer(0), integer(threads_), 1, LoopKind::thread, std::move(inside)}});
+  } else {
+    workspace_ = kernel_.add_buffer({"workspace", spec_.dtype, size_, loop::Space::scratch, true});
+    first_ = integer(0);
+    load(batch);
+    spec_.steps(*this, batch);
+    store(batch);
+  }
+  if (size_.is_const())
+    kernel_.grain = std::max<int64_t>(1, kTaskElements / std::max<int64_t>(1, size_.value()));
+  kernel_.body.push_back(
+      {For{task, integer(0), pool().size(tasks), 1, LoopKind::parallel, std::move(body)}});
+}
+
+void build_matrix_steps(loop::Kernel& kernel, const MatrixSpec& spec, const Target& target) {
+  MatrixSteps(kernel, spec, target).build();
+}
+
+}  // namespace lathe
