@@ -171,8 +171,12 @@ Term chained(const Aten& aten, std::string_view arg) {
 constexpr int64_t kMaxPower = int64_t{1} << 20;
 
 constexpr auto kMatrixPower = [](const Aten& aten) {
-  const Term self = aten.tensor("self");
-  const int64_t n = aten.call().int_attr("n");
+  Term self = aten.tensor("self");
+  int64_t n = aten.call().int_attr("n");
+  if (n < 0 && n >= -kMaxPower) {
+    self = aten("linalg_inv", {self});
+    n = -n;
+  }
   if (n < 0 || n > kMaxPower)
     return aten.fail(code::kUnsupported, fmt::format("'{}' by {}", aten.call().target, n));
   if (n == 0) {
