@@ -1,6 +1,7 @@
 // Norms by other names, and distances between rows.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "ir/op/composite.h"
@@ -21,8 +22,24 @@ constexpr auto kNorm = [](const Aten& aten) {
               {aten.tensor("self"), order, dim, call.bool_attr("keepdim"), aten.attr("dtype")});
 };
 
-// By the sums of columns (1), of rows (inf), or of all squares ("fro"). Singular values are not
-// computed here.
+// The sum of all singular values ("nuc"), the largest (2), or the least (-2).
+Term spectral_norm(const Aten& aten, Term self, const Dims& dims, bool keepdim, double order) {
+  Dims behind;
+  for (int64_t dim = 0; dim < self.rank(); ++dim)
+    if (dim != dims[0] && dim != dims[1]) behind.push_back(dim);
+  behind.insert(behind.end(), dims.begin(), dims.end());
+  const Term values = aten("linalg_svdvals", {aten("permute", {self, behind})});
+  const char* fold = order == 0 ? "sum.dim_IntList" : order > 0 ? "amax" : "amin";
+  // The largest of none is 0.
+  if (order > 0 && values && Aten::size(values, -1) == Dim(0)) fold = "sum.dim_IntList";
+  Term norm = aten(fold, {values, Dims{-1}});
+  if (keepdim)
+    for (int64_t dim : {std::min(dims[0], dims[1]), std::max(dims[0], dims[1])})
+      norm = aten("unsqueeze", {norm, dim});
+  return norm;
+}
+
+// By the sums of columns (1), of rows (inf), of all squares ("fro"), or by singular values.
 Term matrix_norm(const Aten& aten, Term self, Dims dims, bool keepdim) {
   const ImportCall& call = aten.call();
   if (!call.is_none("dtype")) self = aten("to.dtype", {self, call.dtype_attr("dtype", DType::f32)});
@@ -32,18 +49,21 @@ Term matrix_norm(const Aten& aten, Term self, Dims dims, bool keepdim) {
   const Attr order_attr = aten.attr("ord");
   if (const auto* name = std::get_if<std::string>(&order_attr)) {
     if (*name == "fro") return aten("linalg_vector_norm", {self, 2.0, dims, keepdim});
-    return aten.fail(code::kUnsupported,
-                     fmt::format("'{}' of order '{}' needs singular values", call.target, *name));
+    if (*name == "nuc" && dims[0] != dims[1]) return spectral_norm(aten, self, dims, keepdim, 0);
+    return aten.fail(code::kBadModel,
+                     fmt::format("'{}' has no order '{}'", call.target, name->substr(0, 60)));
   }
   const double order = call.float_attr("ord");
   const double magnitude = std::fabs(order);
+  if (magnitude == 2 && dims[0] != dims[1]) return spectral_norm(aten, self, dims, keepdim, order);
   if (magnitude != 1 && !std::isinf(order))
-    return aten.fail(code::kUnsupported,
-                     fmt::format("'{}' of order {} needs singular values", call.target, order));
+    return aten.fail(code::kBadModel, fmt::format("'{}' has no order {}", call.target, order));
   int64_t summed = magnitude == 1 ? dims[0] : dims[1];
   int64_t compared = magnitude == 1 ? dims[1] : dims[0];
   if (!keepdim && compared > summed) --compared;
   const Term sums = aten("linalg_vector_norm", {self, 1.0, Dims{summed}, keepdim});
+  if (order > 0 && sums && Aten::size(sums, compared) == Dim(0))  // the largest of none is 0
+    return aten("sum.dim_IntList", {sums, Dims{compared}, keepdim});
   return aten(order > 0 ? "amax" : "amin", {sums, Dims{compared}, keepdim});
 }
 
