@@ -45,6 +45,9 @@ UNINITIALIZED = re.compile(r"aten\.(new_)?empty(_like|_strided|_permuted)?\.")
 # PyTorch does not say in which order these take equal elements, of more than a few.
 CHOOSES_AMONG_EQUALS = tuple(getattr(torch.ops.aten, name).default
                              for name in ("argsort", "kthvalue", "mode", "sort", "topk"))
+# Vectors of theirs have either sign. PyTorch's own tests compare what the samples'
+# output_process_fn_grad makes of results, and so do we where results themselves differ.
+HAVE_EITHER_SIGN = ("linalg.eigh", "linalg.svd", "pca_lowrank", "svd", "svd_lowrank")
 RMSE_FACTOR = 3  # torch._dynamo.utils.same's, for errors against float64
 
 
@@ -61,6 +64,7 @@ class Sample:
 
     def __init__(self, op, info):
         self.op = op
+        self.process = info.output_process_fn_grad
         self.leaves, self.spec = pytree.tree_flatten((info.input, info.args, info.kwargs))
         self.places = [i for i, leaf in enumerate(self.leaves) if isinstance(leaf, torch.Tensor)]
         self.tensors = [self.leaves[i].detach() for i in self.places]
@@ -70,7 +74,13 @@ class Sample:
         for place, tensor in zip(self.places, tensors, strict=True):
             leaves[place] = tensor
         first, args, kwargs = pytree.tree_unflatten(leaves, self.spec)
-        return pytree.tree_leaves(self.op(first, *args, **kwargs))
+        leaves, self.result_spec = pytree.tree_flatten(self.op(first, *args, **kwargs))
+        return leaves
+
+    def without_signs(self, results):
+        """What is the same whichever signs results have."""
+        own = pytree.tree_unflatten(list(results), self.result_spec)
+        return pytree.tree_leaves(self.process(own))
 
     def __str__(self):
         def text(leaf):
@@ -278,7 +288,7 @@ class Checker:
         bounds = tolerance(op, dtype)
         for number, info in enumerate(op.sample_inputs("cpu", dtype)):
             sample = Sample(op.op, info)
-            verdict, words = self.check_sample(sample, bounds)
+            verdict, words = self.check_sample(sample, bounds, op.name in HAVE_EITHER_SIGN)
             counts[verdict] += 1
             if verdict in ("refused", "not traced"):
                 reasons[words] += 1
@@ -286,7 +296,7 @@ class Checker:
                 failures.append(f"{name} {dtype} sample {number} {verdict}: {sample}\n{words}")
         return name, counts, reasons, failures
 
-    def check_sample(self, sample, bounds):
+    def check_sample(self, sample, bounds, has_either_sign):
         try:
             module, tensors = trace(sample)
             model = model_json(module)
@@ -314,13 +324,24 @@ class Checker:
         if choice := choice_among_equals(module):
             wanted, *results = (with_elements(choice, tensors, r) for r in (wanted, *results))
         for who, found in zip(("interpreter", "cpu"), results, strict=True):
-            if len(found) != len(wanted):
-                return "wrong", f"{who}: {len(found)} results, expected {len(wanted)}"
-            for i, (f, w) in enumerate(zip(found, wanted)):
-                words = disagreement(f, w, bounds, lambda i=i: exact_result(sample, i))
-                if words:
-                    return "wrong", f"{who}, result {i}: {words}\n{module.graph}"
+            words = difference(sample, found, wanted, bounds)
+            if words and has_either_sign and len(found) == len(wanted):
+                words = difference(sample, *map(sample.without_signs, (found, wanted)), bounds,
+                                   sample.without_signs)
+            if words:
+                return "wrong", f"{who}, {words}\n{module.graph}"
         return "agrees", ""
+
+
+def difference(sample, found, wanted, bounds, process=list):
+    """The first of results, or of what `process` makes of them, that is not the other's."""
+    if len(found) != len(wanted):
+        return f"{len(found)} results, expected {len(wanted)}"
+    for i, (f, w) in enumerate(zip(found, wanted)):
+        words = disagreement(f, w, bounds, lambda i=i: exact_result(sample, i, process))
+        if words:
+            return f"result {i}: {words}"
+    return None
 
 
 # They move running statistics, which their schemas do not say.
@@ -342,10 +363,10 @@ def is_random(sample):
     return draws.found
 
 
-def exact_result(sample, i):
+def exact_result(sample, i, process):
     try:
         torch.manual_seed(0)
-        return sample.eager(torch.float64)[i].to(torch.float64)
+        return process(sample.eager(torch.float64))[i].to(torch.float64)
     except Exception:  # no float64 kernel
         return None
 

@@ -15,7 +15,8 @@ from lathe.conformance.engine import Refused, Untraced, copies, first_line
 class Case:
     """kind: "answer" compares results and what the call wrote to its arguments; "error" expects
     that eager raises, and so must the backend. calls: further (args, kwargs) for the compiled one,
-    of other sizes.
+    of other sizes. process: of results that PyTorch leaves a choice of, as the signs of singular
+    vectors, what is the same for each of them; compared where results themselves differ.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Case:
     kind: str = "answer"
     calls: tuple = ()
     bounds: dict | None = None
+    process: typing.Callable | None = None
     float64: bool = True  # whether the module can be run in float64 for the exact answer
 
     def describe(self):
@@ -115,6 +117,9 @@ def compare(case, found, wanted, given, varies):
 
     words = verdict.disagreement(found[0], wanted[0], case.bounds,
                                  exact if case.float64 else lambda: None)
+    if words is not None and case.process is not None:
+        words = verdict.disagreement(case.process(found[0]), case.process(wanted[0]), case.bounds,
+                                     lambda: case.process(exact()))
     if words is not None:
         return words
     words = verdict.disagreement(found[1:], wanted[1:], case.bounds)
