@@ -36,4 +36,15 @@ void triangular_steps(MatrixSteps& steps, const TriangleSpec& spec);
 void swap_steps(MatrixSteps& steps, const Dim& count,
                 const std::function<loop::Expr(loop::Expr i)>& pivot);
 
+// Of the lower triangle of a symmetric matrix, L and a D with blocks of one or two, where L's
+// columns are; in a row behind the others the pivots: a row from 1, of a pair negative and twice.
+void ldl_steps(MatrixSteps& steps);
+
+// X of A X = B in place of B.
+struct LdlSpec {
+  std::function<loop::Expr(loop::Expr row, loop::Expr column)> a;  // L and D
+  std::function<loop::Expr(loop::Expr i)> pivot;
+};
+void ldl_solve_steps(MatrixSteps& steps, const LdlSpec& spec);
+
 }  // namespace lathe

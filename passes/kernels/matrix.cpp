@@ -64,15 +64,13 @@ class MatrixLowering {
     if (name == "cholesky") {
       if (!node_.bool_attr("upper")) turn_operand();
       spec_.steps = [](MatrixSteps& steps, Index) { cholesky_steps(steps); };
+    } else if (name == "ldl") {
+      leave_row(m);
+      spec_.steps = [](MatrixSteps& steps, Index) { ldl_steps(steps); };
+    } else if (name == "ldl_solve") {
+      set_ldl_solve();
     } else if (name == "lu") {
-      spec_.rows = m + Dim(1);
-      spec_.initial = [this, m](Index batch, Expr row, size_t, Expr column) {
-        // Behind the last row is room for pivots.
-        const Expr rows = kernel_.pool().size(m), first = kernel_.pool().integer(0);
-        const Expr inside = loop::lt(row, rows);
-        const Expr x = element(0, batch, {loop::select(inside, row, first), column});
-        return loop::select(inside, x, loop::constant_like(x, 0));
-      };
+      leave_row(m);
       spec_.steps = [this, m, n](MatrixSteps& steps, Index) {
         lu_steps(steps, Dim::min(m, n), node_.bool_attr("pivot"));
       };
@@ -88,6 +86,17 @@ class MatrixLowering {
     } else {
       set_swaps(n);
     }
+  }
+
+  // Room for pivots behind the last row.
+  void leave_row(const Dim& m) {
+    spec_.rows = m + Dim(1);
+    spec_.initial = [this, m](Index batch, Expr row, size_t, Expr column) {
+      const Expr rows = kernel_.pool().size(m), first = kernel_.pool().integer(0);
+      const Expr inside = loop::lt(row, rows);
+      const Expr x = element(0, batch, {loop::select(inside, row, first), column});
+      return loop::select(inside, x, loop::constant_like(x, 0));
+    };
   }
 
   // Columns of the operand lie as rows.
@@ -124,6 +133,15 @@ class MatrixLowering {
     };
   }
 
+  void set_ldl_solve() {
+    set_triangle();
+    spec_.steps = [this](MatrixSteps& steps, Index batch) {
+      ldl_solve_steps(steps,
+                      {[&](Expr row, Expr column) { return element(0, batch, {row, column}); },
+                       [&](Expr i) { return loop::cast(element(2, batch, {i}), DType::i64); }});
+    };
+  }
+
   void set_swaps(const Dim& size) {
     spec_.initial = [&](Index batch, Expr, size_t, Expr column) {
       return element(0, batch, {column});
@@ -145,6 +163,9 @@ class MatrixLowering {
       const Expr row = at[is_upper ? 0 : 1], column = at[is_upper ? 1 : 0];
       return loop::select(loop::le(row, column), steps.at(row, column), steps.number(0));
     }
+    if (name == "ldl")  // the pivots are whole, of the rest one triangle
+      return loop::select(loop::logical_or(loop::le(at[1], at[0]), loop::eq(at[0], steps.end(0))),
+                          steps.at(at[0], at[1]), steps.number(0));
     if (name == "householder") return steps.at(at[1], at[0]);
     if (name == "swapped") return steps.at(pool.integer(0), at[0]);
     if (name != "jacobi_svd") return steps.at(at[0], at[1]);
@@ -176,7 +197,8 @@ KernelDef kernel_matrix() {
   return {
       .name = "matrix",
       .summary = "whole matrices, one step after another, each in a workspace of its own",
-      .roots = {"cholesky", "householder", "jacobi_svd", "lu", "swapped", "triangular_solve"},
+      .roots = {"cholesky", "householder", "jacobi_svd", "ldl", "ldl_solve", "lu", "swapped",
+                "triangular_solve"},
       .members = Members::epilogue,
       .needs = Needs::any,
       .takes_sizes = true,

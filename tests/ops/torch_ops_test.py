@@ -21,11 +21,11 @@ INFERENCE = {"training": False, "train": False, "momentum": 0.1, "p": 0.5, "cudn
 
 # Rows of which no single ATen call covers some example: their imports build the attributes, or
 # several calls become one.
-SEVERAL_CALLS = {"argmax_pool1d", "argmax_pool2d", "argmax_pool3d", "batch_norm", "constant", "gru",
-                 "householder", "jacobi_svd", "logsumexp", "lstm", "lu", "prod", "rand",
-                 "recurrent_layer", "rnn_relu", "rnn_tanh", "scatter", "scatter_reduce",
-                 "size_value", "sorted_position", "swapped", "triangular_solve", "trunc_divide",
-                 "upsample_bilinear2d", "upsample_nearest2d"}
+SEVERAL_CALLS = {"argmax_pool1d", "argmax_pool2d", "argmax_pool3d", "batch_norm", "constant",
+                 "gru", "householder", "jacobi_svd", "ldl", "ldl_solve", "logsumexp", "lstm", "lu",
+                 "prod", "rand", "recurrent_layer", "rnn_relu", "rnn_tanh", "scatter",
+                 "scatter_reduce", "size_value", "sorted_position", "swapped", "triangular_solve",
+                 "trunc_divide", "upsample_bilinear2d", "upsample_nearest2d"}
 
 
 # PyTorch's call also gives where the extrema are, which is a row of its own.

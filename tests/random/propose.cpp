@@ -225,6 +225,8 @@ const std::map<std::string, std::string>& rows_left_out() {
       {"cholesky", condition},
       {"householder", condition},
       {"jacobi_svd", condition},
+      {"ldl", condition},
+      {"ldl_solve", condition},
       {"lu", condition},
       {"swapped", "is of pivots, which only lu makes"},
       {"triangular_solve", condition},
