@@ -166,7 +166,9 @@ Status GraphImporter::import_refused(const pt2::Node& node, Scope& scope) {
     if (!name) continue;
     Result<std::optional<TensorType>> type = scope.expected_type(*name);
     const bool is_known = type.ok() && type->has_value();
-    scope.bind(*name, is_known ? builder_.param(**std::move(type), *name) : Value());
+    const Value value = is_known ? builder_.param(**std::move(type), *name) : Value();
+    if (scope.is_complex(*name)) builder_.mark_complex(value);
+    scope.bind(*name, value);
   }
   return builder_.failed() ? Status(Diag(builder_.error())) : Ok{};
 }
@@ -223,7 +225,8 @@ Result<Value> GraphImporter::in_sizes_of_file(const pt2::Node& node, const std::
   LATHE_TRY(std::optional<TensorType> expected, scope.expected_type(name));
   if (!expected) return value;
   const Shape& shape = value.type().shape;
-  if (!same_types(value.type(), *expected, symbols_))
+  const bool is_complex = builder_.is_complex(value);
+  if (!same_types(value.type(), *expected, symbols_) || is_complex != scope.is_complex(name))
     return Diag{code::kTypeMismatch, builder_.loc(),
                 fmt::format("'{}' is {} in the file, but '{}' of its arguments is {}", name,
                             to_string(*expected), node.target, to_string(value.type()))};
@@ -233,14 +236,19 @@ Result<Value> GraphImporter::in_sizes_of_file(const pt2::Node& node, const std::
     if (facts.decide(Relation::eq, shape[d], expected->shape[d]) != true) return value;
   const Value result = builder_.call("reshape", {value}, {{"shape", expected->shape}});
   if (!result) return builder_.error();
+  if (is_complex) builder_.mark_complex(result);
   return result;
+}
+
+bool GraphImporter::is_imported(std::string_view target) const {
+  return table_.find(target) || table_.find(target, true);
 }
 
 Status GraphImporter::find_unsupported(const pt2::Graph& graph,
                                        std::map<std::string_view, Unsupported>& found) {
   for (const pt2::Node& node : graph.nodes) {
     LATHE_TRY(bool skips, is_symbolic(node, graph));
-    if (skips || is_scalar_call(node) || table_.find(node.target)) continue;
+    if (skips || is_scalar_call(node) || is_imported(node.target)) continue;
     if (is_region(node) || is_cond(node)) {
       for (const pt2::Graph* inner : graphs_of(node)) LATHE_DO(find_unsupported(*inner, found));
       continue;
@@ -259,7 +267,7 @@ Status GraphImporter::refuse_unsupported() {
     std::map<std::string_view, Unsupported> found;
     if (is_region(node) || is_cond(node)) {
       for (const pt2::Graph* inner : graphs_of(node)) LATHE_DO(find_unsupported(*inner, found));
-    } else if (!table_.find(node.target)) {
+    } else if (!is_imported(node.target)) {
       found[node.target] = {node.target};
     }
     if (found.empty()) continue;

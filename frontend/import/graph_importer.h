@@ -70,6 +70,7 @@ class GraphImporter {
     size_t order = 0;  // of the first uses in the graph
     Loc first;
   };
+  bool is_imported(std::string_view target) const;
   Status check_supported();
   Status refuse_unsupported();
   Status find_unsupported(const pt2::Graph& graph, std::map<std::string_view, Unsupported>& found);

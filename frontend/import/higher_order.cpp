@@ -130,6 +130,7 @@ Status GraphImporter::import_cond(const pt2::Node& node, Scope& scope) {
                   fmt::format("result {} of torch.cond is not a tensor in both branches", i)};
     const Value chosen = builder_.call("where", {*chooser, *if_true, *if_false});
     if (builder_.failed()) return builder_.error();
+    if (builder_.is_complex(*if_true)) builder_.mark_complex(chosen);
     results.emplace_back(chosen);
   }
   return bind_outputs(node, results, scope);

@@ -126,11 +126,14 @@ std::optional<int64_t> extent(const std::vector<int64_t>& shape,
 Status read_strides(const pt2::TensorMeta& meta, std::vector<int64_t>& strides, int64_t& offset,
                     const std::string& name) {
   bool is_static = !meta.storage_offset.expr_str && meta.strides.size() == meta.sizes.size();
+  const bool is_pairs = is_complex(meta.dtype);
+  const int64_t width = is_pairs ? 2 : 1;
   for (const pt2::SymInt& stride : meta.strides) {
     is_static = is_static && !stride.expr_str;
-    strides.push_back(stride.value);
+    is_static = is_static && !__builtin_mul_overflow(stride.value, width, &strides.emplace_back());
   }
-  offset = meta.storage_offset.value;
+  if (is_pairs) strides.push_back(1);
+  is_static = is_static && !__builtin_mul_overflow(meta.storage_offset.value, width, &offset);
   if (is_static) return Ok{};
   return Diag{code::kBadModel, Loc::unknown(),
               fmt::format("weight '{}' needs one constant stride a dim", name)};

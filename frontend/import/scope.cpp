@@ -28,6 +28,11 @@ Result<std::optional<TensorType>> Scope::expected_type(const std::string& name) 
   return std::optional<TensorType>(std::move(type));
 }
 
+bool Scope::is_complex(const std::string& name) const {
+  const auto meta = graph_.tensor_values.find(name);
+  return meta != graph_.tensor_values.end() && lathe::is_complex(meta->second.dtype);
+}
+
 Result<Value> Scope::weight(const std::string& name, const std::string& weight) {
   auto found = module_.weights.find(weight);
   LATHE_CHECK(found != module_.weights.end(), fmt::format("weight '{}' was not loaded", weight));
@@ -37,6 +42,7 @@ Result<Value> Scope::weight(const std::string& name, const std::string& weight) 
   NamedAttrs attrs = {{"name", weight}, {"dtype", type.dtype}, {"shape", type.static_shape()}};
   Node* node = builder_.create(*row, {}, {}, std::move(attrs), name);
   if (!node) return builder_.error();
+  if (is_complex(name)) builder_.mark_complex(node->result());
   return node->result();
 }
 
@@ -133,10 +139,15 @@ Result<CallArg> Scope::argument(const Argument& arg) {
     case Tag::as_string:
     case Tag::as_operator:
       return CallArg(Attr(arg.as<std::string>()));
+    case Tag::as_complex: {
+      const auto& number = arg.as<pt2::ComplexValue>();
+      return CallArg(ComplexNumber{number.real, number.imag});
+    }
     case Tag::as_device:
       return CallArg(Attr(arg.as<pt2::Device>().type));
     case Tag::as_scalar_type: {
       std::optional<DType> dtype = dtype_of(arg.as<int64_t>());
+      if (dtype && lathe::is_complex(arg.as<int64_t>())) return CallArg(ComplexDType{*dtype});
       if (dtype) return CallArg(Attr(*dtype));
       return Diag{code::kUnsupported, builder_.loc(),
                   fmt::format("dtype {} is not supported", scalar_type_name(arg.as<int64_t>()))};
@@ -173,7 +184,6 @@ Result<CallArg> Scope::argument(const Argument& arg) {
     case Tag::as_sym_floats:
     case Tag::as_graph:
     case Tag::as_custom_obj:
-    case Tag::as_complex:
     case Tag::as_nested_tensors:
     case Tag::as_int_lists:
     case Tag::as_float_lists:

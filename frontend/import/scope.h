@@ -34,6 +34,9 @@ class Scope {
   // The tensor's type as the file has it; null when the file has none.
   Result<std::optional<TensorType>> expected_type(const std::string& name);
 
+  // Whether a tensor is of complex numbers.
+  bool is_complex(const std::string& name) const;
+
   // Numbers and symbolic sizes in a tensor's place stay Attrs.
   Result<CallArg> argument(const pt2::Argument& arg);
   // The elements of a list argument one by one; anything else is one element.

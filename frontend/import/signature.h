@@ -43,6 +43,7 @@ struct InputLeaf {
   Kind kind = Kind::tensor;
   std::string name = {};  // of the placeholder: "x", "args_0", "flag"
   int param = -1;
+  bool is_complex = false;  // of the caller: the tensor has pairs in a last dim
   Dim size = {};
   PyConstant constant = {};
 };
@@ -55,6 +56,7 @@ struct OutputLeaf {
   };
   Kind kind = Kind::tensor;
   int output = -1;
+  bool is_complex = false;
   Dim size = {};
   PyConstant constant = {};
 };

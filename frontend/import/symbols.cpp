@@ -25,9 +25,9 @@ constexpr ScalarTypeRow kScalarTypes[] = {
     {6, "float16", DType::f16},
     {7, "float32", DType::f32},
     {8, "float64", DType::f64},
-    {9, "complex32", std::nullopt},
-    {10, "complex64", std::nullopt},
-    {11, "complex128", std::nullopt},
+    {9, "complex32", DType::f16},
+    {10, "complex64", DType::f32},
+    {11, "complex128", DType::f64},
     {12, "bool", DType::b8},
     {13, "bfloat16", DType::bf16},
     {28, "uint16", std::nullopt},
@@ -86,6 +86,8 @@ std::optional<DType> dtype_of(pt2::ScalarType type) {
   return std::nullopt;
 }
 
+bool is_complex(pt2::ScalarType type) { return type >= 9 && type <= 11; }
+
 std::string_view scalar_type_name(pt2::ScalarType type) {
   for (const ScalarTypeRow& row : kScalarTypes)
     if (row.number == type) return row.name;
@@ -123,7 +125,7 @@ Result<TensorType> Symbols::type(const pt2::TensorMeta& meta, std::string_view n
   if (!dtype)
     return fail(code::kUnsupported,
                 fmt::format("tensor '{}' is of dtype {} ({}); supported are bool, uint8, int8 to "
-                            "int64, float16, bfloat16, float32 and float64",
+                            "int64, float16, bfloat16, float32, float64 and complex",
                             name, scalar_type_name(meta.dtype), meta.dtype));
   if (meta.layout != kStrided)
     return fail(code::kUnsupported,
@@ -132,7 +134,7 @@ Result<TensorType> Symbols::type(const pt2::TensorMeta& meta, std::string_view n
   if (meta.sizes.size() > kMaxRank)
     return fail(code::kTooLarge, fmt::format("tensor '{}' has {} dims, at most {} are possible",
                                              name, meta.sizes.size(), kMaxRank));
-  int64_t bytes = dtype_bytes(*dtype);
+  int64_t bytes = dtype_bytes(*dtype) * (is_complex(meta.dtype) ? 2 : 1);
   bool is_empty = false, overflows = false;
   for (const pt2::SymInt& size : meta.sizes) {
     LATHE_TRY(Dim extent, dim(size));
@@ -149,6 +151,7 @@ Result<TensorType> Symbols::type(const pt2::TensorMeta& meta, std::string_view n
     return fail(code::kTooLarge,
                 fmt::format("tensor '{}' of shape {} has more bytes than 63 bits count", name,
                             to_string(type.shape)));
+  if (is_complex(meta.dtype)) type.shape.push_back(2);
   return type;
 }
 

@@ -3,6 +3,7 @@
 // stays plain.
 #pragma once
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +45,13 @@ class Builder {
   Value integer(int64_t value, DType dtype);  // the same, exact beyond 2^53
   Value param(TensorType type, std::string name);
 
+  // While a model is imported, which values are complex numbers: pairs of reals in a last dim of 2
+  // that PyTorch's shape does not have (ir/op/complex.h). The graph itself knows reals alone.
+  void mark_complex(Value value) {
+    if (value) complex_.insert(value);
+  }
+  bool is_complex(Value value) const { return !complex_.empty() && complex_.count(value) != 0; }
+
   bool failed() const { return failed_; }
   const Diag& error() const { return error_; }
   void fail(Diag diag);  // keeps the first
@@ -61,6 +69,7 @@ class Builder {
   size_t position_ = kEnd;
   bool failed_ = false;
   Diag error_;
+  std::set<Value> complex_;
 };
 
 // A name not yet used in the graph, reserved from now on: `hint`, or hint_1, hint_2, ...

@@ -146,6 +146,9 @@ struct Import {
   // Of a composite: the ATen operator that this one is another name of, with all its overloads
   // ("div" of "divide", which is the whole `schema` then).
   std::string alias_of = {};
+  // What calls of complex numbers become (ir/op/complex.h). With `alias_of` and without `build`:
+  // what this one's real twin does, on complex numbers.
+  bool is_complex = false;
 };
 
 // An operand of an example: explicit values, or a shape filled from a fixed seed.

@@ -28,7 +28,8 @@ std::vector<Term> Aten::forward(std::string_view target) const {
 }
 
 std::vector<Term> Aten::all(std::string_view target, std::initializer_list<Arg> args) const {
-  const ImportTable::Match match = call_->table->find(target);
+  ImportTable::Match match = call_->table->find(target);
+  if (!match) match = call_->table->find(target, true);
   if (match && builder_->failed())
     return std::vector<Term>(std::max<size_t>(1, match.entry->schema.returns.size()), null());
   if (!match || args.size() > match.entry->schema.args.size()) {
@@ -60,6 +61,12 @@ std::vector<Term> Aten::tensors(std::string_view arg) const {
 
 Term Aten::scalar(double value, DType dtype) const {
   return {*builder_, builder_->scalar(value, dtype)};
+}
+
+Term Aten::table(std::vector<double> values, const Dims& shape, DType dtype) const {
+  return {*builder_, builder_->call("constant", {},
+                                    {{"value", std::move(values)}, {"dtype", dtype},
+                                     {"shape", shape}})};
 }
 
 Term Aten::full(const Shape& shape, double value, DType dtype) const {

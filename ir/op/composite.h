@@ -37,6 +37,7 @@ class Aten {
     Arg(const Dims& xs) : arg(Attr{xs}) {}
     Arg(const Shape& xs) : arg(Attr{std::vector<Dim>(xs.begin(), xs.end())}) {}
     Arg(Attr x) : arg(std::move(x)) {}
+    Arg(CallArg x) : arg(std::move(x)) {}
     CallArg arg;
 
    private:
@@ -62,6 +63,8 @@ class Aten {
   Term null() const { return {*builder_, Value{}}; }
   // A rank-0 constant of its own dtype.
   Term scalar(double value, DType dtype) const;
+  // A constant of these elements in row-major order.
+  Term table(std::vector<double> values, const Dims& shape, DType dtype) const;
   Term full(const Shape& shape, double value, DType dtype) const;
   // 0, 1, ... in i64.
   Term arange(const Dim& size) const;

@@ -294,6 +294,20 @@ Status complete_tensors(Builder& builder, ImportCall& call) {
   return Ok{};
 }
 
+bool has_complex(const Builder& builder, const ImportCall& call) {
+  for (const auto& [name, arg] : call.args) {
+    if (std::holds_alternative<ComplexNumber>(arg) || std::holds_alternative<ComplexDType>(arg))
+      return true;
+    if (const auto* value = std::get_if<Value>(&arg); value && builder.is_complex(*value))
+      return true;
+    if (const auto* list = std::get_if<std::vector<Value>>(&arg)) {
+      for (Value value : *list)
+        if (builder.is_complex(value)) return true;
+    }
+  }
+  return false;
+}
+
 // A composite in place: its result is copied to what it writes.
 Result<std::vector<Value>> write_back(Builder& builder, const ImportCall& call, Value result) {
   ImportCall copy{.target = "copy_", .name = call.name, .loc = call.loc};
@@ -390,7 +404,7 @@ std::vector<Dim> ImportCall::dims_attr(std::string_view arg) const {
 // What was parsed so far. Entries stay where they are: callers keep pointers to them.
 struct ImportTable::Parsed {
   std::mutex mutex;
-  std::map<const Import*, std::optional<Entry>> entries;
+  std::map<std::pair<const Import*, const Import*>, std::optional<Entry>> entries;
 };
 
 Result<ImportTable> ImportTable::create(const Registry& ops) {
@@ -402,57 +416,74 @@ Result<ImportTable> ImportTable::create(const Registry& ops) {
   for (const Import& import : ops.composites()) {
     if (import.alias_of.empty()) LATHE_DO(table.add(nullptr, import));
   }
+  // Complex ones after the real ones that they are of; other names are so for both.
+  for (const bool is_complex : {false, true}) {
+    for (const Import& import : ops.composites()) {
+      if (import.alias_of.empty() || import.is_complex != is_complex) continue;
+      Rows& to = is_complex ? table.complex_ : table.real_;
+      LATHE_CHECK(add_alias(import, table.real_, to),
+                  fmt::format("'{}' is another name of '{}', which nothing else imports",
+                              import.schema, import.alias_of));
+    }
+  }
   for (const Import& import : ops.composites()) {
-    if (!import.alias_of.empty()) LATHE_DO(table.add_alias(import));
+    if (!import.alias_of.empty()) add_alias(import, table.complex_, table.complex_);
   }
   return table;
 }
 
 Status ImportTable::add(const OpDef* op, const Import& import) {
   const std::string name = import.schema.substr(0, import.schema.find('('));
-  const bool is_new = rows_.emplace(name, Row{op, &import}).second;
+  Rows& rows = import.is_complex ? complex_ : real_;
+  const bool is_new = rows.emplace(name, Row{op, &import, &import}).second;
   LATHE_CHECK(is_new, fmt::format("'{}' has two imports", name));
   return Ok{};
 }
 
-Status ImportTable::add_alias(const Import& import) {
+// The rows of `from` that the alias names, as its own in `to`; whether there was one that is new
+// there: a row may import an overload of its own.
+bool ImportTable::add_alias(const Import& import, const Rows& from, Rows& to) {
   std::vector<std::pair<std::string, Row>> found;
-  for (const auto& [name, row] : rows_) {
+  for (const auto& [name, row] : from) {
     if (name != import.alias_of && !name.starts_with(import.alias_of + ".")) continue;
     found.emplace_back(import.schema + name.substr(import.alias_of.size()), row);
+    if (import.build == nullptr) continue;
+    found.back().second.op = nullptr;
+    found.back().second.import = &import;
   }
-  bool is_new = false;  // a row may import an overload of its own
-  for (auto& [name, row] : found) is_new |= rows_.emplace(std::move(name), row).second;
-  LATHE_CHECK(is_new, fmt::format("'{}' is another name of '{}', which nothing else imports",
-                                  import.schema, import.alias_of));
-  return Ok{};
+  bool is_new = false;
+  for (auto& [name, row] : found) is_new |= to.emplace(std::move(name), row).second;
+  return is_new;
 }
 
 Status ImportTable::check() const {
-  for (const auto& [name, row] : rows_) {
-    const auto schema = parse_schema(row.import->schema);
-    LATHE_CHECK(schema.ok(),
-                fmt::format("import '{}': {}", row.import->schema, schema.error().message));
-    LATHE_CHECK(row.op != nullptr || row.import->build != nullptr,
-                fmt::format("composite '{}' builds nothing", name));
-    if (row.op != nullptr) LATHE_DO(check_import(*row.op, *row.import, *schema));
+  for (const Rows* rows : {&real_, &complex_}) {
+    for (const auto& [name, row] : *rows) {
+      const auto schema = parse_schema(row.schema->schema);
+      LATHE_CHECK(schema.ok(),
+                  fmt::format("import '{}': {}", row.schema->schema, schema.error().message));
+      LATHE_CHECK(row.op != nullptr || row.import->build != nullptr,
+                  fmt::format("composite '{}' builds nothing", name));
+      if (row.op != nullptr) LATHE_DO(check_import(*row.op, *row.import, *schema));
+    }
   }
   return Ok{};
 }
 
 const ImportTable::Entry* ImportTable::entry_of(const Row& row) const {
   const std::lock_guard lock(parsed_->mutex);
-  auto [place, is_new] = parsed_->entries.try_emplace(row.import);
+  auto [place, is_new] = parsed_->entries.try_emplace({row.import, row.schema});
   if (is_new) {
-    auto schema = parse_schema(row.import->schema);
+    auto schema = parse_schema(row.schema->schema);
     if (schema.ok()) place->second.emplace(Entry{row.op, row.import, std::move(*schema)});
   }
   return place->second ? &*place->second : nullptr;
 }
 
-ImportTable::Match ImportTable::find(std::string_view target) const {
+ImportTable::Match ImportTable::find(std::string_view target, bool is_complex) const {
+  const Rows& rows = is_complex ? complex_ : real_;
   const std::string_view name = schema_name(target);
-  if (auto found = rows_.find(name); found != rows_.end()) {
+  if (auto found = rows.find(name); found != rows.end()) {
     const Entry* entry = entry_of(found->second);
     return {entry, entry != nullptr && entry->schema.is_in_place};
   }
@@ -460,16 +491,25 @@ ImportTable::Match ImportTable::find(std::string_view target) const {
   if (base < 2 || name[base - 1] != '_' || name[base - 2] == '_') return {};
   const std::string functional =
       std::string(name.substr(0, base - 1)) + std::string(name.substr(base));
-  if (auto found = rows_.find(functional); found != rows_.end())
+  if (auto found = rows.find(functional); found != rows.end())
     return {entry_of(found->second), true};
   return {};
 }
 
-std::vector<std::string> ImportTable::targets() const {
+std::vector<std::string> ImportTable::targets(bool is_complex) const {
   std::vector<std::string> names;
-  for (const auto& [name, row] : rows_)
+  for (const auto& [name, row] : is_complex ? complex_ : real_)
     names.push_back(name.starts_with("prims.") ? name : "aten." + name);
   return names;
+}
+
+Value complex_constant(Builder& builder, ComplexNumber number, DType part) {
+  const Value pair = builder.call("constant", {},
+                                  {{"value", std::vector<double>{number.real, number.imag}},
+                                   {"dtype", part},
+                                   {"shape", std::vector<int64_t>{2}}});
+  builder.mark_complex(pair);
+  return pair;
 }
 
 Result<int> import_dim(const ImportCall& call, std::string_view arg, int rank) {
@@ -483,6 +523,10 @@ Result<Value> import_tensor(Builder& builder, const ImportCall& call, std::strin
   const CallArg* found = call.find(arg);
   if (found == nullptr) return Value{};
   if (const Value* value = std::get_if<Value>(found)) return *value;
+  if (const auto* number = std::get_if<ComplexNumber>(found)) {
+    const DType part = weak_scalar_dtype(Attr{number->real}, tensor_types(call));
+    return complex_constant(builder, *number, part);
+  }
   const Attr* attr = std::get_if<Attr>(found);
   if (attr == nullptr) {
     return Diag{
@@ -520,7 +564,12 @@ Result<std::vector<Value>> import_node(Builder& builder, const ImportCall& call,
 
 Result<std::vector<Value>> import_call(Builder& builder, const ImportTable& table,
                                        ImportCall call) {
-  const ImportTable::Match match = table.find(call.target);
+  const bool is_complex = has_complex(builder, call);
+  const ImportTable::Match match = table.find(call.target, is_complex);
+  if (!match && is_complex) {
+    return Diag{code::kUnsupported, call.loc,
+                fmt::format("'{}' of complex numbers is not supported", call.target)};
+  }
   if (!match) {
     return Diag{code::kUnsupportedOp, call.loc, fmt::format("no op imports '{}'", call.target)};
   }
@@ -543,7 +592,8 @@ Result<std::vector<Value>> import_call(Builder& builder, const ImportTable& tabl
     LATHE_DO(complete_tensors(builder, call));
     LATHE_TRY(results, import.build(builder, call));
     if (builder.failed()) return builder.error();
-    if (call.op == nullptr && call.in_place) {
+    const bool is_written = !results.empty() && results.front() && results.front().node->in_place;
+    if (call.op == nullptr && call.in_place && !is_written) {
       LATHE_TRY(results, write_back(builder, call, results.front()));
     }
   } else {

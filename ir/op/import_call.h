@@ -17,9 +17,19 @@
 
 namespace lathe {
 
+// A complex number, and the dtype of complex numbers: complex64 is that of f32. The graph has
+// neither.
+struct ComplexNumber {
+  double real = 0;
+  double imag = 0;
+};
+struct ComplexDType {
+  DType part = DType::f32;
+};
+
 // An argument: a tensor, a list of tensors (null: None), or anything else. None is a monostate
 // Attr. Numbers and symbolic sizes in a tensor's place stay Attrs: they are weakly typed scalars.
-using CallArg = std::variant<Value, std::vector<Value>, Attr>;
+using CallArg = std::variant<Value, std::vector<Value>, Attr, ComplexNumber, ComplexDType>;
 
 class ImportTable;
 
@@ -80,22 +90,26 @@ class ImportTable {
     bool in_place = false;
     explicit operator bool() const { return entry != nullptr; }
   };
-  Match find(std::string_view target) const;
-  std::vector<std::string> targets() const;  // sorted, "aten.softmax.int"
+  // Calls that complex numbers take part in have entries of their own.
+  Match find(std::string_view target, bool is_complex = false) const;
+  std::vector<std::string> targets(bool is_complex = false) const;  // sorted, "aten.softmax.int"
 
  private:
+  // An entry before its schema is parsed: that of `schema`, which for another name is the other's.
   struct Row {
     const OpDef* op;
     const Import* import;
+    const Import* schema;
   };
+  using Rows = std::map<std::string, Row, std::less<>>;  // by schema name
   struct Parsed;
 
   Status add(const OpDef* op, const Import& import);
-  Status add_alias(const Import& import);
+  static bool add_alias(const Import& import, const Rows& from, Rows& to);
   const Entry* entry_of(const Row& row) const;
 
-  std::map<std::string, Row, std::less<>> rows_;  // by schema name
-  std::shared_ptr<Parsed> parsed_;                // the table's own, and its copies'
+  Rows real_, complex_;
+  std::shared_ptr<Parsed> parsed_;  // the table's own, and its copies'
 };
 
 // Appends the nodes of the call and returns its results: one value per returned tensor, lists
@@ -113,6 +127,8 @@ Result<std::vector<Value>> import_call(Builder& builder, const ImportTable& tabl
 Result<int> import_dim(const ImportCall& call, std::string_view arg, int rank);
 // The argument as a tensor, weak scalars as constants. Null when None.
 Result<Value> import_tensor(Builder& builder, const ImportCall& call, std::string_view arg);
+// A complex number of rank 0.
+Value complex_constant(Builder& builder, ComplexNumber number, DType part);
 // A node of `op` that takes the call's name and in-place flag.
 Result<std::vector<Value>> import_node(Builder& builder, const ImportCall& call,
                                        std::string_view op, std::vector<Value> operands,

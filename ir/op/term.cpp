@@ -7,6 +7,13 @@
 
 namespace lathe {
 
+Shape Term::shape() const {
+  if (!value_) return {};
+  Shape shape = value_.type().shape;
+  if (is_complex()) shape.pop_back();
+  return shape;
+}
+
 Term apply(std::string_view op, const std::vector<Term>& operands, NamedAttrs attrs) {
   Builder& builder = operands.front().builder();
   return {builder, builder.call(op, {operands.begin(), operands.end()}, std::move(attrs))};

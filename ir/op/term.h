@@ -16,10 +16,12 @@ class Term {
   operator Value() const { return value_; }
   explicit operator bool() const { return static_cast<bool>(value_); }
   Builder& builder() const { return *builder_; }
-  // Of the value; f32 and rank 0 for a null one.
+  // Of the value; f32 and rank 0 for a null one. Complex numbers have the dtype of their parts, and
+  // the shape that PyTorch gives them.
   DType dtype() const { return value_ ? value_.type().dtype : DType::f32; }
-  Shape shape() const { return value_ ? value_.type().shape : Shape{}; }
-  int rank() const { return value_ ? value_.type().rank() : 0; }
+  Shape shape() const;
+  int rank() const { return value_ ? value_.type().rank() - (is_complex() ? 1 : 0) : 0; }
+  bool is_complex() const { return builder_->is_complex(value_); }
 
  private:
   Builder* builder_;

@@ -93,7 +93,8 @@ class Sample:
 
     def eager(self, dtype=None):
         """Results on copies, which are `after` then; floats in `dtype` when it is given."""
-        tensors = [t.clone() if dtype is None or not t.is_floating_point() else t.to(dtype)
+        tensors = [t.clone() if dtype is None or not (t.is_floating_point() or t.is_complex())
+                   else t.to(dtype.to_complex() if t.is_complex() else dtype)
                    for t in self.tensors]
         self.after = tensors
         with torch.no_grad():
@@ -157,8 +158,13 @@ def model_json(module):
     return json.dumps(program, cls=serialize.EnumEncoder).encode()
 
 
+def in_reals(tensor):
+    """Complex numbers as the pairs that they are to Lathe."""
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+
+
 def raw(tensor):
-    tensor = tensor.contiguous()
+    tensor = in_reals(tensor).contiguous()
     return tensor.reshape(-1).view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
 
 
@@ -309,7 +315,7 @@ class Checker:
             return verdict, f"{results}\n{module.graph}"
         try:
             torch.manual_seed(0)
-            wanted = sample.eager()
+            wanted = [in_reals(value) for value in sample.eager()]
         except Exception as error:
             return "not traced", f"eager raises {type(error).__name__}"
         draws = is_random(sample)
@@ -366,7 +372,8 @@ def is_random(sample):
 def exact_result(sample, i, process):
     try:
         torch.manual_seed(0)
-        return process(sample.eager(torch.float64))[i].to(torch.float64)
+        results = [in_reals(r) for r in sample.eager(torch.float64)]
+        return process(results)[i].to(torch.float64)
     except Exception:  # no float64 kernel
         return None
 

@@ -1,0 +1,356 @@
+// Calls that move complex numbers, or act on their two parts alone, and those between them and
+// reals.
+#include "ir/op/complex.h"
+
+#include "ir/op/promotion.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+namespace {
+
+// The same call on the pairs.
+constexpr const char* kOnParts[] = {
+    "_unsafe_view",
+    "alias",
+    "cat",
+    "clone",
+    "contiguous",
+    "cumsum",
+    "detach",
+    "empty",
+    "empty_like",
+    "empty_strided",
+    "expand",
+    "flip",
+    "index",
+    "index_put",
+    "index_select",
+    "lift_fresh",
+    "lift_fresh_copy",
+    "neg",
+    "new_empty",
+    "new_empty_strided",
+    "new_zeros",
+    "reshape",
+    "select",
+    "select_scatter",
+    "slice",
+    "slice_scatter",
+    "split",
+    "split_with_sizes",
+    "squeeze",
+    "stack",
+    "transpose",
+    "unbind",
+    "unsqueeze",
+    "view",
+    "where",
+    "zeros",
+    "zeros_like",
+};
+
+// Composites whose calls are right on either kind of number.
+constexpr const char* kSame[] = {
+    "addbmm",
+    "addmv",
+    "addr",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "block_diag",
+    "broadcast_tensors",
+    "broadcast_to",
+    "cartesian_prod",
+    "chain_matmul",
+    "chunk",
+    "column_stack",
+    "cross",
+    "diag",
+    "diag_embed",
+    "diagonal",
+    "diagonal_copy",
+    "diagonal_scatter",
+    "diagflat",
+    "diff",
+    "dsplit",
+    "dstack",
+    "einsum",
+    "expand_as",
+    "expand_copy",
+    "fft_fftshift",
+    "fft_ifftshift",
+    "flatten",
+    "fliplr",
+    "flipud",
+    "hsplit",
+    "hstack",
+    "inner",
+    "kron",
+    "linalg_cross",
+    "linalg_diagonal",
+    "linalg_multi_dot",
+    "linalg_vander",
+    "mT",
+    "meshgrid",
+    "moveaxis",
+    "movedim",
+    "narrow",
+    "numpy_T",
+    "outer",
+    "permute_copy",
+    "ravel",
+    "repeat_interleave",
+    "reshape_as",
+    "roll",
+    "rot90",
+    "select_copy",
+    "slice_copy",
+    "split_copy",
+    "split_with_sizes_copy",
+    "squeeze_copy",
+    "sum_to_size",
+    "t",
+    "t_copy",
+    "take",
+    "tensor_split",
+    "tensordot",
+    "tile",
+    "trace",
+    "transpose_copy",
+    "unbind_copy",
+    "unflatten",
+    "unfold",
+    "unfold_copy",
+    "unsafe_chunk",
+    "unsafe_split",
+    "unsqueeze_copy",
+    "view_as",
+    "view_copy",
+    "vstack",
+    "zero",
+};
+
+// --- moved
+
+constexpr auto kPermute = [](const Aten& aten) {
+  const Term self = aten.tensor("self");
+  Dims dims = aten.call().ints_attr("dims");
+  for (int64_t& dim : dims) dim = aten.dim(dim, self.rank());
+  dims.push_back(self.rank());
+  return complex_of(aten, aten("permute", {parts(aten, self), dims}));
+};
+
+constexpr auto kRepeat = [](const Aten& aten) {
+  Shape counts = aten.call().dims_attr("repeats");
+  counts.push_back(1);
+  return complex_of(aten, aten("repeat", {parts(aten, aten.tensor("self")), counts}));
+};
+
+// Other values than 0 are added: where it was padded there is 0.
+constexpr auto kPad = [](const Aten& aten) {
+  const Term self = aten.tensor("self");
+  Shape pad = aten.call().dims_attr("pad");
+  const Term value = operand(aten, "value", self.dtype());
+  const Term fill = aten("sub.Tensor", {self, value});
+  pad.insert(pad.begin(), {0, 0});
+  const bool is_zero = !value.is_complex() && aten.call().float_attr("value", 0) == 0;
+  const Term padded =
+      complex_of(aten, aten("constant_pad_nd", {parts(aten, is_zero ? self : fill), pad}));
+  return is_zero ? padded : aten("add.Tensor", {padded, value});
+};
+
+constexpr auto kAsStrided = [](const Aten& aten) {
+  Shape size = aten.call().dims_attr("size"), stride = aten.call().dims_attr("stride");
+  for (Dim& step : stride) step = step * 2;
+  size.push_back(2);
+  stride.push_back(1);
+  const Dim offset = aten.call().is_none("storage_offset") ? Dim(0) : aten.size("storage_offset");
+  return complex_of(
+      aten, aten("as_strided", {parts(aten, aten.tensor("self")), size, stride, offset * 2}));
+};
+
+// Places in each element of a tensor: both parts are there.
+Term places(const Aten& aten, Term index) {
+  Shape shape = index.shape();
+  shape.push_back(2);
+  return aten("expand", {beside_pairs(aten, index), shape});
+}
+
+constexpr auto kGather = [](const Aten& aten) {
+  const Term self = aten.tensor("self");
+  return complex_of(aten, aten("gather", {parts(aten, self), aten.dim("dim", self.rank()),
+                                          places(aten, aten.tensor("index"))}));
+};
+
+template <bool kAdds>
+Term scattered(const Aten& aten) {
+  const Term self = aten.tensor("self"), index = aten.tensor("index");
+  Term source = aten.tensor("src");
+  if (!source) source = aten("expand", {operand(aten, "value", self.dtype()), index.shape()});
+  return complex_of(aten, aten(kAdds ? "scatter_add" : "scatter.src",
+                               {parts(aten, self), aten.dim("dim", self.rank()),
+                                places(aten, index), parts(aten, source)}));
+}
+
+template <bool kIsLower>
+Term triangle(const Aten& aten) {
+  const Term self = aten.tensor("self");
+  const Shape matrix = {Aten::size(self, -2), Aten::size(self, -1)};
+  const Term kept = aten(kIsLower ? "tril" : "triu",
+                         {aten.full(matrix, 1, self.dtype()), aten.attr("diagonal")});
+  return aten("mul.Tensor", {self, kept});
+}
+
+constexpr auto kMaskedFill = [](const Aten& aten) {
+  const Term self = aten.tensor("self");
+  return aten("where.self", {aten.tensor("mask"), operand(aten, "value", self.dtype()), self});
+};
+
+// --- made
+
+// As many of one number as the call says, or as there are in what it is like.
+Term filled(const Aten& aten, Term number) {
+  const bool has_size = aten.call().schema->find("size") != nullptr;
+  const Shape size = has_size ? Shape(aten.call().dims_attr("size")) : aten.tensor("self").shape();
+  return aten("clone", {aten("expand", {number, size})});
+}
+
+DType part_dtype(const Aten& aten) {
+  const CallArg* found = aten.call().find("dtype");
+  const auto* given = found == nullptr ? nullptr : std::get_if<ComplexDType>(found);
+  if (given != nullptr) return given->part;
+  return aten.call().schema->find("self") == nullptr ? DType::f32 : aten.tensor("self").dtype();
+}
+
+// Of what it is told, or 1.
+Term constant(const Aten& aten) {
+  const DType part = part_dtype(aten);
+  Term number = aten.null();
+  for (const char* arg : {"fill_value", "s", "value"}) {
+    if (!number && aten.call().schema->find(arg) != nullptr) number = operand(aten, arg, part);
+  }
+  if (!number) number = aten.scalar(1, part);
+  const bool is_real = std::holds_alternative<Attr>(
+      aten.call().find("dtype") == nullptr ? CallArg{} : *aten.call().find("dtype"));
+  if (number.is_complex() || (is_real && !aten.call().is_none("dtype"))) return number;
+  return complex_of(aten, parts(aten, number));
+}
+
+constexpr auto kFull = [](const Aten& aten) { return filled(aten, constant(aten)); };
+constexpr auto kScalarTensor = [](const Aten& aten) { return constant(aten); };
+
+// --- between complex numbers and reals
+
+Term in_dtype(const Aten& aten, Term x, const CallArg* dtype) {
+  const auto* given = dtype == nullptr ? nullptr : std::get_if<ComplexDType>(dtype);
+  const auto* attr = dtype == nullptr ? nullptr : std::get_if<Attr>(dtype);
+  const auto* real = attr == nullptr ? nullptr : std::get_if<DType>(attr);
+  if (given != nullptr) {
+    const Term cast = x.is_complex() ? parts(aten, x) : aten("to.dtype", {x, given->part});
+    return complex_of(aten, aten("to.dtype", {parts(aten, cast), given->part}));
+  }
+  if (real == nullptr || !x.is_complex()) return aten("clone", {x});
+  const Pair both = pair(aten, x);
+  if (*real != DType::b8) return aten("to.dtype", {both.re, *real});
+  return aten("logical_or", {both.re, both.im});
+}
+
+constexpr auto kTo = [](const Aten& aten) {
+  return in_dtype(aten, aten.tensor("self"), aten.call().find("dtype"));
+};
+constexpr auto kConvert = [](const Aten& aten) {
+  return in_dtype(aten, aten.tensor("a"), aten.call().find("dtype"));
+};
+constexpr auto kToOther = [](const Aten& aten) {
+  const Term other = aten.tensor("other");
+  const CallArg dtype = other.is_complex() ? CallArg(ComplexDType{other.dtype()})
+                                           : CallArg(Attr{other.dtype()});
+  return in_dtype(aten, aten.tensor("self"), &dtype);
+};
+
+constexpr auto kCopy = [](const Aten& aten) {
+  const Term self = aten.tensor("self"), source = aten.tensor("src");
+  const char* target = aten.call().in_place ? "copy_" : "copy";
+  if (!self.is_complex()) return aten(target, {self, pair(aten, source).re});
+  const Term copied = aten(target, {parts(aten, self), parts(aten, source)});
+  copied.builder().mark_complex(copied);
+  return copied;
+};
+
+constexpr auto kViewAsReal = [](const Aten& aten) { return parts(aten, aten.tensor("self")); };
+constexpr auto kViewAsComplex = [](const Aten& aten) {
+  return complex_of(aten, aten.tensor("self"));
+};
+constexpr auto kReal = [](const Aten& aten) { return pair(aten, aten.tensor("self")).re; };
+constexpr auto kImag = [](const Aten& aten) { return pair(aten, aten.tensor("self")).im; };
+constexpr auto kAlias = [](const Aten& aten) { return aten("alias", {aten.tensor("self")}); };
+
+constexpr auto kComplex = [](const Aten& aten) {
+  const std::vector<Term> both =
+      aten.all("broadcast_tensors", {std::vector<Term>{aten.tensor("real"), aten.tensor("imag")}});
+  return both.size() == 2 ? join(aten, both[0], both[1]) : aten.null();
+};
+
+constexpr auto kConj = [](const Aten& aten) {
+  const Pair both = pair(aten, aten.tensor("self"));
+  return join(aten, both.re, aten("neg", {both.im}));
+};
+
+constexpr auto kAdjoint = [](const Aten& aten) {
+  return aten("conj", {aten("transpose.int", {aten.tensor("self"), -2, -1})});
+};
+
+}  // namespace
+
+std::vector<Import> import_complex() {
+  std::vector<Import> imports;
+  const auto as = [&](const char* name, auto* build) {
+    imports.push_back({.schema = name, .build = build, .alias_of = name, .is_complex = true});
+  };
+  for (const char* name : kOnParts) as(name, on_parts);
+  for (const char* name : kSame)
+    imports.push_back({.schema = name, .alias_of = name, .is_complex = true});
+  as("permute", composed<kPermute>);
+  as("repeat", composed<kRepeat>);
+  as("constant_pad_nd", composed<kPad>);
+  as("as_strided", composed<kAsStrided>);
+  as("gather", composed<kGather>);
+  as("scatter", composed<scattered<false>>);
+  as("scatter_add", composed<scattered<true>>);
+  as("tril", composed<triangle<true>>);
+  as("triu", composed<triangle<false>>);
+  as("masked_fill", composed<kMaskedFill>);
+  for (const char* name : {"full", "full_like", "new_full", "fill", "ones", "ones_like", "new_ones"})
+    as(name, composed<kFull>);
+  as("scalar_tensor", composed<kScalarTensor>);
+  for (const char* name : {"to.dtype", "to.device", "to.dtype_layout", "_to_copy"})
+    as(name, composed<kTo>);
+  as("prims.convert_element_type", composed<kConvert>);
+  for (const char* name : {"to.other", "type_as"}) as(name, composed<kToOther>);
+  as("copy", composed<kCopy>);
+  as("real", composed<kReal>);
+  as("resolve_conj", composed<kAlias>);
+  as("resolve_neg", composed<kAlias>);
+  as("positive", composed<kAlias>);
+  for (const char* name : {"conj", "conj_physical"}) as(name, composed<kConj>);
+  for (const char* name : {"adjoint", "mH", "matrix_H"}) as(name, composed<kAdjoint>);
+  imports.push_back({.schema = "_conj(Tensor(a) self) -> Tensor(a)",
+                     .build = composed<kConj>,
+                     .is_complex = true});
+  imports.push_back({.schema = "_conj_physical(Tensor self) -> Tensor",
+                     .build = composed<kConj>,
+                     .is_complex = true});
+  imports.push_back({.schema = "imag(Tensor(a) self) -> Tensor(a)",
+                     .build = composed<kImag>,
+                     .is_complex = true});
+  imports.push_back({.schema = "view_as_real(Tensor(a) self) -> Tensor(a)",
+                     .build = composed<kViewAsReal>,
+                     .is_complex = true});
+  imports.push_back({.schema = "view_as_complex(Tensor(a) self) -> Tensor(a)",
+                     .build = composed<kViewAsComplex>});
+  imports.push_back(
+      {.schema = "complex(Tensor real, Tensor imag) -> Tensor", .build = composed<kComplex>});
+  return imports;
+}
+
+}  // namespace lathe

@@ -1,0 +1,206 @@
+// Discrete Fourier transforms under PyTorch's names, and the frequencies of their results.
+#include "ir/op/fourier.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ir/op/promotion.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+namespace {
+
+// --- what is transformed
+
+// With n points in a dim: the first, or zeros behind them.
+Term resized(const Aten& aten, Term x, int64_t dim, int64_t n) {
+  const Dim size = Aten::size(x, dim);
+  if (size == Dim(n)) return x;
+  if (!size.is_const())
+    return aten.fail(code::kUnsupported,
+                     fmt::format("'{}' of {} points, expected a number that is known when the "
+                                 "graph is built",
+                                 aten.call().target, size.str()));
+  if (size.value() > n) return aten("slice.Tensor", {x, dim, 0, n});
+  Dims pad(static_cast<size_t>(2 * (x.rank() - dim)), 0);
+  if (!pad.empty()) pad.back() = n - size.value();
+  return aten("constant_pad_nd", {x, pad});
+}
+
+double scale_of(const Aten& aten, bool is_forward, const Dims& points) {
+  double count = 1;
+  for (int64_t n : points) count *= static_cast<double>(n);
+  const std::string norm = aten.call().string_attr("norm");
+  if (norm == "ortho") return 1 / std::sqrt(count);
+  return is_forward == (norm == "forward") ? 1 / count : 1;
+}
+
+struct Axes {
+  Dims dims;
+  Dims points;  // of each; -1: as many as there are
+};
+
+// The dims of the call, the last of them last, with the points of each.
+Axes axes_of(const Aten& aten, Term x) {
+  const ImportCall& call = aten.call();
+  Axes axes;
+  if (call.schema->find("n") != nullptr) {
+    axes.dims = {call.int_attr("dim", -1)};
+    axes.points = {call.int_attr("n", -1)};
+  } else {
+    axes.points = call.ints_attr("s");
+    axes.dims = call.ints_attr("dim");
+    const auto count = static_cast<int64_t>(call.is_none("s") ? x.rank() : axes.points.size());
+    if (call.is_none("dim"))
+      for (int64_t d = -count; d < 0; ++d) axes.dims.push_back(d);
+    if (call.is_none("s")) axes.points.assign(axes.dims.size(), -1);
+  }
+  const bool fits = axes.dims.size() == axes.points.size() && !axes.dims.empty() && x.rank() > 0;
+  if (!fits || (!call.is_none("s") && axes.points.empty())) {
+    aten.fail(code::kBadModel, fmt::format("'{}' of {} dims and {} sizes", call.target,
+                                           axes.dims.size(), axes.points.size()));
+    return {{0}, {1}};
+  }
+  for (int64_t& dim : axes.dims) dim = aten.dim(dim, x.rank());
+  return axes;
+}
+
+// Points that are there where the call does not say how many; of half a spectrum, twice as many.
+int64_t points_of(const Aten& aten, Term x, int64_t dim, int64_t given, bool is_half) {
+  if (given >= 0) return given;
+  const Dim size = Aten::size(x, dim);
+  if (size.is_const()) return is_half ? 2 * (size.value() - 1) : size.value();
+  aten.fail(code::kUnsupported, fmt::format("'{}' of {} points, expected a number that is known "
+                                            "when the graph is built",
+                                            aten.call().target, size.str()));
+  return 1;
+}
+
+// --- transforms
+
+// The last of the dims is the one of reals: first where it takes them, last where it gives them.
+Term transformed(const Aten& aten, Term x, Axes axes, Spectrum kind, int sign, double scale) {
+  const bool is_half = kind == Spectrum::to_reals;
+  if (is_half && !x.is_complex()) x = complex_of(aten, parts(aten, x));
+  const size_t count = std::min(axes.dims.size(), axes.points.size());
+  for (size_t i = 0; i < count; ++i) {
+    const size_t at = is_half ? i : count - 1 - i;
+    const bool is_last = at + 1 == count;
+    x = fourier(aten, x, {.dim = axes.dims[at],
+                          .points = axes.points[at],
+                          .kind = is_last ? kind : Spectrum::whole,
+                          .sign = sign,
+                          .scale = i == 0 ? scale : 1});
+  }
+  return x;
+}
+
+template <Spectrum kKind, bool kIsForward>
+Term named(const Aten& aten) {
+  constexpr bool kIsHalf = kKind == Spectrum::to_reals;
+  Term x = aten.tensor("self");
+  if (kKind == Spectrum::half && x.is_complex())
+    return aten.fail(code::kBadModel, fmt::format("'{}' takes reals", aten.call().target));
+  if (!is_float(x.dtype())) x = aten("to.dtype", {x, DType::f32});
+  Axes axes = axes_of(aten, x);
+  for (size_t i = 0; i < axes.points.size(); ++i) {
+    const bool is_half = kIsHalf && i + 1 == axes.points.size();
+    int64_t& n = axes.points[i];
+    n = points_of(aten, x, axes.dims[i], n, is_half);
+    if (n < 1) return aten.fail(code::kBadModel, fmt::format("'{}' of no points", aten.call().target));
+    x = resized(aten, x, axes.dims[i], is_half ? n / 2 + 1 : n);
+  }
+  // Hermitian ones are the others way round.
+  const double scale = scale_of(aten, kIsForward, axes.points);
+  return transformed(aten, x, axes, kKind, kIsForward ? -1 : 1, scale);
+}
+
+// PyTorch's kernels: their normalisations are none, by the root of the number of points, by it.
+template <Spectrum kKind>
+Term kernel(const Aten& aten) {
+  const Term x = aten.tensor("self");
+  Axes axes{.dims = aten.call().ints_attr("dim"), .points = {}};
+  if (axes.dims.empty()) return aten("clone", {x});
+  double count = 1;
+  for (size_t i = 0; i < axes.dims.size(); ++i) {
+    axes.dims[i] = aten.dim(axes.dims[i], x.rank());
+    const bool is_last_half = kKind == Spectrum::to_reals && i + 1 == axes.dims.size();
+    const int64_t given = is_last_half ? aten.call().int_attr("last_dim_size", -1) : -1;
+    axes.points.push_back(points_of(aten, x, axes.dims[i], given, is_last_half));
+    count *= static_cast<double>(axes.points.back());
+  }
+  const int64_t mode = aten.call().int_attr("normalization");
+  const double scale = mode == 0 ? 1 : mode == 1 ? 1 / std::sqrt(count) : 1 / count;
+  constexpr bool kIsReal = kKind == Spectrum::half;
+  const bool is_forward = kIsReal || aten.call().bool_attr("forward");
+  const bool is_whole = kIsReal && !aten.call().bool_attr("onesided");
+  return transformed(aten, x, axes, is_whole ? Spectrum::whole : kKind, is_forward ? -1 : 1, scale);
+}
+
+// --- frequencies
+
+template <bool kIsHalf>
+Term frequencies(const Aten& aten) {
+  const int64_t n = aten.call().int_attr("n", 0);
+  constexpr int64_t kMost = int64_t{1} << 20;
+  if (n < 1 || n > kMost)
+    return aten.fail(code::kUnsupported,
+                     fmt::format("'{}' of {} points, expected a number of 1 to {} that is known "
+                                 "when the graph is built",
+                                 aten.call().target, n, kMost));
+  const double step = 1 / (static_cast<double>(n) * aten.call().float_attr("d", 1));
+  std::vector<double> values;
+  for (int64_t i = 0; i < (kIsHalf ? n / 2 + 1 : n); ++i) {
+    const bool is_negative = !kIsHalf && i >= (n + 1) / 2;
+    values.push_back(static_cast<double>(is_negative ? i - n : i) * step);
+  }
+  const Dims shape = {static_cast<int64_t>(values.size())};
+  return aten.table(std::move(values), shape, aten.call().dtype_attr("dtype", DType::f32));
+}
+
+// Of reals and of complex numbers.
+void add(std::vector<Import>& imports, const std::string& schema,
+         Result<std::vector<Value>> (*build)(Builder&, const ImportCall&)) {
+  for (const bool is_complex : {false, true})
+    imports.push_back({.schema = schema, .build = build, .is_complex = is_complex});
+}
+
+template <Spectrum kKind, bool kIsForward>
+void add_named(std::vector<Import>& imports, const std::string& name) {
+  const std::string self = "(Tensor self, ", norm = ", str? norm=None) -> Tensor";
+  const auto build = composed<named<kKind, kIsForward>>;
+  add(imports, name + self + "SymInt? n=None, int dim=-1" + norm, build);
+  add(imports, name + "2" + self + "SymInt[1]? s=None, int[1] dim=[-2, -1]" + norm, build);
+  add(imports, name + "n" + self + "SymInt[1]? s=None, int[1]? dim=None" + norm, build);
+}
+
+}  // namespace
+
+std::vector<Import> import_fourier() {
+  std::vector<Import> imports;
+  add_named<Spectrum::whole, true>(imports, "fft_fft");
+  add_named<Spectrum::whole, false>(imports, "fft_ifft");
+  add_named<Spectrum::half, true>(imports, "fft_rfft");
+  add_named<Spectrum::to_reals, false>(imports, "fft_irfft");
+  add_named<Spectrum::to_reals, true>(imports, "fft_hfft");
+  add_named<Spectrum::half, false>(imports, "fft_ihfft");
+  add(imports, "_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor",
+      composed<kernel<Spectrum::whole>>);
+  add(imports, "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
+      composed<kernel<Spectrum::half>>);
+  add(imports,
+      "_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor",
+      composed<kernel<Spectrum::to_reals>>);
+  const std::string options =
+      ", float d=1.0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+      "pin_memory=None) -> Tensor";
+  imports.push_back(
+      {.schema = "fft_fftfreq(int n" + options, .build = composed<frequencies<false>>});
+  imports.push_back(
+      {.schema = "fft_rfftfreq(int n" + options, .build = composed<frequencies<true>>});
+  return imports;
+}
+
+}  // namespace lathe
