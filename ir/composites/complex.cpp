@@ -13,6 +13,7 @@ constexpr const char* kOnParts[] = {
     "_unsafe_view",
     "alias",
     "cat",
+    "chunk",
     "clone",
     "contiguous",
     "cumsum",
@@ -42,6 +43,7 @@ constexpr const char* kOnParts[] = {
     "stack",
     "transpose",
     "unbind",
+    "unflatten",
     "unsqueeze",
     "view",
     "where",
@@ -62,7 +64,6 @@ constexpr const char* kSame[] = {
     "broadcast_to",
     "cartesian_prod",
     "chain_matmul",
-    "chunk",
     "column_stack",
     "cross",
     "diag",
@@ -71,15 +72,12 @@ constexpr const char* kSame[] = {
     "diagonal_copy",
     "diagonal_scatter",
     "diagflat",
-    "diff",
     "dsplit",
     "dstack",
     "einsum",
-    "expand_as",
     "expand_copy",
     "fft_fftshift",
     "fft_ifftshift",
-    "flatten",
     "fliplr",
     "flipud",
     "hsplit",
@@ -100,8 +98,6 @@ constexpr const char* kSame[] = {
     "permute_copy",
     "ravel",
     "repeat_interleave",
-    "reshape_as",
-    "roll",
     "rot90",
     "select_copy",
     "slice_copy",
@@ -109,7 +105,6 @@ constexpr const char* kSame[] = {
     "split_with_sizes_copy",
     "squeeze_copy",
     "sum_to_size",
-    "t",
     "t_copy",
     "take",
     "tensor_split",
@@ -118,13 +113,11 @@ constexpr const char* kSame[] = {
     "trace",
     "transpose_copy",
     "unbind_copy",
-    "unflatten",
     "unfold",
     "unfold_copy",
     "unsafe_chunk",
     "unsafe_split",
     "unsqueeze_copy",
-    "view_as",
     "view_copy",
     "vstack",
     "zero",
@@ -167,6 +160,64 @@ constexpr auto kAsStrided = [](const Aten& aten) {
   const Dim offset = aten.call().is_none("storage_offset") ? Dim(0) : aten.size("storage_offset");
   return complex_of(
       aten, aten("as_strided", {parts(aten, aten.tensor("self")), size, stride, offset * 2}));
+};
+
+// Other ways to pad do it with each part.
+constexpr auto kPadIn = [](const Aten& aten) {
+  const Term self = aten.tensor("self");
+  if (aten.call().string_attr("mode") == "constant")
+    return aten("constant_pad_nd", {self, aten.attr("pad"), aten.call().float_attr("value", 0)});
+  const Pair both = pair(aten, self);
+  const auto padded = [&](Term x) {
+    return aten("pad", {x, aten.attr("pad"), aten.attr("mode"), aten.attr("value")});
+  };
+  return join(aten, padded(both.re), padded(both.im));
+};
+
+template <bool kIsExpanded>
+Term like_other(const Aten& aten) {
+  return aten(kIsExpanded ? "expand" : "view",
+              {aten.tensor("self"), aten.tensor("other").shape()});
+}
+
+constexpr auto kFlatten = [](const Aten& aten) {
+  const Term self = aten.tensor("self");
+  if (self.rank() == 0) return aten("reshape", {self, Dims{1}});
+  return complex_of(aten, aten("flatten.using_ints",
+                               {parts(aten, self), aten.dim("start_dim", self.rank()),
+                                aten.dim("end_dim", self.rank())}));
+};
+
+constexpr auto kTurned = [](const Aten& aten) {
+  const Term self = aten.tensor("self");
+  return self.rank() < 2 ? aten("alias", {self}) : aten("transpose.int", {self, 0, 1});
+};
+
+// Without dims as one line.
+constexpr auto kRoll = [](const Aten& aten) {
+  const Term self = aten.tensor("self");
+  Dims dims = aten.call().ints_attr("dims");
+  if (dims.empty() && self.rank() != 1) {
+    const Term line = aten("reshape", {self, Dims{-1}});
+    return aten("reshape", {aten("roll", {line, aten.attr("shifts"), Dims{0}}), self.shape()});
+  }
+  if (dims.empty()) dims = {0};
+  for (int64_t& dim : dims) dim = aten.dim(dim, self.rank());
+  return complex_of(aten, aten("roll", {parts(aten, self), aten.attr("shifts"), dims}));
+};
+
+constexpr auto kDiff = [](const Aten& aten) {
+  Term x = aten.tensor("self");
+  const int64_t dim = aten.dim("dim", x.rank()), times = aten.call().int_attr("n", 1);
+  std::vector<Term> pieces;
+  for (const char* arg : {"prepend", "self", "append"})
+    if (const Term piece = aten.tensor(arg)) pieces.push_back(piece);
+  if (pieces.size() > 1) x = aten("cat", {pieces, dim});
+  for (int64_t i = 0; i < times && Aten::size(x, dim) != Dim(0); ++i) {
+    x = aten("sub.Tensor", {aten("slice.Tensor", {x, dim, 1, Aten::size(x, dim)}),
+                            aten("slice.Tensor", {x, dim, 0, Aten::size(x, dim) - 1})});
+  }
+  return x;
 };
 
 // Places in each element of a tensor: both parts are there.
@@ -313,7 +364,14 @@ std::vector<Import> import_complex() {
   as("permute", composed<kPermute>);
   as("repeat", composed<kRepeat>);
   as("constant_pad_nd", composed<kPad>);
+  as("pad", composed<kPadIn>);
   as("as_strided", composed<kAsStrided>);
+  as("expand_as", composed<like_other<true>>);
+  for (const char* name : {"view_as", "reshape_as"}) as(name, composed<like_other<false>>);
+  as("flatten", composed<kFlatten>);
+  as("t", composed<kTurned>);
+  as("roll", composed<kRoll>);
+  as("diff", composed<kDiff>);
   as("gather", composed<kGather>);
   as("scatter", composed<scattered<false>>);
   as("scatter_add", composed<scattered<true>>);

@@ -70,6 +70,11 @@ constexpr auto kStft = [](const Aten& aten) {
 
 // Frames [batch, frame, point] laid over each other.
 Term overlapped(const Aten& aten, Term x, const Frames& frames, int64_t length) {
+  if (x.is_complex()) {
+    const Pair both = pair(aten, x);
+    return join(aten, overlapped(aten, both.re, frames, length),
+                overlapped(aten, both.im, frames, length));
+  }
   const Term columns = aten("transpose.int", {x, 1, 2});
   const Term image = aten("col2im", {columns, Dims{1, length}, Dims{1, frames.points}, Dims{1, 1},
                                      Dims{0, 0}, Dims{1, frames.step}});
@@ -81,8 +86,6 @@ constexpr auto kIstft = [](const Aten& aten) {
   Term self = aten.tensor("self");
   if (!self.is_complex() || self.rank() < 2 || self.rank() > 3)
     return aten.fail(code::kBadModel, fmt::format("'{}' takes complex spectra", call.target));
-  if (call.bool_attr("return_complex"))
-    return aten.fail(code::kUnsupported, fmt::format("'{}' with complex results", call.target));
   const Frames frames = frames_of(aten, self.dtype());
   const bool is_alone = self.rank() == 2;
   if (is_alone) self = aten("unsqueeze", {self, 0});
@@ -95,9 +98,11 @@ constexpr auto kIstft = [](const Aten& aten) {
   const bool is_half =
       call.is_none("onesided") ? bins != Dim(frames.points) : call.bool_attr("onesided");
   const Attr norm = Attr{std::string(norm_of(aten))};
-  const Term spectra = aten("transpose.int", {self, 1, 2});
-  Term pieces = is_half ? aten("fft_irfft", {spectra, frames.points, -1, norm})
-                        : aten("real", {aten("fft_ifft", {spectra, Attr{}, -1, norm})});
+  Term spectra = aten("transpose.int", {self, 1, 2});
+  const bool is_complex = call.bool_attr("return_complex");
+  // Of a whole spectrum that real results come from half is enough.
+  if (!is_half && !is_complex) spectra = aten("slice.Tensor", {spectra, -1, 0, frames.points / 2 + 1});
+  Term pieces = aten(is_complex ? "fft_ifft" : "fft_irfft", {spectra, frames.points, -1, norm});
   const int64_t length = frames.points + frames.step * (count.value() - 1);
   Term weights = frames.window ? frames.window : aten.full({frames.points}, 1, self.dtype());
   pieces = aten("mul.Tensor", {pieces, weights});

@@ -446,6 +446,8 @@ bool ImportTable::add_alias(const Import& import, const Rows& from, Rows& to) {
   std::vector<std::pair<std::string, Row>> found;
   for (const auto& [name, row] : from) {
     if (name != import.alias_of && !name.starts_with(import.alias_of + ".")) continue;
+    // A row takes reals.
+    if (import.is_complex && import.build == nullptr && row.op != nullptr) continue;
     found.emplace_back(import.schema + name.substr(import.alias_of.size()), row);
     if (import.build == nullptr) continue;
     found.back().second.op = nullptr;
