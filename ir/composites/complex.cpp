@@ -87,7 +87,7 @@ constexpr const char* kSame[] = {
     "linalg_cross",
     "linalg_diagonal",
     "linalg_multi_dot",
-    "linalg_vander",
+    "isclose",
     "mT",
     "meshgrid",
     "moveaxis",
@@ -123,140 +123,6 @@ constexpr const char* kSame[] = {
     "zero",
 };
 
-// --- moved
-
-constexpr auto kPermute = [](const Aten& aten) {
-  const Term self = aten.tensor("self");
-  Dims dims = aten.call().ints_attr("dims");
-  for (int64_t& dim : dims) dim = aten.dim(dim, self.rank());
-  dims.push_back(self.rank());
-  return complex_of(aten, aten("permute", {parts(aten, self), dims}));
-};
-
-constexpr auto kRepeat = [](const Aten& aten) {
-  Shape counts = aten.call().dims_attr("repeats");
-  counts.push_back(1);
-  return complex_of(aten, aten("repeat", {parts(aten, aten.tensor("self")), counts}));
-};
-
-// Other values than 0 are added: where it was padded there is 0.
-constexpr auto kPad = [](const Aten& aten) {
-  const Term self = aten.tensor("self");
-  Shape pad = aten.call().dims_attr("pad");
-  const Term value = operand(aten, "value", self.dtype());
-  const Term fill = aten("sub.Tensor", {self, value});
-  pad.insert(pad.begin(), {0, 0});
-  const bool is_zero = !value.is_complex() && aten.call().float_attr("value", 0) == 0;
-  const Term padded =
-      complex_of(aten, aten("constant_pad_nd", {parts(aten, is_zero ? self : fill), pad}));
-  return is_zero ? padded : aten("add.Tensor", {padded, value});
-};
-
-constexpr auto kAsStrided = [](const Aten& aten) {
-  Shape size = aten.call().dims_attr("size"), stride = aten.call().dims_attr("stride");
-  for (Dim& step : stride) step = step * 2;
-  size.push_back(2);
-  stride.push_back(1);
-  const Dim offset = aten.call().is_none("storage_offset") ? Dim(0) : aten.size("storage_offset");
-  return complex_of(
-      aten, aten("as_strided", {parts(aten, aten.tensor("self")), size, stride, offset * 2}));
-};
-
-// Other ways to pad do it with each part.
-constexpr auto kPadIn = [](const Aten& aten) {
-  const Term self = aten.tensor("self");
-  if (aten.call().string_attr("mode") == "constant")
-    return aten("constant_pad_nd", {self, aten.attr("pad"), aten.call().float_attr("value", 0)});
-  const Pair both = pair(aten, self);
-  const auto padded = [&](Term x) {
-    return aten("pad", {x, aten.attr("pad"), aten.attr("mode"), aten.attr("value")});
-  };
-  return join(aten, padded(both.re), padded(both.im));
-};
-
-template <bool kIsExpanded>
-Term like_other(const Aten& aten) {
-  return aten(kIsExpanded ? "expand" : "view",
-              {aten.tensor("self"), aten.tensor("other").shape()});
-}
-
-constexpr auto kFlatten = [](const Aten& aten) {
-  const Term self = aten.tensor("self");
-  if (self.rank() == 0) return aten("reshape", {self, Dims{1}});
-  return complex_of(aten, aten("flatten.using_ints",
-                               {parts(aten, self), aten.dim("start_dim", self.rank()),
-                                aten.dim("end_dim", self.rank())}));
-};
-
-constexpr auto kTurned = [](const Aten& aten) {
-  const Term self = aten.tensor("self");
-  return self.rank() < 2 ? aten("alias", {self}) : aten("transpose.int", {self, 0, 1});
-};
-
-// Without dims as one line.
-constexpr auto kRoll = [](const Aten& aten) {
-  const Term self = aten.tensor("self");
-  Dims dims = aten.call().ints_attr("dims");
-  if (dims.empty() && self.rank() != 1) {
-    const Term line = aten("reshape", {self, Dims{-1}});
-    return aten("reshape", {aten("roll", {line, aten.attr("shifts"), Dims{0}}), self.shape()});
-  }
-  if (dims.empty()) dims = {0};
-  for (int64_t& dim : dims) dim = aten.dim(dim, self.rank());
-  return complex_of(aten, aten("roll", {parts(aten, self), aten.attr("shifts"), dims}));
-};
-
-constexpr auto kDiff = [](const Aten& aten) {
-  Term x = aten.tensor("self");
-  const int64_t dim = aten.dim("dim", x.rank()), times = aten.call().int_attr("n", 1);
-  std::vector<Term> pieces;
-  for (const char* arg : {"prepend", "self", "append"})
-    if (const Term piece = aten.tensor(arg)) pieces.push_back(piece);
-  if (pieces.size() > 1) x = aten("cat", {pieces, dim});
-  for (int64_t i = 0; i < times && Aten::size(x, dim) != Dim(0); ++i) {
-    x = aten("sub.Tensor", {aten("slice.Tensor", {x, dim, 1, Aten::size(x, dim)}),
-                            aten("slice.Tensor", {x, dim, 0, Aten::size(x, dim) - 1})});
-  }
-  return x;
-};
-
-// Places in each element of a tensor: both parts are there.
-Term places(const Aten& aten, Term index) {
-  Shape shape = index.shape();
-  shape.push_back(2);
-  return aten("expand", {beside_pairs(aten, index), shape});
-}
-
-constexpr auto kGather = [](const Aten& aten) {
-  const Term self = aten.tensor("self");
-  return complex_of(aten, aten("gather", {parts(aten, self), aten.dim("dim", self.rank()),
-                                          places(aten, aten.tensor("index"))}));
-};
-
-template <bool kAdds>
-Term scattered(const Aten& aten) {
-  const Term self = aten.tensor("self"), index = aten.tensor("index");
-  Term source = aten.tensor("src");
-  if (!source) source = aten("expand", {operand(aten, "value", self.dtype()), index.shape()});
-  return complex_of(aten, aten(kAdds ? "scatter_add" : "scatter.src",
-                               {parts(aten, self), aten.dim("dim", self.rank()),
-                                places(aten, index), parts(aten, source)}));
-}
-
-template <bool kIsLower>
-Term triangle(const Aten& aten) {
-  const Term self = aten.tensor("self");
-  const Shape matrix = {Aten::size(self, -2), Aten::size(self, -1)};
-  const Term kept = aten(kIsLower ? "tril" : "triu",
-                         {aten.full(matrix, 1, self.dtype()), aten.attr("diagonal")});
-  return aten("mul.Tensor", {self, kept});
-}
-
-constexpr auto kMaskedFill = [](const Aten& aten) {
-  const Term self = aten.tensor("self");
-  return aten("where.self", {aten.tensor("mask"), operand(aten, "value", self.dtype()), self});
-};
-
 // --- made
 
 // As many of one number as the call says, or as there are in what it is like.
@@ -288,6 +154,12 @@ Term constant(const Aten& aten) {
 }
 
 constexpr auto kFull = [](const Aten& aten) { return filled(aten, constant(aten)); };
+constexpr auto kEye = [](const Aten& aten) {
+  const Dim n = aten.size("n");
+  const Dim m = aten.call().schema->find("m") == nullptr ? n : aten.size("m");
+  const Term eye = aten("eye.m", {n, m, part_dtype(aten)});
+  return complex_of(aten, parts(aten, eye));
+};
 constexpr auto kScalarTensor = [](const Aten& aten) { return constant(aten); };
 
 // --- between complex numbers and reals
@@ -297,13 +169,13 @@ Term in_dtype(const Aten& aten, Term x, const CallArg* dtype) {
   const auto* attr = dtype == nullptr ? nullptr : std::get_if<Attr>(dtype);
   const auto* real = attr == nullptr ? nullptr : std::get_if<DType>(attr);
   if (given != nullptr) {
-    const Term cast = x.is_complex() ? parts(aten, x) : aten("to.dtype", {x, given->part});
-    return complex_of(aten, aten("to.dtype", {parts(aten, cast), given->part}));
+    const Term both = parts(aten, x.is_complex() ? x : aten("to.dtype", {x, given->part}));
+    return complex_of(aten, aten("to.dtype", {both, given->part}));
   }
-  if (real == nullptr || !x.is_complex()) return aten("clone", {x});
+  if (real == nullptr || !x.is_complex()) return aten("clone", x);
   const Pair both = pair(aten, x);
   if (*real != DType::b8) return aten("to.dtype", {both.re, *real});
-  return aten("logical_or", {both.re, both.im});
+  return aten("logical_or", both.re, both.im);
 }
 
 constexpr auto kTo = [](const Aten& aten) {
@@ -314,8 +186,8 @@ constexpr auto kConvert = [](const Aten& aten) {
 };
 constexpr auto kToOther = [](const Aten& aten) {
   const Term other = aten.tensor("other");
-  const CallArg dtype = other.is_complex() ? CallArg(ComplexDType{other.dtype()})
-                                           : CallArg(Attr{other.dtype()});
+  const CallArg dtype =
+      other.is_complex() ? CallArg(ComplexDType{other.dtype()}) : CallArg(Attr{other.dtype()});
   return in_dtype(aten, aten.tensor("self"), &dtype);
 };
 
@@ -334,7 +206,7 @@ constexpr auto kViewAsComplex = [](const Aten& aten) {
 };
 constexpr auto kReal = [](const Aten& aten) { return pair(aten, aten.tensor("self")).re; };
 constexpr auto kImag = [](const Aten& aten) { return pair(aten, aten.tensor("self")).im; };
-constexpr auto kAlias = [](const Aten& aten) { return aten("alias", {aten.tensor("self")}); };
+constexpr auto kAlias = [](const Aten& aten) { return aten("alias", aten.tensor("self")); };
 
 constexpr auto kComplex = [](const Aten& aten) {
   const std::vector<Term> both =
@@ -344,7 +216,7 @@ constexpr auto kComplex = [](const Aten& aten) {
 
 constexpr auto kConj = [](const Aten& aten) {
   const Pair both = pair(aten, aten.tensor("self"));
-  return join(aten, both.re, aten("neg", {both.im}));
+  return join(aten, both.re, aten("neg", both.im));
 };
 
 constexpr auto kAdjoint = [](const Aten& aten) {
@@ -361,25 +233,10 @@ std::vector<Import> import_complex() {
   for (const char* name : kOnParts) as(name, on_parts);
   for (const char* name : kSame)
     imports.push_back({.schema = name, .alias_of = name, .is_complex = true});
-  as("permute", composed<kPermute>);
-  as("repeat", composed<kRepeat>);
-  as("constant_pad_nd", composed<kPad>);
-  as("pad", composed<kPadIn>);
-  as("as_strided", composed<kAsStrided>);
-  as("expand_as", composed<like_other<true>>);
-  for (const char* name : {"view_as", "reshape_as"}) as(name, composed<like_other<false>>);
-  as("flatten", composed<kFlatten>);
-  as("t", composed<kTurned>);
-  as("roll", composed<kRoll>);
-  as("diff", composed<kDiff>);
-  as("gather", composed<kGather>);
-  as("scatter", composed<scattered<false>>);
-  as("scatter_add", composed<scattered<true>>);
-  as("tril", composed<triangle<true>>);
-  as("triu", composed<triangle<false>>);
-  as("masked_fill", composed<kMaskedFill>);
-  for (const char* name : {"full", "full_like", "new_full", "fill", "ones", "ones_like", "new_ones"})
+  for (const char* name :
+       {"full", "full_like", "new_full", "fill", "ones", "ones_like", "new_ones"})
     as(name, composed<kFull>);
+  as("eye", composed<kEye>);
   as("scalar_tensor", composed<kScalarTensor>);
   for (const char* name : {"to.dtype", "to.device", "to.dtype_layout", "_to_copy"})
     as(name, composed<kTo>);

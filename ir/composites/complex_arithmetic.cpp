@@ -1,5 +1,4 @@
-// Arithmetic, sums, comparisons and products of matrices of complex numbers, as formulas of their
-// parts.
+// Arithmetic, sums and comparisons of complex numbers, as formulas of their parts.
 #include "ir/op/complex.h"
 
 #include <algorithm>
@@ -29,26 +28,25 @@ Both operands(const Aten& aten) {
 }
 
 Term product(const Aten& aten, Term a, Term b) {
-  if (!a.is_complex() && !b.is_complex()) return aten("mul.Tensor", {a, b});
+  if (!a.is_complex() && !b.is_complex()) return aten("mul.Tensor", a, b);
   if (!b.is_complex())
-    return complex_of(aten, aten("mul.Tensor", {parts(aten, a), beside_pairs(aten, b)}));
+    return complex_of(aten, aten("mul.Tensor", parts(aten, a), beside_pairs(aten, b)));
   if (!a.is_complex()) return product(aten, b, a);
   const Pair x = pair(aten, a), y = pair(aten, b);
-  const auto times = [&](Term p, Term q) { return aten("mul.Tensor", {p, q}); };
-  return join(aten, aten("sub.Tensor", {times(x.re, y.re), times(x.im, y.im)}),
-              aten("add.Tensor", {times(x.re, y.im), times(x.im, y.re)}));
+  const auto times = [&](Term p, Term q) { return aten("mul.Tensor", p, q); };
+  return join(aten, aten("sub.Tensor", times(x.re, y.re), times(x.im, y.im)),
+              aten("add.Tensor", times(x.re, y.im), times(x.im, y.re)));
 }
 
 // Scaled, so that squares of large and small numbers stay in range.
 Term quotient(const Aten& aten, Term a, Term b) {
   if (!b.is_complex())
-    return complex_of(aten, aten("div.Tensor", {parts(aten, a), beside_pairs(aten, b)}));
+    return complex_of(aten, aten("div.Tensor", parts(aten, a), beside_pairs(aten, b)));
   const Pair y = pair(aten, b);
-  const Term size = aten("maximum", {aten("abs", {y.re}), aten("abs", {y.im})});
-  const Term re = aten("div.Tensor", {y.re, size}), im = aten("div.Tensor", {y.im, size});
-  const Term squares = aten("add.Tensor", {aten("mul.Tensor", {re, re}),
-                                           aten("mul.Tensor", {im, im})});
-  const Term top = product(aten, a, join(aten, re, aten("neg", {im})));
+  const Term size = aten("maximum", aten("abs", y.re), aten("abs", y.im));
+  const Term re = aten("div.Tensor", y.re, size), im = aten("div.Tensor", y.im, size);
+  const Term squares = aten("add.Tensor", {aten("mul.Tensor", re, re), aten("mul.Tensor", im, im)});
+  const Term top = product(aten, a, join(aten, re, aten("neg", im)));
   return quotient(aten, quotient(aten, top, squares), size);
 }
 
@@ -98,8 +96,8 @@ Term added(const Aten& aten) {
   const Term self = aten.tensor("self"), a = aten.tensor("tensor1"), b = aten.tensor("tensor2");
   const Term value = operand(aten, "value", self.dtype());
   const Term addend = kDivides && (a.is_complex() || b.is_complex()) ? quotient(aten, a, b)
-                      : kDivides ? aten("div.Tensor", {a, b})
-                                 : product(aten, a, b);
+                      : kDivides                                     ? aten("div.Tensor", a, b)
+                                                                     : product(aten, a, b);
   return sum_of(aten, "add.Tensor", self, product(aten, addend, value));
 }
 
@@ -108,8 +106,8 @@ Term added(const Aten& aten) {
 template <bool kIsEqual>
 Term compared(const Aten& aten) {
   const Both both = operands(aten);
-  const Term each = aten(kIsEqual ? "eq.Tensor" : "ne.Tensor",
-                         {parts(aten, both.self), parts(aten, both.other)});
+  const Term each =
+      aten(kIsEqual ? "eq.Tensor" : "ne.Tensor", {parts(aten, both.self), parts(aten, both.other)});
   return aten(kIsEqual ? "all.dim" : "any.dim", {each, -1});
 }
 
@@ -135,19 +133,27 @@ Term truth(const Aten& aten, Term x) {
   return x.is_complex() ? aten("any.dim", {parts(aten, x), -1}) : aten("ne.Scalar", {x, 0});
 }
 constexpr auto kNot = [](const Aten& aten) {
-  return aten("logical_not", {truth(aten, aten.tensor("self"))});
+  return aten("logical_not", truth(aten, aten.tensor("self")));
 };
-// The same call of truths: logical_and, any, count_nonzero...
-Built on_truths(Builder& builder, const ImportCall& call) {
+// The same call of reals in the place of complex numbers.
+template <auto kReal>
+Built on_reals(Builder& builder, const ImportCall& call) {
   const Aten aten(builder, call);
   ImportCall inner{.target = call.schema->name, .args = call.args, .loc = call.loc};
   for (auto& [name, arg] : inner.args) {
     if (auto* value = std::get_if<Value>(&arg); value && *value)
-      *value = truth(aten, Term(builder, *value));
+      *value = kReal(aten, Term(builder, *value));
+    if (const auto* dtype = std::get_if<ComplexDType>(&arg)) arg = Attr{dtype->part};
   }
   if (builder.failed()) return builder.error();
   return import_call(builder, *call.table, std::move(inner));
 }
+
+Term magnitude(const Aten& aten, Term x) { return x.is_complex() ? aten("abs", x) : x; }
+constexpr auto kDist = [](const Aten& aten) {
+  const Term error = aten("sub.Tensor", aten.tensor("self"), aten.tensor("other"));
+  return aten("dist", {magnitude(aten, error), aten.scalar(0, error.dtype()), aten.attr("p")});
+};
 
 // --- sums
 
@@ -166,116 +172,35 @@ Term summed(const Aten& aten) {
   const bool keepdim = aten.call().bool_attr("keepdim");
   const Dims dims = summed_dims(aten, self.rank());
   const Term both = parts(aten, self);
-  if (dims.empty()) return aten("clone", {complex_of(aten, both)});
+  if (dims.empty()) return aten("clone", complex_of(aten, both));
   const Attr wanted = given == nullptr ? Attr{} : Attr{given->part};
-  return complex_of(aten, aten(kIsMean ? "mean.dim" : "sum.dim_IntList",
-                               {both, dims, keepdim, wanted}));
+  return complex_of(aten,
+                    aten(kIsMean ? "mean.dim" : "sum.dim_IntList", {both, dims, keepdim, wanted}));
 }
 
-// The variance of each part, added.
-template <bool kIsRoot>
-Term variance(const Aten& aten) {
-  const Term self = aten.tensor("self");
-  const Pair both = pair(aten, self);
-  const Dims dims = summed_dims(aten, self.rank());
-  const bool keepdim = aten.call().bool_attr("keepdim");
-  const auto of = [&](Term x) {
-    return aten("var.correction", {x, dims, aten.attr("correction"), keepdim});
-  };
-  const Term sum = aten("add.Tensor", {of(both.re), of(both.im)});
-  return kIsRoot ? aten("sqrt", {sum}) : sum;
-}
-
-// The same call of the absolute values: norms.
-Built on_sizes(Builder& builder, const ImportCall& call) {
+// The variance of each part, added; of "std.dim" the root of what "var.dim" is.
+Built variance(Builder& builder, const ImportCall& call) {
   const Aten aten(builder, call);
-  ImportCall inner{.target = call.schema->name, .args = call.args, .loc = call.loc};
-  for (auto& [name, arg] : inner.args) {
-    if (auto* value = std::get_if<Value>(&arg); value && builder.is_complex(*value))
-      *value = aten("abs", {Term(builder, *value)});
+  const Pair both = pair(aten, aten.tensor("self"));
+  const bool is_root = call.schema->name.starts_with("std");
+  Term sum = aten.null();
+  for (const Term& part : {both.re, both.im}) {
+    ImportCall inner{.target = call.schema->name, .args = call.args, .loc = call.loc};
+    if (is_root) inner.target.replace(0, 3, "var");
+    for (auto& [name, arg] : inner.args)
+      if (name == "self") arg = static_cast<Value>(part);
+    if (builder.failed()) return builder.error();
+    LATHE_TRY(const std::vector<Value> found, import_call(builder, *call.table, std::move(inner)));
+    const Term own(builder, found.front());
+    sum = sum ? aten("add.Tensor", sum, own) : own;
   }
-  if (builder.failed()) return builder.error();
-  return import_call(builder, *call.table, std::move(inner));
+  return std::vector<Value>{is_root ? aten("sqrt", sum) : sum};
 }
 
-// --- products of matrices
-
-// Rows and columns of complex numbers as a matrix of reals of which the rows are pairs too: what a
-// row of pairs is multiplied by. Those of k columns of pairs are k and i*k, one under the other.
-Term block(const Aten& aten, Term b) {
-  const Term pairs = parts(aten, b);
-  const Term turned = parts(
-      aten, join(aten, aten("neg", {pair(aten, b).im}), pair(aten, b).re));
-  const Term both = aten("stack", {std::vector<Term>{pairs, turned}, -3});
-  Shape shape = b.shape();
-  if (shape.size() < 2) return aten.null();
-  shape[shape.size() - 2] = shape[shape.size() - 2] * 2;
-  shape.back() = shape.back() * 2;
-  return aten("reshape", {both, shape});
-}
-
-// Pairs as elements of the last dim, and back.
-Term flat(const Aten& aten, Term x) {
-  Shape shape = x.shape();
-  if (shape.empty()) return x;
-  shape.back() = shape.back() * 2;
-  return aten("reshape", {parts(aten, x), shape});
-}
-Term paired(const Aten& aten, Term x) {
-  Shape shape = x.shape();
-  if (shape.empty()) return x;
-  shape.back() = Dim::floor_div(shape.back(), 2);
-  shape.push_back(2);
-  return complex_of(aten, aten("reshape", {x, shape}));
-}
-
-Term matrix_product(const Aten& aten, Term a, Term b) {
-  if (a.rank() == 0 || b.rank() == 0)
-    return aten.fail(code::kShapeMismatch, "'matmul' needs dims of both operands");
-  if (b.rank() == 1)
-    return aten("squeeze.dim", {matrix_product(aten, a, aten("unsqueeze", {b, 1})), -1});
-  if (a.rank() == 1)
-    return aten("squeeze.dim", {matrix_product(aten, aten("unsqueeze", {a, 0}), b), -2});
-  if (!a.is_complex()) return paired(aten, aten("matmul", {a, flat(aten, b)}));
-  if (!b.is_complex()) {
-    const Pair x = pair(aten, a);
-    return join(aten, aten("matmul", {x.re, b}), aten("matmul", {x.im, b}));
-  }
-  return paired(aten, aten("matmul", {flat(aten, a), block(aten, b)}));
-}
-
-constexpr auto kMatmul = [](const Aten& aten) {
-  const auto& args = aten.call().schema->args;
-  return matrix_product(aten, aten.tensor(args[0].name), aten.tensor(args[1].name));
-};
-constexpr auto kDot = [](const Aten& aten) {
-  return aten("sum", {product(aten, aten.tensor("self"), aten.tensor(
-      aten.call().schema->args[1].name))});
-};
-constexpr auto kVdot = [](const Aten& aten) {
-  return aten("sum", {product(aten, aten("conj", {aten.tensor("self")}), aten.tensor("other"))});
-};
-constexpr auto kVecdot = [](const Aten& aten) {
-  return aten("sum.dim_IntList",
-              {product(aten, aten("conj", {aten.tensor("x")}), aten.tensor("y")),
-               Dims{aten.call().int_attr("dim")}});
-};
-constexpr auto kLinear = [](const Aten& aten) {
-  const Term weight = aten.tensor("weight"), bias = aten.tensor("bias");
-  const Term turned = weight.rank() < 2 ? weight : aten("transpose.int", {weight, 0, 1});
-  const Term result = matrix_product(aten, aten.tensor("input"), turned);
-  return bias ? sum_of(aten, "add.Tensor", result, bias) : result;
-};
-
-// beta * self + alpha * a @ b
-constexpr auto kAddmm = [](const Aten& aten) {
-  const auto& args = aten.call().schema->args;
+constexpr auto kLerp = [](const Aten& aten) {
   const Term self = aten.tensor("self");
-  const Term addend = scaled(
-      aten, matrix_product(aten, aten.tensor(args[1].name), aten.tensor(args[2].name)));
-  const Term beta = operand(aten, "beta", self.dtype());
-  if (!beta.is_complex() && aten.call().float_attr("beta", 1) == 0) return addend;
-  return sum_of(aten, "add.Tensor", product(aten, self, beta), addend);
+  const Term way = aten("sub.Tensor", aten.tensor("end"), self);
+  return aten("add.Tensor", self, product(aten, way, operand(aten, "weight", self.dtype())));
 };
 
 }  // namespace
@@ -301,20 +226,16 @@ std::vector<Import> import_complex_arithmetic() {
   as("isfinite", composed<kIsFinite>);
   as("isreal", composed<kIsReal>);
   as("logical_not", composed<kNot>);
-  for (const char* name : {"logical_and", "logical_or", "logical_xor", "any", "all",
-                           "count_nonzero"})
-    as(name, on_truths);
+  for (const char* name :
+       {"logical_and", "logical_or", "logical_xor", "any", "all", "count_nonzero"})
+    as(name, on_reals<truth>);
   as("sum", composed<summed<false>>);
   as("mean", composed<summed<true>>);
-  as("var", composed<variance<false>>);
-  as("std", composed<variance<true>>);
-  for (const char* name : {"linalg_vector_norm", "norm"}) as(name, on_sizes);
-  for (const char* name : {"matmul", "mm", "bmm", "mv"}) as(name, composed<kMatmul>);
-  for (const char* name : {"addmm", "baddbmm"}) as(name, composed<kAddmm>);
-  as("dot", composed<kDot>);
-  as("vdot", composed<kVdot>);
-  as("linalg_vecdot", composed<kVecdot>);
-  as("linear", composed<kLinear>);
+  for (const char* name : {"var", "std"}) as(name, variance);
+  for (const char* name : {"linalg_vector_norm", "norm", "linalg_norm", "linalg_matrix_norm"})
+    as(name, on_reals<magnitude>);
+  as("dist", composed<kDist>);
+  as("lerp", composed<kLerp>);
   return imports;
 }
 

@@ -14,23 +14,23 @@ class Reals {
  public:
   explicit Reals(const Aten& aten) : aten_(aten) {}
   Term of(const char* function, Term x) const { return aten_(function, {x}); }
-  Term add(Term a, Term b) const { return aten_("add.Tensor", {a, b}); }
-  Term sub(Term a, Term b) const { return aten_("sub.Tensor", {a, b}); }
-  Term mul(Term a, Term b) const { return aten_("mul.Tensor", {a, b}); }
-  Term div(Term a, Term b) const { return aten_("div.Tensor", {a, b}); }
+  Term add(Term a, Term b) const { return aten_("add.Tensor", a, b); }
+  Term sub(Term a, Term b) const { return aten_("sub.Tensor", a, b); }
+  Term mul(Term a, Term b) const { return aten_("mul.Tensor", a, b); }
+  Term div(Term a, Term b) const { return aten_("div.Tensor", a, b); }
   Term add(Term a, double b) const { return aten_("add.Scalar", {a, b}); }
   Term mul(Term a, double b) const { return aten_("mul.Scalar", {a, b}); }
-  Term neg(Term x) const { return aten_("neg", {x}); }
+  Term neg(Term x) const { return aten_("neg", x); }
   Term where(Term c, Term a, Term b) const { return aten_("where.self", {c, a, b}); }
   Term negative(Term x) const { return aten_("lt.Scalar", {x, 0}); }
   Term zero(Term x) const { return aten_("eq.Scalar", {x, 0}); }
-  Term atan2(Term y, Term x) const { return aten_("atan2", {y, x}); }
+  Term atan2(Term y, Term x) const { return aten_("atan2", y, x); }
 
   // sqrt(re^2 + im^2), whose squares may be out of range.
   Term size(Pair z) const {
     const Term a = of("abs", z.re), b = of("abs", z.im);
-    const Term large = aten_("maximum", {a, b}), small = aten_("minimum", {a, b});
-    const Term ratio = div(small, where(zero(large), aten_("ones_like", {large}), large));
+    const Term large = aten_("maximum", a, b), small = aten_("minimum", a, b);
+    const Term ratio = div(small, where(zero(large), aten_("ones_like", large), large));
     const Term size = mul(large, of("sqrt", add(mul(ratio, ratio), 1)));
     return where(of("isinf", large), large, size);
   }
@@ -43,7 +43,7 @@ class Reals {
     return {sub(mul(a.re, b.re), mul(a.im, b.im)), add(mul(a.re, b.im), mul(a.im, b.re))};
   }
   Pair one_over(Pair z) const {
-    const Term size = aten_("maximum", {of("abs", z.re), of("abs", z.im)});
+    const Term size = aten_("maximum", of("abs", z.re), of("abs", z.im));
     const Term re = div(z.re, size), im = div(z.im, size);
     const Term squares = mul(add(mul(re, re), mul(im, im)), size);
     return {div(re, squares), neg(div(im, squares))};
@@ -51,11 +51,11 @@ class Reals {
   // The one with a real part that is not negative.
   Pair sqrt(Pair z) const {
     const Term larger = of("sqrt", mul(add(size(z), of("abs", z.re)), 0.5));
-    const Term safe = where(zero(larger), aten_("ones_like", {larger}), larger);
+    const Term safe = where(zero(larger), aten_("ones_like", larger), larger);
     const Term smaller = div(of("abs", z.im), mul(safe, 2));
     const Term is_left = negative(z.re), re = where(is_left, smaller, larger);
     const Term im = where(is_left, larger, smaller);
-    return {re, aten_("copysign.Tensor", {im, z.im})};
+    return {re, aten_("copysign.Tensor", im, z.im)};
   }
   Pair tanh(Pair z) const {
     const Term t = of("tanh", z.re), u = of("tan", z.im);
@@ -132,15 +132,15 @@ constexpr auto kAbs = [](const Aten& aten) {
 };
 constexpr auto kAngle = [](const Aten& aten) {
   const Pair z = pair(aten, aten.tensor("self"));
-  return aten("atan2", {z.im, z.re});
+  return aten("atan2", z.im, z.re);
 };
 // Of reals: 0, or half a turn; NaN of NaN.
 constexpr auto kRealAngle = [](const Aten& aten) {
   const Term self = aten.tensor("self");
   const Term x = aten("to.dtype", {self, to_float(self.dtype())});
-  const Term half = aten("mul.Scalar", {aten("to.dtype", {aten("lt.Scalar", {x, 0}), x.dtype()}),
-                                        std::numbers::pi});
-  return aten("where.self", {aten("isnan", {x}), x, half});
+  const Term half = aten(
+      "mul.Scalar", {aten("to.dtype", {aten("lt.Scalar", {x, 0}), x.dtype()}), std::numbers::pi});
+  return aten("where.self", {aten("isnan", x), x, half});
 };
 constexpr auto kPolar = [](const Aten& aten) {
   return join(aten, Reals(aten).polar(aten.tensor("abs"), aten.tensor("angle")));
@@ -165,25 +165,25 @@ Pair whole_power(const Reals& r, Pair z, int64_t n) {
 Term any_power(const Aten& aten, Term base, Term exponent) {
   const Reals r(aten);
   const Pair a = pair(aten, base), b = pair(aten, exponent);
-  const Term is_zero = aten("logical_and", {r.zero(a.re), r.zero(a.im)});
-  const Term size = r.where(is_zero, aten("ones_like", {a.re}), r.size(a));
+  const Term is_zero = aten("logical_and", r.zero(a.re), r.zero(a.im));
+  const Term size = r.where(is_zero, aten("ones_like", a.re), r.size(a));
   const Pair log = {r.of("log", size), r.atan2(a.im, a.re)};
   const Pair power = r.exp(r.times(log, b));
-  const Term is_one = aten("logical_and", {r.zero(b.re), r.zero(b.im)});
-  const Term kept = aten("logical_or", {aten("logical_not", {is_zero}), is_one});
+  const Term is_one = aten("logical_and", r.zero(b.re), r.zero(b.im));
+  const Term kept = aten("logical_or", aten("logical_not", is_zero), is_one);
   const Term factor = aten("to.dtype", {kept, a.re.dtype()});
   return join(aten, r.mul(power.re, factor), r.mul(power.im, factor));
 }
 
 constexpr auto kPower = [](const Aten& aten) {
-  const DType part = aten.tensor("self") ? aten.tensor("self").dtype()
-                                         : aten.tensor("exponent").dtype();
+  const DType part =
+      aten.tensor("self") ? aten.tensor("self").dtype() : aten.tensor("exponent").dtype();
   const Term base = operand(aten, "self", to_float(part));
   const Attr given = aten.attr("exponent");
   const double n = aten.call().float_attr("exponent", 0.5);
   const bool is_number = !std::holds_alternative<std::monostate>(given);
   const bool is_whole = is_number && n == std::trunc(n) && std::abs(n) <= kMostSquared;
-  if (is_whole && n == 0) return aten("ones_like", {base});
+  if (is_whole && n == 0) return aten("ones_like", base);
   if (is_number && n == 0.5) return join(aten, Reals(aten).sqrt(pair(aten, base)));
   if (is_whole) {
     const Reals reals(aten);

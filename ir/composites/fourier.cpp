@@ -1,11 +1,10 @@
 // Discrete Fourier transforms under PyTorch's names, and the frequencies of their results.
-#include "ir/op/fourier.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "ir/op/complex.h"
 #include "ir/op/promotion.h"
 #include "ir/support/diag_codes.h"
 
@@ -29,12 +28,11 @@ Term resized(const Aten& aten, Term x, int64_t dim, int64_t n) {
   return aten("constant_pad_nd", {x, pad});
 }
 
-double scale_of(const Aten& aten, bool is_forward, const Dims& points) {
-  double count = 1;
-  for (int64_t n : points) count *= static_cast<double>(n);
+// As PyTorch's kernels number it: by none, by the root of the number of points, by it.
+int64_t normalization(const Aten& aten, bool is_forward) {
   const std::string norm = aten.call().string_attr("norm");
-  if (norm == "ortho") return 1 / std::sqrt(count);
-  return is_forward == (norm == "forward") ? 1 / count : 1;
+  if (norm == "ortho") return 1;
+  return is_forward == (norm == "forward") ? 2 : 0;
 }
 
 struct Axes {
@@ -80,63 +78,36 @@ int64_t points_of(const Aten& aten, Term x, int64_t dim, int64_t given, bool is_
 
 // --- transforms
 
-// The last of the dims is the one of reals: first where it takes them, last where it gives them.
-Term transformed(const Aten& aten, Term x, Axes axes, Spectrum kind, int sign, double scale) {
-  const bool is_half = kind == Spectrum::to_reals;
-  if (is_half && !x.is_complex()) x = complex_of(aten, parts(aten, x));
-  const size_t count = std::min(axes.dims.size(), axes.points.size());
-  for (size_t i = 0; i < count; ++i) {
-    const size_t at = is_half ? i : count - 1 - i;
-    const bool is_last = at + 1 == count;
-    x = fourier(aten, x, {.dim = axes.dims[at],
-                          .points = axes.points[at],
-                          .kind = is_last ? kind : Spectrum::whole,
-                          .sign = sign,
-                          .scale = i == 0 ? scale : 1});
-  }
-  return x;
-}
+enum class Spectrum {
+  whole,     // of complex numbers or reals, as many
+  half,      // of reals, the n / 2 + 1 that are not conjugates of others
+  to_reals,  // of such a half, the n reals
+};
 
+// Those of Hermitian signals are the others of conjugates.
 template <Spectrum kKind, bool kIsForward>
 Term named(const Aten& aten) {
-  constexpr bool kIsHalf = kKind == Spectrum::to_reals;
   Term x = aten.tensor("self");
   if (kKind == Spectrum::half && x.is_complex())
     return aten.fail(code::kBadModel, fmt::format("'{}' takes reals", aten.call().target));
   if (!is_float(x.dtype())) x = aten("to.dtype", {x, DType::f32});
   Axes axes = axes_of(aten, x);
   for (size_t i = 0; i < axes.points.size(); ++i) {
-    const bool is_half = kIsHalf && i + 1 == axes.points.size();
+    const bool is_half = kKind == Spectrum::to_reals && i + 1 == axes.points.size();
     int64_t& n = axes.points[i];
     n = points_of(aten, x, axes.dims[i], n, is_half);
-    if (n < 1) return aten.fail(code::kBadModel, fmt::format("'{}' of no points", aten.call().target));
+    if (n < 1)
+      return aten.fail(code::kBadModel, fmt::format("'{}' of no points", aten.call().target));
     x = resized(aten, x, axes.dims[i], is_half ? n / 2 + 1 : n);
   }
-  // Hermitian ones are the others way round.
-  const double scale = scale_of(aten, kIsForward, axes.points);
-  return transformed(aten, x, axes, kKind, kIsForward ? -1 : 1, scale);
-}
-
-// PyTorch's kernels: their normalisations are none, by the root of the number of points, by it.
-template <Spectrum kKind>
-Term kernel(const Aten& aten) {
-  const Term x = aten.tensor("self");
-  Axes axes{.dims = aten.call().ints_attr("dim"), .points = {}};
-  if (axes.dims.empty()) return aten("clone", {x});
-  double count = 1;
-  for (size_t i = 0; i < axes.dims.size(); ++i) {
-    axes.dims[i] = aten.dim(axes.dims[i], x.rank());
-    const bool is_last_half = kKind == Spectrum::to_reals && i + 1 == axes.dims.size();
-    const int64_t given = is_last_half ? aten.call().int_attr("last_dim_size", -1) : -1;
-    axes.points.push_back(points_of(aten, x, axes.dims[i], given, is_last_half));
-    count *= static_cast<double>(axes.points.back());
+  const int64_t norm = normalization(aten, kIsForward);
+  if (kKind == Spectrum::whole) return aten("_fft_c2c", {x, axes.dims, norm, kIsForward});
+  if (kKind == Spectrum::half) {
+    const Term result = aten("_fft_r2c", {x, axes.dims, norm, true});
+    return kIsForward ? result : aten("conj", result);
   }
-  const int64_t mode = aten.call().int_attr("normalization");
-  const double scale = mode == 0 ? 1 : mode == 1 ? 1 / std::sqrt(count) : 1 / count;
-  constexpr bool kIsReal = kKind == Spectrum::half;
-  const bool is_forward = kIsReal || aten.call().bool_attr("forward");
-  const bool is_whole = kIsReal && !aten.call().bool_attr("onesided");
-  return transformed(aten, x, axes, is_whole ? Spectrum::whole : kKind, is_forward ? -1 : 1, scale);
+  if (!x.is_complex()) x = complex_of(aten, parts(aten, x));
+  return aten("_fft_c2r", {kIsForward ? aten("conj", x) : x, axes.dims, norm, axes.points.back()});
 }
 
 // --- frequencies
@@ -186,13 +157,6 @@ std::vector<Import> import_fourier() {
   add_named<Spectrum::to_reals, false>(imports, "fft_irfft");
   add_named<Spectrum::to_reals, true>(imports, "fft_hfft");
   add_named<Spectrum::half, false>(imports, "fft_ihfft");
-  add(imports, "_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor",
-      composed<kernel<Spectrum::whole>>);
-  add(imports, "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
-      composed<kernel<Spectrum::half>>);
-  add(imports,
-      "_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor",
-      composed<kernel<Spectrum::to_reals>>);
   const std::string options =
       ", float d=1.0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
       "pin_memory=None) -> Tensor";

@@ -55,17 +55,17 @@ constexpr auto kStft = [](const Aten& aten) {
   if (call.schema->find("center") != nullptr && call.bool_attr("center")) {
     const int64_t side = frames.points / 2;
     const Term as_image = aten("unsqueeze", {self, 0});
-    self = aten("squeeze.dim",
-                {aten("pad", {as_image, Dims{side, side}, aten.attr("pad_mode")}), 0});
+    self =
+        aten("squeeze.dim", {aten("pad", {as_image, Dims{side, side}, aten.attr("pad_mode")}), 0});
   }
   Term pieces = aten("unfold", {self, -1, frames.points, frames.step});
-  if (frames.window) pieces = aten("mul.Tensor", {pieces, frames.window});
+  if (frames.window) pieces = aten("mul.Tensor", pieces, frames.window);
   const bool is_half = call.is_none("onesided") ? !pieces.is_complex() : call.bool_attr("onesided");
   const Attr norm = Attr{std::string(norm_of(aten))};
   Term result = aten(is_half ? "fft_rfft" : "fft_fft", {pieces, Attr{}, -1, norm});
   result = aten("transpose.int", {result, 1, 2});
   if (is_alone) result = aten("squeeze.dim", {result, 0});
-  return call.bool_attr("return_complex") ? result : aten("view_as_real", {result});
+  return call.bool_attr("return_complex") ? result : aten("view_as_real", result);
 };
 
 // Frames [batch, frame, point] laid over each other.
@@ -101,13 +101,13 @@ constexpr auto kIstft = [](const Aten& aten) {
   Term spectra = aten("transpose.int", {self, 1, 2});
   const bool is_complex = call.bool_attr("return_complex");
   // Of a whole spectrum that real results come from half is enough.
-  if (!is_half && !is_complex) spectra = aten("slice.Tensor", {spectra, -1, 0, frames.points / 2 + 1});
+  if (!is_half && !is_complex)
+    spectra = aten("slice.Tensor", {spectra, -1, 0, frames.points / 2 + 1});
   Term pieces = aten(is_complex ? "fft_ifft" : "fft_irfft", {spectra, frames.points, -1, norm});
   const int64_t length = frames.points + frames.step * (count.value() - 1);
   Term weights = frames.window ? frames.window : aten.full({frames.points}, 1, self.dtype());
-  pieces = aten("mul.Tensor", {pieces, weights});
-  weights = aten("expand", {aten("mul.Tensor", {weights, weights}),
-                            Shape{1, count, frames.points}});
+  pieces = aten("mul.Tensor", pieces, weights);
+  weights = aten("expand", {aten("mul.Tensor", weights, weights), Shape{1, count, frames.points}});
   Term sums = overlapped(aten, pieces, frames, length);
   Term total = overlapped(aten, weights, frames, length);
   const int64_t start = call.bool_attr("center") ? frames.points / 2 : 0;
@@ -115,16 +115,14 @@ constexpr auto kIstft = [](const Aten& aten) {
   const int64_t there = std::min(end, length);
   const Term result = aten("div.Tensor", {aten("slice.Tensor", {sums, 1, start, there}),
                                           aten("slice.Tensor", {total, 1, start, there})});
-  const Term whole =
-      end > there ? aten("constant_pad_nd", {result, Dims{0, end - there}}) : result;
+  const Term whole = end > there ? aten("constant_pad_nd", {result, Dims{0, end - there}}) : result;
   return is_alone ? aten("squeeze.dim", {whole, 0}) : whole;
 };
 
 }  // namespace
 
 std::vector<Import> import_spectrogram() {
-  const std::string window =
-      "int? hop_length=None, int? win_length=None, Tensor? window=None, ";
+  const std::string window = "int? hop_length=None, int? win_length=None, Tensor? window=None, ";
   const std::string result =
       "bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? "
       "align_to_window=None) -> Tensor";

@@ -52,14 +52,27 @@ class PartsCall {
   Result<std::vector<Value>> run() {
     ImportCall inner{
         .target = call_.target, .used = call_.used, .name = call_.name, .loc = call_.loc};
+    is_lone_ = is_along_one_of_none();
     for (const auto& [name, arg] : call_.args) inner.args.emplace_back(name, argument(name, arg));
     if (builder_.failed()) return builder_.error();
     LATHE_TRY(std::vector<Value> results, import_call(builder_, *call_.table, std::move(inner)));
+    for (Value& result : results) {
+      if (is_lone_) result = aten_("reshape", {result, Shape{2}});
+    }
+    if (builder_.failed()) return builder_.error();
     for (Value result : results) builder_.mark_complex(result);
     return results;
   }
 
  private:
+  // A dim of a tensor that has none, which the pairs must not be taken for.
+  bool is_along_one_of_none() const {
+    const Value self = call_.value("self");
+    const std::string_view name = call_.schema->name;
+    return self && call_.schema->find("dim") != nullptr && !call_.is_none("dim") &&
+           Term(builder_, self).rank() == 0 && name != "unsqueeze";
+  }
+
   CallArg argument(std::string_view name, const CallArg& arg) {
     if (const auto* dtype = std::get_if<ComplexDType>(&arg)) return Attr{dtype->part};
     if (const auto* value = std::get_if<Value>(&arg)) return tensor(name, *value);
@@ -77,21 +90,23 @@ class PartsCall {
       }
       return *attr;
     }
-    aten_.fail(code::kUnsupported,
-               fmt::format("'{}' of '{}' is a complex number, expected a real one", name,
-                           call_.target));
+    aten_.fail(
+        code::kUnsupported,
+        fmt::format("'{}' of '{}' is a complex number, expected a real one", name, call_.target));
     return Attr{};
   }
 
   Value tensor(std::string_view name, Value value) {
     if (!value || lists(kPlaces, name)) return value;
     const Term x(builder_, value);
+    if (is_lone_ && x.rank() == 0) return aten_("unsqueeze", {parts(aten_, x), 0});
     return lists(kMasks, name) ? beside_pairs(aten_, x) : parts(aten_, x);
   }
 
   Builder& builder_;
   Aten aten_;
   const ImportCall& call_;
+  bool is_lone_ = false;
 };
 
 }  // namespace
@@ -111,8 +126,7 @@ Term complex_of(const Aten& aten, Term parts) {
       Aten::size(parts, -1) != Dim(2))
     return aten.fail(code::kBadModel,
                      fmt::format("'{}' makes complex numbers of pairs of floats, got {}",
-                                 aten.call().target,
-                                 to_string(static_cast<Value>(parts).type())));
+                                 aten.call().target, to_string(static_cast<Value>(parts).type())));
   const Term result = same(parts.builder(), parts);
   result.builder().mark_complex(result);
   return result;

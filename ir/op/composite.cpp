@@ -40,7 +40,18 @@ std::vector<Term> Aten::all(std::string_view target, std::initializer_list<Arg> 
   }
   ImportCall inner{.target = std::string(target), .loc = call_->loc};
   auto spec = match.entry->schema.args.begin();
-  for (const Arg& arg : args) inner.args.emplace_back((spec++)->name, arg.arg);
+  bool is_complex = false;
+  for (const Arg& arg : args) {
+    inner.args.emplace_back((spec++)->name, arg.arg);
+    const Value* value = std::get_if<Value>(&arg.arg);
+    is_complex = is_complex || (value != nullptr && builder_->is_complex(*value));
+  }
+  // A Term's dtype is that of its parts.
+  for (auto& [name, arg] : inner.args) {
+    const Attr* attr = std::get_if<Attr>(&arg);
+    const DType* dtype = attr == nullptr ? nullptr : std::get_if<DType>(attr);
+    if (is_complex && dtype != nullptr) arg = ComplexDType{*dtype};
+  }
   std::vector<Term> results = run(std::move(inner));
   if (builder_->failed())
     results.resize(std::max(results.size(), match.entry->schema.returns.size()), null());
@@ -49,6 +60,14 @@ std::vector<Term> Aten::all(std::string_view target, std::initializer_list<Arg> 
 
 Term Aten::operator()(std::string_view target, std::initializer_list<Arg> args) const {
   return all(target, args).front();
+}
+
+Term Aten::operator()(std::string_view target, Term x) const {
+  return all(target, {Arg(x)}).front();
+}
+
+Term Aten::operator()(std::string_view target, Term a, Term b) const {
+  return all(target, {Arg(a), Arg(b)}).front();
 }
 
 std::vector<Term> Aten::tensors(std::string_view arg) const {
@@ -64,9 +83,9 @@ Term Aten::scalar(double value, DType dtype) const {
 }
 
 Term Aten::table(std::vector<double> values, const Dims& shape, DType dtype) const {
-  return {*builder_, builder_->call("constant", {},
-                                    {{"value", std::move(values)}, {"dtype", dtype},
-                                     {"shape", shape}})};
+  return {*builder_,
+          builder_->call("constant", {},
+                         {{"value", std::move(values)}, {"dtype", dtype}, {"shape", shape}})};
 }
 
 Term Aten::full(const Shape& shape, double value, DType dtype) const {

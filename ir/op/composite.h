@@ -49,6 +49,9 @@ class Aten {
   // The first result of a call of `target` ("sum.dim_IntList"); null, and the builder has failed,
   // when it is refused. Arguments that are left out have the schema's defaults.
   Term operator()(std::string_view target, std::initializer_list<Arg> args) const;
+  // Calls of tensors alone, which take little code.
+  Term operator()(std::string_view target, Term x) const;
+  Term operator()(std::string_view target, Term a, Term b) const;
   // All of them, as many as the schema returns; null ones when it is refused.
   std::vector<Term> all(std::string_view target, std::initializer_list<Arg> args) const;
   // The results of `target`, which takes what the call under import has.

@@ -324,6 +324,7 @@ ARGUMENTS = (
     (bool, "as_bool", bool),
     (int, "as_int", int),
     (float, "as_float", number),
+    (complex, "as_complex", lambda z: {"real": number(z.real), "imag": number(z.imag)}),
     (str, "as_string", str),
     (torch.dtype, "as_scalar_type", SCALAR_TYPES.get),
     (torch.device, "as_device", lambda device: {"type": device.type, "index": device.index}),

@@ -10,6 +10,7 @@ import numpy as np
 
 from lathe import _extension
 from lathe import _pytree as pytree
+from lathe._complex import in_complex, in_reals
 from lathe._compiled import Compiled, File, address, linear
 from lathe._handle import Caller, LatheError
 from lathe._plan import plan
@@ -98,6 +99,9 @@ class Model(Caller):
             for k, leaf in enumerate(leaves)
             if "constant" in leaf
         ]
+        results = self.signature["outputs"] if self.signature else []
+        self.complex_leaves = [k for k, leaf in enumerate(leaves) if leaf.get("complex")]
+        self.complex_outputs = {leaf["tensor"] for leaf in results if leaf.get("complex")}
         # What symbolic dims are read from; the library checks every other size.
         axes = [
             (i, axis, linear(size))
@@ -109,6 +113,7 @@ class Model(Caller):
         self.sized_leaves = [item for item in sizes if item[-1].symbol in dims]
         is_flat = self.in_spec is None or self.plain_count >= 0
         is_plain = all("size" not in leaves[k] or dim.symbol in dims for k, dim in sizes)
+        is_plain = is_plain and not self.complex_leaves and not self.complex_outputs
         self.is_offered = _extension.module is not None and is_flat and is_plain
 
     @property
@@ -152,7 +157,10 @@ class Model(Caller):
         for k, i in self.mutated:
             # The model changed a copy where the caller's memory was not contiguous.
             if leaves[k] is not tensors[i] and address(leaves[k]) != address(tensors[i]):
-                leaves[k][...] = tensors[i]
+                new = tensors[i]
+                leaves[k][...] = in_complex(new) if k in self.complex_leaves else new
+        for i in self.complex_outputs:
+            outputs[i] = in_complex(outputs[i])
         return unflatten(outputs, at.results, self.out_spec)
 
     def flatten(self, args, kwargs):
@@ -188,6 +196,10 @@ class Model(Caller):
         for k, name, constant in self.constants:
             if leaves[k] != constant:
                 raise LatheError(f"'{name}' was exported as {constant!r}, got {leaves[k]!r}")
+        if self.complex_leaves:
+            leaves = list(leaves)
+            for k in self.complex_leaves:
+                leaves[k] = in_reals(leaves[k])
         return [contiguous(leaves[k], name, self.target) for k, name in self.input_leaves]
 
     def sizes_of(self, tensors, leaves):

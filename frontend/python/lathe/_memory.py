@@ -4,6 +4,7 @@ import ctypes
 import json
 
 from lathe._compiled import address
+from lathe._complex import in_reals
 from lathe._handle import LatheError
 from lathe._library import TORCH_DTYPES, Weight
 
@@ -23,7 +24,8 @@ class Graph:
     """
 
     def __init__(self, text, weights):
-        self.text, self.weights = text.encode(), weights
+        self.text = text.encode()
+        self.weights = {name: in_reals(tensor) for name, tensor in weights.items()}
 
     def open(self, library, options):
         table = (Weight * len(self.weights))()

@@ -59,6 +59,12 @@ def is_row_major(value):
     return True
 
 
+def is_alike(value, other):
+    """Whether they are views of the same numbers."""
+    kinds = [(v.dtype, v.is_conj(), v.is_neg()) for v in (value, other)]
+    return kinds[0] == kinds[1]
+
+
 def storage_of(node):
     return node.meta["val"].untyped_storage()._cdata
 
@@ -87,10 +93,10 @@ class Outputs:
             is_alone = storage is None or storages.count(storage) == 1
             of_input = owner is not None and owner.op == "placeholder"  # AOTAutograd's
             is_left = storage is None or of_input or (is_alone and self.is_plain(node))
-            # Elements decide its sizes, or it is the same bytes as another dtype: eager computes
-            # it, as eager has it.
+            # Elements decide its sizes, or it is the same bytes as another dtype or as conjugates:
+            # it is computed, as eager has it.
             is_known = not is_left and self.is_known(node) and self.is_known(owner)
-            if not is_known or node.meta["val"].dtype != owner.meta["val"].dtype:
+            if not is_known or not is_alike(node.meta["val"], owner.meta["val"]):
                 steps.append((self.place(kept, node), None, None))
             else:
                 steps.append((self.place(kept, owner), self.layout_of(owner), self.view(node)))

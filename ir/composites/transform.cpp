@@ -1,13 +1,17 @@
-// Transforms as products with tables (see fourier.h).
-#include "ir/op/fourier.h"
-
+// Discrete Fourier transforms: products with tables of roots of one.
+//
+// A line of pairs of few points is a row that one matrix of reals multiplies. Of more points it is
+// a matrix of lines (Cooley and Tukey): the columns are transformed, each element is turned, and
+// the rows are; factors above kDirect that are prime are a convolution with a chirp (Bluestein).
+// So a transform is made of matrix products, which every target has fast, and of tables that are
+// computed here in double.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <numbers>
 
+#include "ir/op/complex.h"
+#include "ir/op/fourier_tables.h"
 #include "ir/op/promotion.h"
 #include "ir/support/diag_codes.h"
 
@@ -15,60 +19,6 @@ namespace lathe {
 namespace {
 
 constexpr int64_t kMaxPoints = int64_t{1} << 20;  // a table has two numbers for each
-constexpr int64_t kMostDirect = 512;              // points of a matrix of its own
-
-struct Root {
-  double re;
-  double im;
-};
-// exp(sign * 2 pi i k / n), exact at quarters of a turn.
-Root root(int64_t k, int64_t n, int sign) {
-  k %= n;
-  if (4 * k % n == 0) {
-    constexpr Root kQuarters[] = {{1, 0}, {0, 1}, {-1, 0}, {0, -1}};
-    const Root quarter = kQuarters[4 * k / n];
-    return {quarter.re, sign * quarter.im};
-  }
-  const double angle = 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n);
-  return {std::cos(angle), sign * std::sin(angle)};
-}
-
-// How lines of n points are transformed: at once, in lines of `factor` (first) and n / factor, or
-// as a convolution.
-struct Step {
-  double cost = 0;  // of a point
-  int64_t factor = 0;
-  bool is_chirp = false;
-};
-
-int64_t chirp_size(int64_t n) {
-  int64_t size = 1;
-  while (size < 2 * n - 1) size *= 2;
-  return size;
-}
-
-class Steps {
- public:
-  Step of(int64_t n) {
-    if (const auto found = steps_.find(n); found != steps_.end()) return found->second;
-    constexpr double kSplit = 40, kChirp = 80;  // what more passes over the elements cost
-    Step best{.cost = n <= kMostDirect ? static_cast<double>(n) : HUGE_VAL};
-    for (int64_t factor = 2; factor <= kMostDirect && factor < n; ++factor) {
-      if (n % factor != 0) continue;
-      const double cost = static_cast<double>(factor) + of(n / factor).cost + kSplit;
-      if (cost < best.cost) best = {.cost = cost, .factor = factor};
-    }
-    if (best.cost == HUGE_VAL) {
-      const int64_t size = chirp_size(n);
-      const double ratio = static_cast<double>(size) / static_cast<double>(n);
-      best = {.cost = 2 * ratio * of(size).cost + kChirp, .is_chirp = true};
-    }
-    return steps_[n] = best;
-  }
-
- private:
-  std::map<int64_t, Step> steps_;
-};
 
 // A transform of lines of `points`, of which `kept` results are wanted from the first on; what is
 // real of them alone when `gives_reals`.
@@ -92,7 +42,7 @@ class Fourier {
 
   // `x` is [lead..., points] of reals, or [lead..., points, 2]; so is the result.
   Term transform(Term x, const Shape& lead, const Lines& lines) {
-    const Step step = steps_.of(lines.points);
+    const FourierStep step = steps_.of(lines.points);
     if (step.is_chirp) return convolved(x, lead, lines);
     return step.factor == 0 ? at_once(x, lead, lines) : split(x, lead, lines, step.factor);
   }
@@ -113,8 +63,8 @@ class Fourier {
     // The other half is its conjugate, backwards.
     const int64_t dim = static_cast<int64_t>(lead.size());
     const Term inner = aten_("slice.Tensor", {x, dim, 1, n - half + 1});
-    const Term mirrored = aten_("mul.Tensor", {aten_("flip", {inner, Dims{dim}}),
-                                               aten_.table({1, -1}, {2}, dtype_)});
+    const Term mirrored =
+        aten_("mul.Tensor", {aten_("flip", {inner, Dims{dim}}), aten_.table({1, -1}, {2}, dtype_)});
     return transform(aten_("cat", {std::vector<Term>{x, mirrored}, dim}), lead, lines);
   }
 
@@ -166,9 +116,8 @@ class Fourier {
     const Lines second{
         .points = columns, .kept = kept, .sign = lines.sign, .gives_reals = lines.gives_reals};
     const Shape by_column = with(lead, {columns}), by_row = with(lead, {rows});
-    Term y = lines.takes_reals
-                 ? permute(reshape(x, lead, {rows, columns}), lead, {1, 0})
-                 : permute(reshape(x, lead, {rows, columns, 2}), lead, {1, 0, 2});
+    Term y = lines.takes_reals ? permute(reshape(x, lead, {rows, columns}), lead, {1, 0})
+                               : permute(reshape(x, lead, {rows, columns, 2}), lead, {1, 0, 2});
     y = twisted(transform(y, by_column, first), rows, columns, lines);
     y = transform(permute(y, lead, {1, 0, 2}), by_row, second);
     if (lines.gives_reals) {
@@ -190,8 +139,8 @@ class Fourier {
     shape.push_back(2);
     const Term swapped = aten_("flip", {x, Dims{-1}});
     return aten_("add.Tensor",
-                 {aten_("mul.Tensor", {x, aten_.table(std::move(own), shape, dtype_)}),
-                  aten_("mul.Tensor", {swapped, aten_.table(std::move(other), shape, dtype_)})});
+                 {aten_("mul.Tensor", x, aten_.table(std::move(own), shape, dtype_)),
+                  aten_("mul.Tensor", swapped, aten_.table(std::move(other), shape, dtype_))});
   }
 
   Term twisted(Term x, int64_t rows, int64_t columns, const Lines& lines) const {
@@ -222,43 +171,9 @@ class Fourier {
     return lines.gives_reals ? aten_("select.int", {x, -1, 0}) : x;
   }
 
-  // Of the conjugates, laid out around 0, over the size for the way back.
-  static std::vector<Root> chirp_spectrum(const std::vector<Root>& chirp, int64_t size) {
-    std::vector<Root> x(static_cast<size_t>(size), Root{0, 0});
-    for (size_t i = 0; i < chirp.size(); ++i) {
-      const Root w = {chirp[i].re / static_cast<double>(size),
-                      -chirp[i].im / static_cast<double>(size)};
-      x[i] = w;
-      if (i > 0) x[x.size() - i] = w;
-    }
-    power_of_two(x);
-    return x;
-  }
-
-  // In place.
-  static void power_of_two(std::vector<Root>& x) {
-    for (size_t i = 1, j = 0; i < x.size(); ++i) {
-      size_t bit = x.size() / 2;
-      for (; j & bit; bit /= 2) j ^= bit;
-      j ^= bit;
-      if (i < j) std::swap(x[i], x[j]);
-    }
-    for (size_t length = 2; length <= x.size(); length *= 2) {
-      for (size_t k = 0; k < length / 2; ++k) {
-        const Root w = root(static_cast<int64_t>(k), static_cast<int64_t>(length), -1);
-        for (size_t first = k; first < x.size(); first += length) {
-          Root &a = x[first], &b = x[first + length / 2];
-          const Root turned = {b.re * w.re - b.im * w.im, b.re * w.im + b.im * w.re};
-          b = {a.re - turned.re, a.im - turned.im};
-          a = {a.re + turned.re, a.im + turned.im};
-        }
-      }
-    }
-  }
-
   const Aten& aten_;
   DType dtype_;
-  Steps steps_;
+  FourierSteps steps_;
 };
 
 Shape without_last(Shape shape) {
@@ -266,34 +181,100 @@ Shape without_last(Shape shape) {
   return shape;
 }
 
-}  // namespace
+// What is along a dim, of reals or complex numbers. Of a transform to reals it is half a spectrum;
+// else the half of one from reals is wanted where `is_half`.
+struct Axis {
+  int64_t dim;
+  int64_t points;
+  int sign;
+  double scale;
+  bool is_half;
+  bool gives_reals;
+};
 
-Term fourier(const Aten& aten, Term x, const FourierAxis& axis) {
-  const int64_t n = axis.points;
+Term transformed(const Aten& aten, Term x, const Axis& axis) {
+  const int64_t n = axis.points, half = n / 2 + 1;
   const Dim given = Aten::size(x, axis.dim);
-  const bool is_half = axis.kind == Spectrum::to_reals;
-  if (x.rank() == 0 || !given.is_const() || given.value() != (is_half ? n / 2 + 1 : n) || n < 1 ||
-      n > kMaxPoints)
-    return aten.fail(code::kUnsupported,
-                     fmt::format("'{}' of {} points as {}; expected 1 to {}, a number that is known "
-                                 "when the graph is built",
-                                 aten.call().target, given.str(), n, kMaxPoints));
+  if (x.rank() == 0 || !given.is_const() || given.value() != (axis.gives_reals ? half : n) ||
+      n < 1 || n > kMaxPoints)
+    return aten.fail(
+        code::kUnsupported,
+        fmt::format("'{}' of {} points as {}; expected 1 to {}, a number that is known "
+                    "when the graph is built",
+                    aten.call().target, given.str(), n, kMaxPoints));
   const DType dtype = to_float(x.dtype());
   const DType part = dtype == DType::f64 ? dtype : DType::f32;
   const Term turned = aten("transpose.int", {x, axis.dim, -1});
-  const bool takes_reals = !x.is_complex() && !is_half;
+  const bool takes_reals = !x.is_complex() && !axis.gives_reals;
   const Term reals = aten("to.dtype", {takes_reals ? turned : parts(aten, turned), part});
   const Lines lines{.points = n,
-                    .kept = axis.kind == Spectrum::half ? n / 2 + 1 : n,
+                    .kept = axis.is_half ? half : n,
                     .sign = axis.sign,
                     .scale = axis.scale,
                     .takes_reals = takes_reals};
-  Fourier transform(aten, part);
+  Fourier fourier(aten, part);
   const Shape lead = without_last(turned.shape());
-  Term result = is_half ? transform.to_reals(reals, lead, lines)
-                        : transform.transform(reals, lead, lines);
+  Term result = axis.gives_reals ? fourier.to_reals(reals, lead, lines)
+                                 : fourier.transform(reals, lead, lines);
   result = aten("to.dtype", {result, dtype});
-  return aten("transpose.int", {is_half ? result : complex_of(aten, result), axis.dim, -1});
+  if (!axis.gives_reals) result = complex_of(aten, result);
+  return aten("transpose.int", {result, axis.dim, -1});
+}
+
+enum class Kernel { c2c, r2c, c2r };
+
+// The last of the dims is the one of reals: first where it takes them, last where it gives them.
+template <Kernel kKernel>
+Term kernel_of(const Aten& aten) {
+  const ImportCall& call = aten.call();
+  Term x = aten.tensor("self");
+  Dims dims = call.ints_attr("dim");
+  if (dims.empty()) return aten("clone", x);
+  constexpr bool kToReals = kKernel == Kernel::c2r;
+  if (kToReals && !x.is_complex()) x = complex_of(aten, parts(aten, x));
+  std::vector<int64_t> points;
+  double count = 1;
+  for (int64_t& dim : dims) {
+    dim = aten.dim(dim, x.rank());
+    const Dim size = Aten::size(x, dim);
+    points.push_back(size.is_const() ? size.value() : 0);
+    if (kToReals && &dim == &dims.back()) points.back() = call.int_attr("last_dim_size", 0);
+    count *= static_cast<double>(points.back());
+  }
+  const int64_t mode = call.int_attr("normalization");
+  double scale = mode == 0 ? 1 : mode == 1 ? 1 / std::sqrt(count) : 1 / count;
+  const bool is_forward = kKernel == Kernel::r2c || call.bool_attr("forward");
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const size_t at = kToReals ? i : dims.size() - 1 - i;
+    const bool is_last = at + 1 == dims.size();
+    x = transformed(aten, x,
+                    {.dim = dims[at],
+                     .points = points[at],
+                     .sign = is_forward ? -1 : 1,
+                     .scale = scale,
+                     .is_half = is_last && call.bool_attr("onesided"),
+                     .gives_reals = is_last && kToReals});
+    scale = 1;
+  }
+  return x;
+}
+
+}  // namespace
+
+std::vector<Import> import_transform() {
+  std::vector<Import> imports;
+  for (const bool is_complex : {false, true}) {
+    const auto add = [&](const char* schema, auto* build) {
+      imports.push_back({.schema = schema, .build = build, .is_complex = is_complex});
+    };
+    add("_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor",
+        composed<kernel_of<Kernel::c2c>>);
+    add("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
+        composed<kernel_of<Kernel::r2c>>);
+    add("_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor",
+        composed<kernel_of<Kernel::c2r>>);
+  }
+  return imports;
 }
 
 }  // namespace lathe

@@ -1,0 +1,102 @@
+// Products of complex matrices, as products of real ones.
+#include "ir/op/complex.h"
+#include "ir/support/diag_codes.h"
+
+namespace lathe {
+namespace {
+
+// Rows and columns of complex numbers as a matrix of reals of which the rows are pairs too: what a
+// row of pairs is multiplied by. Those of k columns of pairs are k and i*k, one under the other.
+Term block(const Aten& aten, Term b) {
+  const Term pairs = parts(aten, b);
+  const Term turned = parts(aten, join(aten, aten("neg", pair(aten, b).im), pair(aten, b).re));
+  const Term both = aten("stack", {std::vector<Term>{pairs, turned}, -3});
+  Shape shape = b.shape();
+  if (shape.size() < 2) return aten.null();
+  shape[shape.size() - 2] = shape[shape.size() - 2] * 2;
+  shape.back() = shape.back() * 2;
+  return aten("reshape", {both, shape});
+}
+
+// Pairs as elements of the last dim, and back.
+Term flat(const Aten& aten, Term x) {
+  Shape shape = x.shape();
+  if (shape.empty()) return x;
+  shape.back() = shape.back() * 2;
+  return aten("reshape", {parts(aten, x), shape});
+}
+Term paired(const Aten& aten, Term x) {
+  Shape shape = x.shape();
+  if (shape.empty()) return x;
+  shape.back() = Dim::floor_div(shape.back(), 2);
+  shape.push_back(2);
+  return complex_of(aten, aten("reshape", {x, shape}));
+}
+
+Term matrix_product(const Aten& aten, Term a, Term b) {
+  if (a.rank() == 0 || b.rank() == 0)
+    return aten.fail(code::kShapeMismatch, "'matmul' needs dims of both operands");
+  if (b.rank() == 1)
+    return aten("squeeze.dim", {matrix_product(aten, a, aten("unsqueeze", {b, 1})), -1});
+  if (a.rank() == 1)
+    return aten("squeeze.dim", {matrix_product(aten, aten("unsqueeze", {a, 0}), b), -2});
+  if (!a.is_complex()) return paired(aten, aten("matmul", a, flat(aten, b)));
+  if (!b.is_complex()) {
+    const Pair x = pair(aten, a);
+    return join(aten, aten("matmul", x.re, b), aten("matmul", x.im, b));
+  }
+  return paired(aten, aten("matmul", flat(aten, a), block(aten, b)));
+}
+
+constexpr auto kMatmul = [](const Aten& aten) {
+  const auto& args = aten.call().schema->args;
+  return matrix_product(aten, aten.tensor(args[0].name), aten.tensor(args[1].name));
+};
+constexpr auto kDot = [](const Aten& aten) {
+  return aten("sum", {aten("mul.Tensor", aten.tensor("self"),
+                           aten.tensor(aten.call().schema->args[1].name))});
+};
+constexpr auto kVdot = [](const Aten& aten) {
+  return aten("sum", {aten("mul.Tensor", aten("conj", aten.tensor("self")), aten.tensor("other"))});
+};
+constexpr auto kVecdot = [](const Aten& aten) {
+  return aten("sum.dim_IntList",
+              {aten("mul.Tensor", aten("conj", aten.tensor("x")), aten.tensor("y")),
+               Dims{aten.call().int_attr("dim")}});
+};
+constexpr auto kLinear = [](const Aten& aten) {
+  const Term weight = aten.tensor("weight"), bias = aten.tensor("bias");
+  const Term turned = weight.rank() < 2 ? weight : aten("transpose.int", {weight, 0, 1});
+  const Term result = matrix_product(aten, aten.tensor("input"), turned);
+  return bias ? aten("add.Tensor", result, bias) : result;
+};
+
+// beta * self + alpha * a @ b
+constexpr auto kAddmm = [](const Aten& aten) {
+  const auto& args = aten.call().schema->args;
+  const Term self = aten.tensor("self");
+  const Term addend =
+      aten("mul.Tensor", matrix_product(aten, aten.tensor(args[1].name), aten.tensor(args[2].name)),
+           operand(aten, "alpha", self.dtype()));
+  const Term beta = operand(aten, "beta", self.dtype());
+  if (!beta.is_complex() && aten.call().float_attr("beta", 1) == 0) return addend;
+  return aten("add.Tensor", aten("mul.Tensor", self, beta), addend);
+};
+
+}  // namespace
+
+std::vector<Import> import_complex_matrix() {
+  std::vector<Import> imports;
+  const auto as = [&](const char* name, auto* build) {
+    imports.push_back({.schema = name, .build = build, .alias_of = name, .is_complex = true});
+  };
+  for (const char* name : {"matmul", "mm", "bmm", "mv"}) as(name, composed<kMatmul>);
+  for (const char* name : {"addmm", "baddbmm"}) as(name, composed<kAddmm>);
+  as("dot", composed<kDot>);
+  as("vdot", composed<kVdot>);
+  as("linalg_vecdot", composed<kVecdot>);
+  as("linear", composed<kLinear>);
+  return imports;
+}
+
+}  // namespace lathe

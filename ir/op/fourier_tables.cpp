@@ -1,0 +1,82 @@
+// Tables and plans of Fourier transforms (see fourier_tables.h).
+#include "ir/op/fourier_tables.h"
+
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+namespace lathe {
+namespace {
+
+constexpr int64_t kMostDirect = 512;  // points of a matrix of its own
+
+// In place.
+void transform(std::vector<Root>& x) {
+  for (size_t i = 1, j = 0; i < x.size(); ++i) {
+    size_t bit = x.size() / 2;
+    for (; j & bit; bit /= 2) j ^= bit;
+    j ^= bit;
+    if (i < j) std::swap(x[i], x[j]);
+  }
+  for (size_t length = 2; length <= x.size(); length *= 2) {
+    for (size_t k = 0; k < length / 2; ++k) {
+      const Root w = root(static_cast<int64_t>(k), static_cast<int64_t>(length), -1);
+      for (size_t first = k; first < x.size(); first += length) {
+        Root &a = x[first], &b = x[first + length / 2];
+        const Root turned = {b.re * w.re - b.im * w.im, b.re * w.im + b.im * w.re};
+        b = {a.re - turned.re, a.im - turned.im};
+        a = {a.re + turned.re, a.im + turned.im};
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Root root(int64_t k, int64_t n, int sign) {
+  k %= n;
+  if (4 * k % n == 0) {
+    constexpr Root kQuarters[] = {{1, 0}, {0, 1}, {-1, 0}, {0, -1}};
+    const Root quarter = kQuarters[4 * k / n];
+    return {quarter.re, sign * quarter.im};
+  }
+  const double angle = 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n);
+  return {std::cos(angle), sign * std::sin(angle)};
+}
+
+int64_t chirp_size(int64_t n) {
+  int64_t size = 1;
+  while (size < 2 * n - 1) size *= 2;
+  return size;
+}
+
+FourierStep FourierSteps::of(int64_t n) {
+  if (const auto found = steps_.find(n); found != steps_.end()) return found->second;
+  constexpr double kSplit = 40, kChirp = 80;  // what more passes over the elements cost
+  FourierStep best{.cost = n <= kMostDirect ? static_cast<double>(n) : HUGE_VAL};
+  for (int64_t factor = 2; factor <= kMostDirect && factor < n; ++factor) {
+    if (n % factor != 0) continue;
+    const double cost = static_cast<double>(factor) + of(n / factor).cost + kSplit;
+    if (cost < best.cost) best = {.cost = cost, .factor = factor};
+  }
+  if (best.cost == HUGE_VAL) {
+    const int64_t size = chirp_size(n);
+    const double ratio = static_cast<double>(size) / static_cast<double>(n);
+    best = {.cost = 2 * ratio * of(size).cost + kChirp, .is_chirp = true};
+  }
+  return steps_[n] = best;
+}
+
+std::vector<Root> chirp_spectrum(const std::vector<Root>& chirp, int64_t size) {
+  std::vector<Root> x(static_cast<size_t>(size), Root{0, 0});
+  for (size_t i = 0; i < chirp.size(); ++i) {
+    const Root w = {chirp[i].re / static_cast<double>(size),
+                    -chirp[i].im / static_cast<double>(size)};
+    x[i] = w;
+    if (i > 0) x[x.size() - i] = w;
+  }
+  transform(x);
+  return x;
+}
+
+}  // namespace lathe
