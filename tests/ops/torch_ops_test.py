@@ -24,7 +24,7 @@ INFERENCE = {"training": False, "train": False, "momentum": 0.1, "p": 0.5, "cudn
 SEVERAL_CALLS = {"argmax_pool1d", "argmax_pool2d", "argmax_pool3d", "batch_norm", "constant",
                  "gru", "householder", "jacobi_svd", "ldl", "ldl_solve", "logsumexp", "lstm", "lu",
                  "prod", "rand", "recurrent_layer", "rnn_relu", "rnn_tanh", "scatter",
-                 "scatter_reduce", "size_value", "sorted_position", "swapped", "triangular_solve",
+                 "scatter_reduce", "size_value", "swapped", "triangular_solve",
                  "trunc_divide", "upsample_bilinear2d", "upsample_nearest2d"}
 
 

@@ -1,0 +1,132 @@
+// Order along a dim: argsort, which every other op of order is made of.
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "ir/op/dense.h"
+#include "ir/op/element.h"
+#include "ir/op/reduction.h"
+#include "ir/op/self.h"
+
+namespace lathe {
+namespace {
+
+using loop::Expr;
+using Types = Result<std::vector<TensorType>>;
+using Tensors = Result<std::vector<Tensor>>;
+
+Types infer_argsort(const Node& node) {
+  LATHE_DO(normalized_dim(node, node.int_attr("dim"), self_type(node).rank()));
+  return std::vector<TensorType>{{DType::i64, self_type(node).shape}};
+}
+
+// Calls visit(offsets of a row's elements, their order: order[i] is which of them comes i-th).
+template <class T, class Visit>
+void walk_ordered(const Node& node, const Tensor& self, Visit&& visit) {
+  const bool descending = node.bool_attr("descending");
+  walk_reduced(self.shape, row_dims(node), [&](int64_t, std::span<const int64_t> offsets) {
+    std::vector<size_t> order(offsets.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    const auto less = [&](size_t i, size_t k) {
+      const T a = element<T>(self, offsets[i]), b = element<T>(self, offsets[k]);
+      return a < b || (b != b && a == a);
+    };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t i, size_t k) { return descending ? less(k, i) : less(i, k); });
+    visit(offsets, order);
+  });
+}
+
+Tensors argsort_reference(const Node& node, std::span<const Tensor* const> operands) {
+  Tensor result = result_tensor(node);
+  const auto write = [&](auto offsets, const std::vector<size_t>& order) {
+    for (size_t i = 0; i < order.size(); ++i)
+      put(result, offsets[i], static_cast<int64_t>(order[i]));
+  };
+  if (is_float(operands[0]->dtype)) {
+    walk_ordered<double>(node, *operands[0], write);
+  } else {
+    walk_ordered<int64_t>(node, *operands[0], write);
+  }
+  return std::vector<Tensor>{std::move(result)};
+}
+
+// How many elements of the row come before the one at `index`.
+Expr place_of(ElementContext& context, const Node& node, std::span<const Expr> index, size_t dim) {
+  const bool descending = node.bool_attr("descending");
+  const DType own = self_type(node).dtype;
+  const DType dtype = own == DType::b8 ? DType::i32 : compute_dtype(own);
+  const Expr x = cast(context.operand(node, 0, index), dtype);
+  return context.reduce(loop::ReduceOp::sum, {self_type(node).shape[dim]}, [&](auto at) {
+    std::vector<Expr> source(index.begin(), index.end());
+    source[dim] = at[0];
+    const Expr other = cast(context.operand(node, 0, source), dtype);
+    const auto less = [&](Expr a, Expr b) {
+      if (!is_float(dtype)) return lt(a, b);
+      return logical_or(lt(a, b), logical_and(ne(b, b), eq(a, a)));
+    };
+    const Expr before = descending ? less(x, other) : less(other, x);
+    const Expr behind = descending ? less(other, x) : less(x, other);
+    const Expr is_earlier = logical_and(lt(at[0], index[dim]), logical_not(behind));
+    return select(logical_or(before, is_earlier), context.integer(1), context.integer(0));
+  });
+}
+
+// The one element whose place is this: n*n comparisons for each of n elements. Every target has a
+// kind of kernel that takes fewer; this is what they are tested against.
+Expr lower_argsort(ElementContext& context, const Node& node, int, std::span<const Expr> index) {
+  if (index.empty()) return context.integer(0);
+  const auto dim = static_cast<size_t>(dim_of(node));
+  return context.reduce(loop::ReduceOp::sum, {self_type(node).shape[dim]}, [&](auto at) {
+    std::vector<Expr> source(index.begin(), index.end());
+    source[dim] = at[0];
+    const Expr place = place_of(context, node, source, dim);
+    return select(eq(place, index[dim]), at[0], context.integer(0));
+  });
+}
+
+std::vector<Example> order_examples() {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const NamedAttrs last = {{"dim", int64_t{-1}}},
+                   down = {{"dim", int64_t{0}}, {"descending", true}};
+  return {
+      {.operands = {{.shape = {2, 7}}}, .attrs = last},
+      {.operands = {{.shape = {5, 3, 2}}}, .attrs = down},
+      {.operands = {{.shape = {7}, .values = {3, nan, -0.0, 3, 0, nan, -1}}}, .attrs = last},
+      {.operands = {{.shape = {7}, .values = {3, nan, -0.0, 3, 0, nan, -1}}}, .attrs = down},
+      {.operands = {{.dtype = DType::f16, .shape = {1, 4}, .values = {1, 0.5, 1, 0.25}}},
+       .attrs = last},
+      {.operands = {{.dtype = DType::i64, .shape = {2, 11}, .low = -3, .high = 3}}, .attrs = last},
+      {.operands = {{.dtype = DType::b8, .shape = {5}, .values = {1, 0, 1, 0, 1}}}, .attrs = down},
+      {.operands = {{.dtype = DType::u8, .shape = {13, 2}, .low = 0, .high = 255}}, .attrs = down},
+      {.operands = {{.shape = {}}}, .attrs = last},
+      {.operands = {{.shape = {0, 3}}}, .attrs = last},
+      {.operands = {{.shape = {3, 0}}}, .attrs = last}};
+}
+
+}  // namespace
+
+std::vector<OpDef> define_argsort() {
+  return {{
+      .name = "argsort",
+      .summary = "which element comes i-th along dim",
+      .doc = "Equal elements keep their order; NaN are greater than all numbers.",
+      .operands = {{"self"}},
+      .attrs = {{.name = "dim", .kind = AttrKind::integer, .default_value = int64_t{-1}},
+                {.name = "descending", .kind = AttrKind::boolean, .default_value = false}},
+      .traits = {.op_class = OpClass::reduction},
+      .infer = infer_argsort,
+      .reference = argsort_reference,
+      .decompose = Absent{"a core op"},
+      .lower = lower_argsort,
+      .derivative = Absent{"the result is not a float"},
+      .imports = {{"argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor"},
+                  {.schema = "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool "
+                             "descending=False) -> Tensor",
+                   .renames = {{"stable", ""}}}},
+      .examples = order_examples(),
+  }};
+}
+
+}  // namespace lathe

@@ -1,0 +1,248 @@
+// The templates of orders: see line_sort.h.
+#include "ir/templates/line_sort.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ir/loop/linear.h"
+#include "ir/loop/vectorize.h"
+#include "ir/templates/ceil_div.h"
+
+namespace lathe {
+namespace {
+
+using loop::Block;
+using loop::Expr;
+using loop::For;
+using loop::LoopKind;
+using loop::Var;
+
+constexpr int64_t kUnroll = 4;
+constexpr int64_t kTaskSteps = 10000;  // about 10 us
+constexpr int kShortDigit = 8, kLongDigit = 11;
+constexpr int64_t kLongLine = 4096;  // whose elements outnumber the counters of long digits
+
+class LineSort {
+ public:
+  LineSort(loop::Kernel& kernel, const SortSpec& spec, const Target& target)
+      : kernel_(kernel), pool_(*kernel.pool), spec_(spec), length_(pool_.size(spec.length)) {
+    lanes_ = target.lanes(8);
+    most_ = spec.length.bounds(kernel.symbols).max.value_or(INT64_MAX / 4);
+  }
+
+  // Elements are counted in whole vectors, whose last lanes count for nothing.
+  void count() {
+    const Var line = begin();
+    const Dim vectors = ceil_div(spec_.length, lanes_);
+    keys_ = scratch("keys", DType::i64, vectors * Dim(lanes_));
+    places_ = scratch("places", DType::i64, vectors * Dim(lanes_));
+    Block body;
+    const auto for_vectors = [&](auto&& fill) {
+      const Var at = kernel_.add_loop_var("v", spec_.length);
+      Block inside;
+      fill(inside, at);
+      body.push_back(
+          {For{at, pool_.integer(0), length_, lanes_, LoopKind::serial, std::move(inside)}});
+    };
+    for_vectors([&](Block& inside, Var at) {
+      const Expr mask = loop::lt(lanes_at(at), loop::splat(length_, lanes_));
+      const Expr element = spec_.element(pool_.var(line), pool_.var(at));
+      store(inside, keys_, pool_.var(at), loop::vectorize(element, {at, lanes_, mask}));
+    });
+    for_vectors([&](Block& inside, Var at) {
+      const loop::RegArray count = kernel_.add_regs({"count", DType::i64, lanes_});
+      const Expr before = pool_.reg(count, {}, DType::i64, lanes_);
+      inside.push_back({loop::DeclareRegs{count}});
+      inside.push_back({loop::SetReg{count, {}, loop::splat(pool_.integer(0), lanes_)}});
+      const Expr own = let(inside, load(keys_, pool_.var(at), lanes_));
+      each(inside, [&](Block& step, Expr k) {
+        const Expr other = loop::splat(load(keys_, k), lanes_);
+        Expr is_before = loop::lt(other, own);
+        if (!spec_.is_packed) {
+          const Expr is_earlier = loop::lt(loop::splat(k, lanes_), lanes_at(at));
+          is_before =
+              loop::logical_or(is_before, loop::logical_and(loop::eq(other, own), is_earlier));
+        }
+        const Expr one = loop::splat(pool_.integer(1), lanes_),
+                   none = loop::splat(pool_.integer(0), lanes_);
+        step.push_back({loop::SetReg{count, {}, before + loop::select(is_before, one, none)}});
+      });
+      store(inside, places_, pool_.var(at), before);
+    });
+    each(body,
+         [&](Block& step, Expr at) { store_result(step, pool_.var(line), load(places_, at), at); });
+    finish(line, std::move(body), most_ > kTaskSteps ? 1 : most_ * (1 + most_ / lanes_));
+  }
+
+  // The elements lie in one half of `keys`, and each digit moves them to the other.
+  void sort() {
+    const Var line = begin();
+    const int longest = most_ < kLongLine ? kShortDigit : kLongDigit;
+    digits_ = (spec_.key_bits + longest - 1) / longest;
+    digit_bits_ = std::max(kMinDigit, (spec_.key_bits + digits_ - 1) / digits_);
+    const DType dtype = spec_.is_packed ? DType::i32 : DType::i64;
+    counts_ = scratch("counts", dtype, digits_ * buckets());
+    // One more, that there is a first one.
+    keys_ = scratch("keys", DType::i64, spec_.length * Dim(2) + Dim(1));
+    if (!spec_.is_packed) places_ = scratch("places", DType::i64, spec_.length * Dim(2) + Dim(1));
+    Block body;
+    clear_counts(body, dtype);
+    each(body, [&](Block& step, Expr at) {
+      const Expr key = let(step, spec_.element(pool_.var(line), at));
+      store(step, keys_, at, key);
+      if (!spec_.is_packed) store(step, places_, at, at);
+      for (int digit = 0; digit < digits_; ++digit) {
+        const Expr counter = let(step, bucket(key, digit));
+        store(step, counts_, counter, load(counts_, counter) + 1);
+      }
+    });
+    from_ = kernel_.add_regs({"from", DType::i64});
+    const Expr from = pool_.reg(from_, {}, DType::i64);
+    body.push_back({loop::DeclareRegs{from_}});
+    body.push_back({loop::SetReg{from_, {}, pool_.integer(0)}});
+    for (int digit = 0; digit < digits_; ++digit) {
+      const Expr count = load(counts_, bucket(load(keys_, from), digit));
+      Block move;
+      move_by(move, digit, dtype);
+      body.push_back(
+          {loop::If{loop::lt(loop::cast(count, DType::i64), length_), std::move(move), {}}});
+    }
+    const Expr first = let(body, from);
+    each(body, [&](Block& step, Expr at) {
+      const Expr place = spec_.is_packed ? bits_of(load(keys_, first + at), 0, kPositionBits)
+                                         : load(places_, first + at);
+      store_result(step, pool_.var(line), at, place);
+    });
+    const int64_t steps = most_ > kTaskSteps ? most_ : (most_ + buckets()) * (digits_ + 1);
+    finish(line, std::move(body), steps);
+  }
+
+ private:
+  static constexpr int kMinDigit = 6;  // whole vectors of counters
+
+  int64_t buckets() const { return int64_t{1} << digit_bits_; }
+
+  Var begin() { return kernel_.add_loop_var("line", spec_.lines); }
+  void finish(Var line, Block body, int64_t steps) {
+    kernel_.grain = std::max<int64_t>(1, kTaskSteps / std::max<int64_t>(1, steps));
+    kernel_.body.push_back({For{line, pool_.integer(0), pool_.size(spec_.lines), 1,
+                                LoopKind::parallel, std::move(body)}});
+  }
+
+  loop::BufferRef scratch(const char* name, DType dtype, const Dim& size) {
+    return kernel_.add_buffer({name, dtype, size, loop::Space::scratch, true});
+  }
+  Expr load(loop::BufferRef buffer, Expr index, int lanes = 1) {
+    return pool_.load(buffer, index, kernel_.buffers[buffer.id].dtype, lanes);
+  }
+  static void store(Block& block, loop::BufferRef buffer, Expr index, Expr value) {
+    block.push_back({loop::Store{buffer, index, value, {}, false}});
+  }
+  void store_result(Block& block, Expr line, Expr at, Expr position) {
+    const ResultElement result = spec_.result(line, let(block, at), position);
+    store(block, result.buffer, result.index, result.value);
+  }
+  Expr let(Block& block, Expr value) {
+    const Var var = kernel_.add_var(
+        {"x", loop::VarKind::let, value->dtype, value->lanes, INT64_MIN, INT64_MAX});
+    block.push_back({loop::Let{var, value}});
+    return pool_.var(var, value->dtype, value->lanes);
+  }
+  Expr lanes_at(Var at) { return pool_.ramp(pool_.var(at), 1, lanes_); }
+
+  // fill(block, i) for every element, several in a step.
+  template <class F>
+  void each(Block& block, F&& fill) {
+    const Dim whole = Dim::floor_div(spec_.length, kUnroll) * Dim(kUnroll);
+    const Var at = kernel_.add_loop_var("i", spec_.length), u = kernel_.add_loop_var("u", kUnroll);
+    Block one, several, rest;
+    fill(one, pool_.var(at) + pool_.var(u));
+    several.push_back(
+        {For{u, pool_.integer(0), pool_.integer(kUnroll), 1, LoopKind::unroll, std::move(one)}});
+    block.push_back({For{at, pool_.integer(0), pool_.size(whole), kUnroll, LoopKind::serial,
+                         std::move(several)}});
+    if (whole == spec_.length) return;
+    const Var last = kernel_.add_loop_var("i", spec_.length);
+    fill(rest, pool_.var(last));
+    block.push_back({For{last, pool_.size(whole), length_, 1, LoopKind::serial, std::move(rest)}});
+  }
+
+  void clear_counts(Block& body, DType dtype) {
+    const int lanes = dtype == DType::i32 ? 2 * lanes_ : lanes_;
+    const Var at = kernel_.add_loop_var("c", digits_ * buckets());
+    Block clear;
+    store(clear, counts_, pool_.var(at), loop::splat(pool_.integer(0, dtype), lanes));
+    body.push_back({For{at, pool_.integer(0), pool_.integer(digits_ * buckets()), lanes,
+                        LoopKind::serial, std::move(clear)}});
+  }
+
+  Expr bits_of(Expr key, int first, int count) {
+    const Expr low =
+        first == 0 ? key : loop::binary(loop::BinaryOp::shift_right, key, pool_.integer(first));
+    return loop::binary(loop::BinaryOp::bit_and, low, pool_.integer((int64_t{1} << count) - 1));
+  }
+  // The counter of a key's digit. Negative keys come first: the top bit of those with a sign turns.
+  Expr bucket(Expr key, int digit) {
+    const int low = digit * digit_bits_, count = std::min(digit_bits_, spec_.key_bits - low);
+    Expr value = bits_of(key, low + (spec_.is_packed ? kPositionBits : 0), count);
+    if (spec_.key_bits == 64 && low + count == 64)
+      value =
+          loop::binary(loop::BinaryOp::bit_xor, value, pool_.integer(int64_t{1} << (count - 1)));
+    return value + pool_.integer(digit * buckets());
+  }
+
+  // Counts become the places that the next element of each digit goes to.
+  void move_by(Block& block, int digit, DType dtype) {
+    const Expr from = let(block, pool_.reg(from_, {}, DType::i64));
+    const Expr to = let(block, length_ - from);
+    const loop::RegArray sum = kernel_.add_regs({"sum", dtype});
+    const Expr so_far = pool_.reg(sum, {}, dtype);
+    block.push_back({loop::DeclareRegs{sum}});
+    block.push_back({loop::SetReg{sum, {}, loop::cast(to, dtype)}});
+    const Var counter = kernel_.add_var(
+        {"c", loop::VarKind::loop, DType::i64, 1, digit * buckets(), (digit + 1) * buckets() - 1});
+    const Var u = kernel_.add_loop_var("u", kUnroll);
+    Block add, unrolled;
+    const Expr at = pool_.var(counter) + pool_.var(u);
+    const Expr count = let(add, load(counts_, at));
+    store(add, counts_, at, so_far);
+    add.push_back({loop::SetReg{sum, {}, so_far + count}});
+    unrolled.push_back(
+        {For{u, pool_.integer(0), pool_.integer(kUnroll), 1, LoopKind::unroll, std::move(add)}});
+    block.push_back(
+        {For{counter, pool_.integer(digit * buckets()), pool_.integer((digit + 1) * buckets()),
+             kUnroll, LoopKind::serial, std::move(unrolled)}});
+    each(block, [&](Block& step, Expr i) {
+      const Expr key = let(step, load(keys_, from + i));
+      const Expr own = let(step, bucket(key, digit));
+      const Expr place = let(step, load(counts_, own));
+      store(step, counts_, own, place + 1);
+      const Expr target = loop::cast(place, DType::i64);
+      store(step, keys_, target, key);
+      if (!spec_.is_packed) store(step, places_, target, load(places_, from + i));
+    });
+    block.push_back({loop::SetReg{from_, {}, to}});
+  }
+
+  loop::Kernel& kernel_;
+  loop::Pool& pool_;
+  const SortSpec& spec_;
+  Expr length_;
+  int lanes_ = 1;
+  int64_t most_;  // elements of a line
+  int digits_ = 1, digit_bits_ = 8;
+  loop::BufferRef keys_, places_, counts_;
+  loop::RegArray from_;
+};
+
+}  // namespace
+
+void build_counted_order(loop::Kernel& kernel, const SortSpec& spec, const Target& target) {
+  LineSort(kernel, spec, target).count();
+}
+
+void build_radix_order(loop::Kernel& kernel, const SortSpec& spec, const Target& target) {
+  LineSort(kernel, spec, target).sort();
+}
+
+}  // namespace lathe
