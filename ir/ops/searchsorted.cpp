@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <utility>
 
@@ -93,23 +94,48 @@ Result<std::vector<Tensor>> searchsorted_reference(const Node& node,
   return std::vector<Tensor>{std::move(result)};
 }
 
-// The first place whose element belongs behind the value. All n of the row are read: a search by
-// halves would read log n of them, each after the one before and none in vectors.
+// Whether element `k` of the value's row belongs behind the value.
+Expr is_behind(ElementContext& context, const Node& node, std::span<const Expr> index, Expr value,
+               Expr k) {
+  const Dim size = self_type(node).shape.back();
+  std::vector<Expr> at = {k};
+  if (!has_one_row(node)) at.insert(at.begin(), index.begin(), index.end() - 1);
+  if (node.operands[2]) at.back() = clamped_position(context, context.operand(node, 2, at), size);
+  const Expr x = cast(context.when_any(size, context.operand(node, 0, at)), value->dtype);
+  return node.bool_attr("right") ? lt(value, x) : le(value, x);
+}
+
+// Steps of a search by halves in a row of that size; of one that has no number they reach further
+// than any memory.
+int count_steps(const Dim& size) {
+  return size.is_const() ? std::bit_width(static_cast<uint64_t>(size.value())) : 40;
+}
+
+// The first place whose element belongs behind the value. Short rows are read whole, in vectors. Of
+// longer ones each step reads an element and settles one bit of how many stand before it.
 Expr lower_searchsorted(ElementContext& context, const Node& node, int,
                         std::span<const Expr> index) {
+  constexpr int64_t kShort = 16;
   const Dim size = self_type(node).shape.back();
-  const DType own = searched_dtype(node), dtype = compute_dtype(own);
-  const Expr value = cast(context.operand(node, 1, index), dtype);
+  const Expr value = cast(context.operand(node, 1, index), compute_dtype(searched_dtype(node)));
   const Expr end = context.integer(size);
-  const Expr first = context.reduce(loop::ReduceOp::min, {size}, [&](std::span<const Expr> k) {
-    std::vector<Expr> at = {k[0]};
-    if (!has_one_row(node)) at.insert(at.begin(), index.begin(), index.end() - 1);
-    if (node.operands[2]) at.back() = clamped_position(context, context.operand(node, 2, at), size);
-    const Expr x = cast(context.operand(node, 0, at), dtype);
-    const Expr behind = node.bool_attr("right") ? lt(value, x) : le(value, x);
-    return select(behind, k[0], end);
-  });
-  return cast(min(first, end), node.types.front().dtype);
+  Expr place = context.integer(0);
+  if (size.is_const() && size.value() <= kShort) {
+    const auto place_of = [&](std::span<const Expr> k) {
+      return select(is_behind(context, node, index, value, k[0]), k[0], end);
+    };
+    place = min(context.reduce(loop::ReduceOp::min, {size}, place_of), end);
+  } else {
+    const Expr last = context.integer(size - Dim(1));
+    for (int bit = count_steps(size); bit-- > 0;) {
+      const Expr step = context.integer(int64_t{1} << bit), next = place + step;
+      const Expr at = min(next - context.integer(1), last);
+      const Expr is_before =
+          logical_and(le(next, end), logical_not(is_behind(context, node, index, value, at)));
+      place = select(is_before, next, place);
+    }
+  }
+  return cast(place, node.types.front().dtype);
 }
 
 Result<std::vector<Value>> import_searchsorted(Builder& builder, const ImportCall& call) {
@@ -178,6 +204,11 @@ OpDef searchsorted() {
            {.operands = {{.dtype = DType::f16, .shape = {3}, .values = {4, 1, 2}},
                          {.dtype = DType::f16, .shape = {7}},
                          {.dtype = DType::i64, .shape = {3}, .values = {1, 2, 0}}}},
+           // Longer rows, searched by halves.
+           {.operands = {{.shape = {23}, .values = {-9, -8, -8, -5, -3, -2, -2, -2, 0, 0, 1, 1,
+                                                    1,  2,  3,  3,  4,  5,  5,  7,  8, 8, 9}},
+                         {.shape = {3, 3}, .values = {-10, -9, 9, 10, 0, nan, 1, 5, -2}},
+                         none}},
            {.operands = {{.shape = {0}}, {.shape = {2}}, none}},
            {.operands = {{.shape = {3}, .values = {1, 2, 3}}, {.shape = {0, 2}}, none}}},
   };

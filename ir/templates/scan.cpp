@@ -26,6 +26,11 @@ class Scan {
   Scan(loop::Kernel& kernel, const ScanSpec& spec, const Target& target)
       : kernel_(kernel), pool_(*kernel.pool), spec_(spec), extents_(spec.lines) {
     int64_t vectors = 1;
+    if (spec.has_line_lanes) {
+      for (int64_t extent : extents_) count_ *= extent;
+      lanes_ = target.row_lanes(dtype_bytes(spec.dtype));
+      return;
+    }
     if (spec.has_lanes) {
       const int64_t columns = spec.lines.back();
       lanes_ = target.lanes(4);
@@ -49,7 +54,11 @@ class Scan {
       if (count_ % together_ != 0) chain = loop::min(chain, pool_.integer(count_ - 1));
       lines.push_back(place_line(body, let(body, chain, count_)));
     }
-    emit_lines(body, lines);
+    if (spec_.has_line_lanes) {
+      for (const Line& line : lines) emit_along(body, line);
+    } else {
+      emit_lines(body, lines);
+    }
     kernel_.grain = std::max<int64_t>(1, kTaskSteps / std::max<int64_t>(1, spec_.length));
     kernel_.body.push_back({For{task, pool_.integer(0), pool_.integer(tasks), 1, LoopKind::parallel,
                                 std::move(body)}});
@@ -108,6 +117,62 @@ class Scan {
     std::move(stores.begin(), stores.end(), std::back_inserter(step));
     block.push_back({For{at, pool_.integer(0), pool_.integer(spec_.length), 1, LoopKind::serial,
                          std::move(step)}});
+  }
+
+  // A line in vectors: `total` is that of all elements before, in every lane.
+  void emit_along(Block& block, const Line& line) {
+    const int lanes = static_cast<int>(lanes_);
+    const loop::RegArray total = kernel_.add_regs({"total", spec_.dtype, lanes});
+    const Expr before = pool_.reg(total, {}, spec_.dtype, lanes);
+    const Expr start =
+        loop::splat(pool_.number(loop::identity(spec_.op, spec_.dtype), spec_.dtype), lanes);
+    block.push_back({loop::DeclareRegs{total}});
+    block.push_back({loop::SetReg{total, {}, start}});
+    // Adding -0 is nothing at all, adding 0 an operation.
+    const bool adds = spec_.op == loop::ReduceOp::sum && is_float(spec_.dtype);
+    const Expr nothing = adds ? loop::splat(pool_.number(-0.0, spec_.dtype), lanes) : start;
+    const auto step = [&](Block& inside, Var at, Expr mask) {
+      const loop::VectorAxis axis{at, lanes, mask};
+      const Expr element = loop::cast(spec_.input(line.index, pool_.var(at)), spec_.dtype);
+      Expr sums = name(inside, loop::vectorize(element, axis));
+      for (int by = 1; by < lanes; by *= 2) {
+        std::vector<int> moved;  // up by so many lanes, behind those of nothing
+        for (int i = 0; i < lanes; ++i) moved.push_back(i < by ? i : lanes + i - by);
+        sums = name(inside, loop::combine(spec_.op, loop::shuffle(nothing, sums, moved), sums));
+      }
+      sums = name(inside, loop::combine(spec_.op, before, sums));
+      const Expr last =
+          loop::shuffle(sums, sums, std::vector<int>(static_cast<size_t>(lanes), lanes - 1));
+      inside.push_back({loop::SetReg{total, {}, last}});
+      const Expr scalar = pool_.var(
+          kernel_.add_var({"sum", loop::VarKind::let, spec_.dtype, 1, INT64_MIN, INT64_MAX}),
+          spec_.dtype);
+      const ResultElement result = spec_.result(line.index, pool_.var(at), scalar);
+      inside.push_back(
+          {loop::Store{result.buffer, result.index,
+                       loop::vectorize(result.value, axis, {{scalar.node(), sums}}), mask, false}});
+    };
+    const int64_t whole = spec_.length / lanes_ * lanes_;
+    const Var at = add_var("t", spec_.length);
+    Block vectors;
+    step(vectors, at, {});
+    block.push_back({For{at, pool_.integer(0), pool_.integer(whole), lanes_, LoopKind::serial,
+                         std::move(vectors)}});
+    if (whole == spec_.length) return;
+    const Var rest = add_var("t", spec_.length);
+    Block masked;
+    step(masked, rest,
+         loop::lt(pool_.ramp(pool_.var(rest), 1, lanes),
+                  loop::splat(pool_.integer(spec_.length), lanes)));
+    block.push_back({For{rest, pool_.integer(whole), pool_.integer(spec_.length), lanes_,
+                         LoopKind::serial, std::move(masked)}});
+  }
+
+  Expr name(Block& block, Expr value) {
+    const Var var = kernel_.add_var(
+        {"sum", loop::VarKind::let, value->dtype, value->lanes, INT64_MIN, INT64_MAX});
+    block.push_back({loop::Let{var, value}});
+    return pool_.var(var, value->dtype, value->lanes);
   }
 
   void emit_step(Block& step, Block& stores, const Line& line, Expr at, loop::RegArray total,

@@ -19,6 +19,8 @@ struct ScanSpec {
   DType dtype = DType::f32;  // of the totals
   // Neighbours in the last of `lines` lie side by side: they are lanes.
   bool has_lanes = false;
+  // Neighbours of a line do: its totals are lanes, made of each other in as many steps as halves.
+  bool has_line_lanes = false;
   std::function<loop::Expr(std::span<const loop::Expr> line, loop::Expr at)> input;
   std::function<ResultElement(std::span<const loop::Expr> line, loop::Expr at, loop::Expr total)>
       result;

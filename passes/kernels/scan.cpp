@@ -12,10 +12,11 @@ namespace {
 
 using loop::Expr;
 
-// Of floats in f64, as PyTorch does: one chain of additions in f32 would lose digits.
-DType total_dtype(DType dtype) {
+// Sums of floats in f64, as PyTorch does: one chain of additions in f32 would lose digits.
+DType total_dtype(loop::ReduceOp op, DType dtype) {
   if (dtype == DType::b8) return DType::i32;
-  return is_float(dtype) ? DType::f64 : dtype;
+  const bool rounds = op == loop::ReduceOp::sum || op == loop::ReduceOp::prod;
+  return is_float(dtype) && rounds ? DType::f64 : compute_dtype(dtype);
 }
 
 loop::ReduceOp total_op(std::string_view name) {
@@ -41,7 +42,7 @@ Result<Verdict> emit_scan(Lowering& lowering, Node& node, std::span<const Destin
   for (int own : order) spec.lines.push_back(type.shape[static_cast<size_t>(own)].value());
   spec.length = type.shape[static_cast<size_t>(dim)].value();
   spec.op = total_op(root.op->name);
-  spec.dtype = total_dtype(root.types[0].dtype);
+  spec.dtype = total_dtype(spec.op, root.types[0].dtype);
   const auto at = [&](std::span<const Expr> line, Expr t) {
     std::vector<Expr> index(static_cast<size_t>(type.rank()), t);
     for (size_t i = 0; i < order.size(); ++i) index[static_cast<size_t>(order[i])] = line[i];
@@ -52,6 +53,9 @@ Result<Verdict> emit_scan(Lowering& lowering, Node& node, std::span<const Destin
     spec.has_lanes = strides[static_cast<size_t>(order.back())] == 1 &&
                      spec.lines.back() >= lowering.target().lanes(4);
   }
+  const bool lies_along = type.static_strides()[static_cast<size_t>(dim)] == 1;
+  spec.has_line_lanes = !spec.has_lanes && lies_along &&
+                        spec.length >= lowering.target().lanes(dtype_bytes(spec.dtype));
   const loop::BufferRef buffer = kernel.use(out, true);
   spec.input = [&](std::span<const Expr> line, Expr t) {
     const Expr x = kernel.element(root.operands[0], at(line, t));
