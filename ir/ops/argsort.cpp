@@ -100,6 +100,8 @@ std::vector<Example> order_examples() {
       {.operands = {{.dtype = DType::i64, .shape = {2, 11}, .low = -3, .high = 3}}, .attrs = last},
       {.operands = {{.dtype = DType::b8, .shape = {5}, .values = {1, 0, 1, 0, 1}}}, .attrs = down},
       {.operands = {{.dtype = DType::u8, .shape = {13, 2}, .low = 0, .high = 255}}, .attrs = down},
+      {.operands = {{.dtype = DType::f64, .shape = {70, 2}}}, .attrs = down},
+      {.operands = {{.dtype = DType::bf16, .shape = {2, 67}}}, .attrs = last},
       {.operands = {{.shape = {}}}, .attrs = last},
       {.operands = {{.shape = {0, 3}}}, .attrs = last},
       {.operands = {{.shape = {3, 0}}}, .attrs = last}};

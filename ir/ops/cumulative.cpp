@@ -129,7 +129,8 @@ OpDef total_row(std::string name, std::string summary, Slot<ReferenceFn> referen
                     .attrs = {{"dim", int64_t{-2}}}},
                    {.operands = {{.dtype = DType::b8, .shape = {4}, .values = {1, 0, 1, 1}}},
                     .attrs = {{"dim", int64_t{0}}}},
-                   // Totals side by side in vectors, whole and not.
+                   // Totals of a line in vectors, and side by side, whole and not.
+                   {.operands = {{.shape = {2, 37}}}, .attrs = {{"dim", int64_t{1}}}},
                    {.operands = {{.shape = {6, 37}}}, .attrs = {{"dim", int64_t{0}}}},
                    {.operands = {{.dtype = DType::f16, .shape = {2, 5, 67}}},
                     .attrs = {{"dim", int64_t{1}}}},

@@ -7,6 +7,7 @@
 
 #include "ir/loop/linear.h"
 #include "ir/loop/vectorize.h"
+#include "ir/templates/ceil_div.h"
 
 namespace lathe {
 namespace {
@@ -27,31 +28,33 @@ class Scan {
       : kernel_(kernel), pool_(*kernel.pool), spec_(spec), extents_(spec.lines) {
     int64_t vectors = 1;
     if (spec.has_line_lanes) {
-      for (int64_t extent : extents_) count_ *= extent;
+      for (const Dim& extent : extents_) count_ = count_ * extent;
       lanes_ = target.row_lanes(dtype_bytes(spec.dtype));
       return;
     }
     if (spec.has_lanes) {
-      const int64_t columns = spec.lines.back();
+      const int64_t columns = spec.lines.back().value();
       lanes_ = target.lanes(4);
       for (; vectors < kMostVectors && columns >= 2 * lanes_; vectors *= 2) lanes_ *= 2;
       extents_.back() = (columns + lanes_ - 1) / lanes_;
     }
-    for (int64_t extent : extents_) count_ *= extent;
-    for (; vectors < kMostVectors && count_ >= 2 * together_ * kFewestTasks; vectors *= 2)
+    for (const Dim& extent : extents_) count_ = count_ * extent;
+    if (!count_.is_const()) return;
+    for (; vectors < kMostVectors && count_.value() >= 2 * together_ * kFewestTasks; vectors *= 2)
       together_ *= 2;
   }
 
   // A task takes `together_` chains side by side. Behind the last chain it takes that one again,
   // which stores the same: nothing of a step is stored before all of it is read.
   void build() {
-    const int64_t tasks = (count_ + together_ - 1) / together_;
-    const Var task = add_var("task", tasks);
+    const Dim tasks = ceil_div(count_, together_);
+    const Var task = kernel_.add_loop_var("task", tasks);
     Block body;
     std::vector<Line> lines;
     for (int64_t i = 0; i < together_; ++i) {
       Expr chain = pool_.var(task) * pool_.integer(together_) + pool_.integer(i);
-      if (count_ % together_ != 0) chain = loop::min(chain, pool_.integer(count_ - 1));
+      if (together_ > 1 && count_.value() % together_ != 0)
+        chain = loop::min(chain, pool_.size(count_ - Dim(1)));
       lines.push_back(place_line(body, let(body, chain, count_)));
     }
     if (spec_.has_line_lanes) {
@@ -59,20 +62,17 @@ class Scan {
     } else {
       emit_lines(body, lines);
     }
-    kernel_.grain = std::max<int64_t>(1, kTaskSteps / std::max<int64_t>(1, spec_.length));
-    kernel_.body.push_back({For{task, pool_.integer(0), pool_.integer(tasks), 1, LoopKind::parallel,
-                                std::move(body)}});
+    const int64_t steps = spec_.length.is_const() ? spec_.length.value() : kTaskSteps;
+    kernel_.grain = std::max<int64_t>(1, kTaskSteps / std::max<int64_t>(1, steps));
+    kernel_.body.push_back(
+        {For{task, pool_.integer(0), pool_.size(tasks), 1, LoopKind::parallel, std::move(body)}});
   }
 
  private:
-  Var add_var(const char* name, int64_t extent) {
-    return kernel_.add_var(
-        {name, loop::VarKind::loop, DType::i64, 1, 0, std::max<int64_t>(1, extent) - 1});
-  }
-
-  Expr let(Block& block, Expr value, int64_t extent) {
+  Expr let(Block& block, Expr value, const Dim& extent) {
     if (loop::as_int(value) || std::holds_alternative<loop::VarRead>(value->kind)) return value;
-    const Var var = kernel_.add_var({"line", loop::VarKind::let, DType::i64, 1, 0, extent - 1});
+    const Var var = kernel_.add_loop_var("line", extent);
+    kernel_.vars[var.id].kind = loop::VarKind::let;
     block.push_back({loop::Let{var, value}});
     return pool_.var(var);
   }
@@ -87,19 +87,19 @@ class Scan {
   Line place_line(Block& block, Expr chain) {
     Line line{std::vector<Expr>(extents_.size())};
     for (size_t i = extents_.size(); i-- > 0;) {
-      const Expr extent = pool_.integer(extents_[i]);
+      const Expr extent = pool_.size(extents_[i]);
       line.index[i] = let(block, i == 0 ? chain : loop::mod(chain, extent), extents_[i]);
       chain = loop::floor_div(chain, extent);
     }
     if (!spec_.has_lanes) return line;
     const int lanes = static_cast<int>(lanes_);
     line.first = line.index.back() * pool_.integer(lanes_);
-    line.column =
-        kernel_.add_var({"column", loop::VarKind::let, DType::i64, 1, 0, spec_.lines.back() - 1});
+    const int64_t columns = spec_.lines.back().value();
+    line.column = kernel_.add_var({"column", loop::VarKind::let, DType::i64, 1, 0, columns - 1});
     line.index.back() = pool_.var(line.column);
-    if (spec_.lines.back() % lanes_ != 0)
+    if (columns % lanes_ != 0)
       line.mask = loop::lt(pool_.ramp(pool_.var(line.column), 1, lanes),
-                           loop::splat(pool_.integer(spec_.lines.back()), lanes));
+                           loop::splat(pool_.integer(columns), lanes));
     return line;
   }
 
@@ -110,12 +110,12 @@ class Scan {
     const Expr start = pool_.number(loop::identity(spec_.op, spec_.dtype), spec_.dtype);
     for (int64_t i = 0; i < together_; ++i)
       block.push_back({loop::SetReg{total, {pool_.integer(i)}, loop::splat(start, lanes)}});
-    const Var at = add_var("t", spec_.length);
+    const Var at = kernel_.add_loop_var("t", spec_.length);
     Block step, stores;
     for (int64_t i = 0; i < together_; ++i)
       emit_step(step, stores, lines[static_cast<size_t>(i)], pool_.var(at), total, i);
     std::move(stores.begin(), stores.end(), std::back_inserter(step));
-    block.push_back({For{at, pool_.integer(0), pool_.integer(spec_.length), 1, LoopKind::serial,
+    block.push_back({For{at, pool_.integer(0), pool_.size(spec_.length), 1, LoopKind::serial,
                          std::move(step)}});
   }
 
@@ -152,19 +152,19 @@ class Scan {
           {loop::Store{result.buffer, result.index,
                        loop::vectorize(result.value, axis, {{scalar.node(), sums}}), mask, false}});
     };
-    const int64_t whole = spec_.length / lanes_ * lanes_;
-    const Var at = add_var("t", spec_.length);
+    const Dim whole = Dim::floor_div(spec_.length, lanes_) * Dim(lanes_);
+    const Var at = kernel_.add_loop_var("t", spec_.length);
     Block vectors;
     step(vectors, at, {});
-    block.push_back({For{at, pool_.integer(0), pool_.integer(whole), lanes_, LoopKind::serial,
+    block.push_back({For{at, pool_.integer(0), pool_.size(whole), lanes_, LoopKind::serial,
                          std::move(vectors)}});
     if (whole == spec_.length) return;
-    const Var rest = add_var("t", spec_.length);
+    const Var rest = kernel_.add_loop_var("t", spec_.length);
     Block masked;
     step(masked, rest,
          loop::lt(pool_.ramp(pool_.var(rest), 1, lanes),
-                  loop::splat(pool_.integer(spec_.length), lanes)));
-    block.push_back({For{rest, pool_.integer(whole), pool_.integer(spec_.length), lanes_,
+                  loop::splat(pool_.size(spec_.length), lanes)));
+    block.push_back({For{rest, pool_.size(whole), pool_.size(spec_.length), lanes_,
                          LoopKind::serial, std::move(masked)}});
   }
 
@@ -201,8 +201,8 @@ class Scan {
   loop::Kernel& kernel_;
   loop::Pool& pool_;
   const ScanSpec& spec_;
-  std::vector<int64_t> extents_;  // of the chains: lines, or blocks of their lanes
-  int64_t count_ = 1;             // of chains
+  std::vector<Dim> extents_;  // of the chains: lines, or blocks of their lanes
+  Dim count_ = 1;             // of chains
   int64_t lanes_ = 1, together_ = 1;
 };
 

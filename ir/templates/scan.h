@@ -13,11 +13,11 @@
 namespace lathe {
 
 struct ScanSpec {
-  std::vector<int64_t> lines;  // extents of the other dims, outermost first
-  int64_t length = 1;          // of a line
+  std::vector<Dim> lines;  // extents of the other dims, outermost first
+  Dim length = 1;          // of a line
   loop::ReduceOp op = loop::ReduceOp::sum;
   DType dtype = DType::f32;  // of the totals
-  // Neighbours in the last of `lines` lie side by side: they are lanes.
+  // Neighbours in the last of `lines`, a number of them, lie side by side: they are lanes.
   bool has_lanes = false;
   // Neighbours of a line do: its totals are lanes, made of each other in as many steps as halves.
   bool has_line_lanes = false;

@@ -39,8 +39,8 @@ Result<Verdict> emit_scan(Lowering& lowering, Node& node, std::span<const Destin
     if (own != dim) order.push_back(own);
   }
   ScanSpec spec;
-  for (int own : order) spec.lines.push_back(type.shape[static_cast<size_t>(own)].value());
-  spec.length = type.shape[static_cast<size_t>(dim)].value();
+  for (int own : order) spec.lines.push_back(type.shape[static_cast<size_t>(own)]);
+  spec.length = type.shape[static_cast<size_t>(dim)];
   spec.op = total_op(root.op->name);
   spec.dtype = total_dtype(spec.op, root.types[0].dtype);
   const auto at = [&](std::span<const Expr> line, Expr t) {
@@ -48,14 +48,14 @@ Result<Verdict> emit_scan(Lowering& lowering, Node& node, std::span<const Destin
     for (size_t i = 0; i < order.size(); ++i) index[static_cast<size_t>(order[i])] = line[i];
     return index;
   };
-  if (!order.empty()) {
-    const std::vector<int64_t> strides = type.static_strides();
-    spec.has_lanes = strides[static_cast<size_t>(order.back())] == 1 &&
-                     spec.lines.back() >= lowering.target().lanes(4);
-  }
-  const bool lies_along = type.static_strides()[static_cast<size_t>(dim)] == 1;
-  spec.has_line_lanes = !spec.has_lanes && lies_along &&
-                        spec.length >= lowering.target().lanes(dtype_bytes(spec.dtype));
+  const Shape strides = type.strides();
+  const auto lies_side_by_side = [&](int own, const Dim& extent) {
+    return strides[static_cast<size_t>(own)] == Dim(1) &&
+           (!extent.is_const() || extent.value() >= lowering.target().lanes(4));
+  };
+  spec.has_lanes = !order.empty() && spec.lines.back().is_const() &&
+                   lies_side_by_side(order.back(), spec.lines.back());
+  spec.has_line_lanes = !spec.has_lanes && lies_side_by_side(dim, spec.length);
   const loop::BufferRef buffer = kernel.use(out, true);
   spec.input = [&](std::span<const Expr> line, Expr t) {
     const Expr x = kernel.element(root.operands[0], at(line, t));
@@ -79,6 +79,7 @@ KernelDef kernel_scan() {
       .roots = {"cummax", "cummin", "cumprod", "cumsum"},
       .members = Members::prologue,
       .needs = Needs::registers,
+      .takes_sizes = true,
       .emit = emit_scan,
       .example = R"(
 func @main(%x: f32[3, 50, 20]) -> f32[3, 50, 20] {

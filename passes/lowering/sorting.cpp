@@ -74,18 +74,25 @@ Expr Sorting::key(Expr x) const {
   return is_descending ? pool.integer((int64_t{1} << key_bits_) - 1) - key : key;
 }
 
+Expr Sorting::element(KernelContext& kernel, Expr line, Expr at) const {
+  loop::Pool& pool = kernel.pool();
+  const Expr own = key(kernel.element(root_.operands[0], index(pool, line, at)));
+  if (!is_packed_) return own;
+  const Expr high = loop::binary(BinaryOp::shift_left, own, pool.integer(kPositionBits));
+  return loop::binary(BinaryOp::bit_or, high, at);
+}
+
+ResultElement Sorting::result(KernelContext& kernel, BufferId out, Expr line, Expr at,
+                              Expr position) const {
+  const Expr address = kernel.address(result_, index(kernel.pool(), line, at));
+  return {kernel.use(out, true), address, position};
+}
+
 SortSpec Sorting::spec(KernelContext& kernel, BufferId out) const {
   SortSpec spec{lines_, length_, key_bits_, is_packed_, {}, {}};
-  spec.element = [this, &kernel](Expr line, Expr at) {
-    loop::Pool& pool = kernel.pool();
-    const Expr own = key(kernel.element(root_.operands[0], index(pool, line, at)));
-    if (!is_packed_) return own;
-    return loop::binary(BinaryOp::bit_or,
-                        loop::binary(BinaryOp::shift_left, own, pool.integer(kPositionBits)), at);
-  };
-  const loop::BufferRef buffer = kernel.use(out, true);
-  spec.result = [this, &kernel, buffer](Expr line, Expr at, Expr position) {
-    return ResultElement{buffer, kernel.address(result_, index(kernel.pool(), line, at)), position};
+  spec.element = [this, &kernel](Expr line, Expr at) { return element(kernel, line, at); };
+  spec.result = [this, &kernel, out](Expr line, Expr at, Expr position) {
+    return result(kernel, out, line, at, position);
   };
   return spec;
 }

@@ -15,8 +15,12 @@ class Sorting {
 
   const Dim& length() const { return length_; }
   const Dim& lines() const { return lines_; }
+  bool is_packed() const { return is_packed_; }
   // What the templates ask of a kernel, which has or will have the result.
   SortSpec spec(KernelContext& kernel, BufferId out) const;
+  loop::Expr element(KernelContext& kernel, loop::Expr line, loop::Expr at) const;
+  ResultElement result(KernelContext& kernel, BufferId out, loop::Expr line, loop::Expr at,
+                       loop::Expr position) const;
 
  private:
   std::vector<loop::Expr> index(loop::Pool& pool, loop::Expr line, loop::Expr at) const;
