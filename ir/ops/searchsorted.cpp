@@ -60,6 +60,7 @@ std::vector<Guard> searchsorted_demands(const Node& node) {
   return demands.take();
 }
 
+// By halves as PyTorch does: rows that are not in order give the same place.
 template <class T>
 Status find_place(const Node& node, std::span<const Tensor* const> operands, Tensor& result) {
   const Tensor &rows = *operands[0], &values = *operands[1];
@@ -69,16 +70,17 @@ Status find_place(const Node& node, std::span<const Tensor* const> operands, Ten
   for (int64_t i = 0; i < result.num_elements(); ++i) {
     const T value = element<T>(values, i);
     const int64_t row = has_one_row(node) ? 0 : i / columns * size;
-    int64_t place = size;
-    for (int64_t k = size; k-- > 0;) {
-      int64_t at = k;
+    int64_t first = 0, end = size;
+    while (first < end) {
+      const int64_t half = first + (end - first) / 2;
+      int64_t at = half;
       if (node.operands[2]) {
-        LATHE_TRY(at, position(node, *operands[2], row + k, size));
+        LATHE_TRY(at, position(node, *operands[2], row + half, size));
       }
       const T x = element<T>(rows, row + at);
-      if (right ? x > value : x >= value) place = k;
+      (right ? x > value : x >= value) ? end = half : first = half + 1;
     }
-    put(result, i, place);
+    put(result, i, first);
   }
   return Ok{};
 }
@@ -94,48 +96,54 @@ Result<std::vector<Tensor>> searchsorted_reference(const Node& node,
   return std::vector<Tensor>{std::move(result)};
 }
 
+// What is read of a row that may have nothing. As ElementContext::when_any, but for where to read,
+// which earlier steps have settled.
+Expr read_any(ElementContext& context, const Dim& size, Expr read) {
+  if (size.is_const()) return read;
+  const Expr has_any = context.simplify(lt(context.integer(0), context.integer(size)));
+  return loop::rewrite(read, [&](Expr e) {
+    const auto* load = std::get_if<loop::Load>(&e->kind);
+    if (load == nullptr) return Expr();
+    const Expr mask = load->mask ? logical_and(load->mask, has_any) : has_any;
+    return context.pool().load(load->buffer, load->index, e->dtype, e->lanes, mask);
+  });
+}
+
 // Whether element `k` of the value's row belongs behind the value.
 Expr is_behind(ElementContext& context, const Node& node, std::span<const Expr> index, Expr value,
                Expr k) {
   const Dim size = self_type(node).shape.back();
   std::vector<Expr> at = {k};
   if (!has_one_row(node)) at.insert(at.begin(), index.begin(), index.end() - 1);
-  if (node.operands[2]) at.back() = clamped_position(context, context.operand(node, 2, at), size);
-  const Expr x = cast(context.when_any(size, context.operand(node, 0, at)), value->dtype);
+  if (node.operands[2]) {
+    const Expr sorter = read_any(context, size, context.operand(node, 2, at));
+    at.back() = clamped_position(context, sorter, size);
+  }
+  const Expr x = cast(read_any(context, size, context.operand(node, 0, at)), value->dtype);
   return node.bool_attr("right") ? lt(value, x) : le(value, x);
 }
 
-// Steps of a search by halves in a row of that size; of one that has no number they reach further
-// than any memory.
+// Steps of a search in a row of that size; of one that has no number they reach further than any
+// memory.
 int count_steps(const Dim& size) {
   return size.is_const() ? std::bit_width(static_cast<uint64_t>(size.value())) : 40;
 }
 
-// The first place whose element belongs behind the value. Short rows are read whole, in vectors. Of
-// longer ones each step reads an element and settles one bit of how many stand before it.
+// As the reference, without its branches: each step halves what is left, or leaves it empty.
 Expr lower_searchsorted(ElementContext& context, const Node& node, int,
                         std::span<const Expr> index) {
-  constexpr int64_t kShort = 16;
   const Dim size = self_type(node).shape.back();
   const Expr value = cast(context.operand(node, 1, index), compute_dtype(searched_dtype(node)));
-  const Expr end = context.integer(size);
-  Expr place = context.integer(0);
-  if (size.is_const() && size.value() <= kShort) {
-    const auto place_of = [&](std::span<const Expr> k) {
-      return select(is_behind(context, node, index, value, k[0]), k[0], end);
-    };
-    place = min(context.reduce(loop::ReduceOp::min, {size}, place_of), end);
-  } else {
-    const Expr last = context.integer(size - Dim(1));
-    for (int bit = count_steps(size); bit-- > 0;) {
-      const Expr step = context.integer(int64_t{1} << bit), next = place + step;
-      const Expr at = min(next - context.integer(1), last);
-      const Expr is_before =
-          logical_and(le(next, end), logical_not(is_behind(context, node, index, value, at)));
-      place = select(is_before, next, place);
-    }
+  const Expr last = context.integer(size - Dim(1));
+  Expr first = context.integer(0), end = context.integer(size);
+  for (int step = count_steps(size); step-- > 0;) {
+    const Expr half = first + binary(loop::BinaryOp::shift_right, end - first, context.integer(1));
+    const Expr behind = is_behind(context, node, index, value, min(half, last));
+    const Expr is_before = logical_and(lt(first, end), logical_not(behind));
+    first = select(is_before, half + context.integer(1), first);
+    end = select(is_before, end, half);
   }
-  return cast(place, node.types.front().dtype);
+  return cast(first, node.types.front().dtype);
 }
 
 Result<std::vector<Value>> import_searchsorted(Builder& builder, const ImportCall& call) {
