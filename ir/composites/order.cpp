@@ -101,7 +101,8 @@ Built median(Builder& builder, const ImportCall& call) {
   return std::vector<Value>{results[0]};
 }
 
-// The smallest of the most frequent values, and where it is last. Compares all pairs of a row.
+// The smallest of the most frequent values, and where it is last: in order the longest run of equal
+// elements, the first of those, ends there.
 Built mode(Builder& builder, const ImportCall& call) {
   const Aten aten(builder, call);
   const Term self = aten.tensor("self"), row = as_row(self);
@@ -109,16 +110,14 @@ Built mode(Builder& builder, const ImportCall& call) {
   const Dim size = row.shape()[static_cast<size_t>(dim)];
   if (size == Dim(0)) return aten.refuse(code::kShapeMismatch, "'mode' of no elements");
   const Term x = aten("transpose.int", {row, dim, -1});
-  const Term same = aten("eq.Tensor", {aten("unsqueeze", {x, -1}), aten("unsqueeze", {x, -2})});
-  const Term count = aten("sum.dim_IntList", {same, Dims{-1}});
-  const Term is_most = aten("eq.Tensor", {count, aten("amax", {count, Dims{-1}, true})});
-  // The first of the most frequent in ascending order.
-  const Term order = aten("argsort", {x, -1});
-  const Term in_order = aten("gather", {is_most, -1, order});
-  const Term first = aten("argmax", {aten("to.dtype", {in_order, DType::i32}), -1, true});
-  const Term value = aten("gather", {x, -1, aten("gather", {order, -1, first})});
-  const Term own = aten("where.ScalarOther", {aten("eq.Tensor", {x, value}), aten.arange(size), 0});
-  const Term at = aten("transpose.int", {aten("amax", {own, Dims{-1}, true}), dim, -1});
+  const Term order = aten("argsort", {x, -1}), in_order = aten("gather", {x, -1, order});
+  const Term before = aten("roll", {in_order, Dims{1}, Dims{-1}});
+  const Term own = aten.arange(size);
+  // Where each run begins; the first one at 0, whatever is last.
+  const Term start = aten("where.ScalarSelf", {aten("eq.Tensor", {in_order, before}), 0, own});
+  const Term length = aten("sub.Tensor", {own, aten("cummax", {start, -1})});
+  const Term end = aten("argmax", {length, -1, true});
+  const Term at = aten("transpose.int", {aten("gather", {order, -1, end}), dim, -1});
   return taken(aten, row, dim, at, call.bool_attr("keepdim") && self.rank() > 0);
 }
 
