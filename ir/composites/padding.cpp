@@ -28,6 +28,33 @@ Term padded_places(const Aten& aten, PadMode mode, int64_t before, int64_t size,
   return aten.null();
 }
 
+// The elements beside the first or the last, `count` of them: side by side as they are copied.
+Term border(const Aten& aten, PadMode mode, Term x, int64_t dim, int64_t count, bool is_before) {
+  const int64_t size = Aten::size(x, dim).value();
+  const auto slice = [&](int64_t start, int64_t end) {
+    return aten("slice.Tensor", {x, dim, start, end});
+  };
+  if (mode == PadMode::circular) return is_before ? slice(size - count, size) : slice(0, count);
+  if (mode == PadMode::reflect) {
+    const Term beside = is_before ? slice(1, count + 1) : slice(size - 1 - count, size - 1);
+    return aten("flip", {beside, Dims{dim}});
+  }
+  Shape shape = x.shape();
+  shape[static_cast<size_t>(dim)] = count;
+  return aten("expand", {is_before ? slice(0, 1) : slice(size - 1, size), shape});
+}
+
+// What is not cropped, between its borders.
+Term bordered(const Aten& aten, PadMode mode, Term x, int64_t dim, int64_t before, int64_t after) {
+  const int64_t size = Aten::size(x, dim).value();
+  std::vector<Term> parts;
+  if (before > 0) parts.push_back(border(aten, mode, x, dim, before, true));
+  const int64_t start = std::max<int64_t>(-before, 0), end = size + std::min<int64_t>(after, 0);
+  parts.push_back(aten("slice.Tensor", {x, dim, start, end}));
+  if (after > 0) parts.push_back(border(aten, mode, x, dim, after, false));
+  return aten("cat", {parts, dim});
+}
+
 Term padded(const Aten& aten, PadMode mode, std::string_view pad_arg) {
   const ImportCall& call = aten.call();
   Term x = aten.tensor("self");
@@ -54,7 +81,11 @@ Term padded(const Aten& aten, PadMode mode, std::string_view pad_arg) {
     if (count < 0 || !repeats)
       return aten.fail(code::kShapeMismatch, fmt::format("'{}' by {} and {} of a size of {}",
                                                          call.target, before, after, size.str()));
-    x = aten("index_select", {x, dim, padded_places(aten, mode, before, extent, count)});
+    // Where all of it is cropped, what is left are borders of what is not there.
+    const bool has_middle = before > -extent && after > -extent;
+    x = has_middle
+            ? bordered(aten, mode, x, dim, before, after)
+            : aten("index_select", {x, dim, padded_places(aten, mode, before, extent, count)});
   }
   return x;
 }
