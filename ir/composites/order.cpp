@@ -21,6 +21,12 @@ Built taken(const Aten& aten, Term x, int64_t dim, Term at, bool keepdim) {
   return std::vector<Value>{values, at};
 }
 
+// `count` places of the order, from `start` on.
+Term places(Term x, int64_t dim, const Dim& start, const Dim& count, bool descending = false) {
+  return apply("argsort", {x},
+               {{"dim", dim}, {"descending", descending}, {"start", start}, {"count", count}});
+}
+
 Built sort(Builder& builder, const ImportCall& call) {
   const Aten aten(builder, call);
   const Term self = aten.tensor("self");
@@ -39,8 +45,8 @@ Built topk(Builder& builder, const ImportCall& call) {
   const Aten aten(builder, call);
   const Term self = aten.tensor("self"), x = as_row(self);
   const int64_t dim = call.int_attr("dim", -1);
-  const Term order = aten("argsort", {x, dim, call.bool_attr("largest", true)});
-  const Term first = aten("slice.Tensor", {order, dim, 0, aten.attr("k")});
+  const Dim k = aten.size("k");
+  const Term first = places(x, dim, 0, k, call.bool_attr("largest", true));
   LATHE_TRY(std::vector<Value> results, taken(aten, x, dim, first, self.rank() > 0));
   return results;
 }
@@ -53,24 +59,22 @@ Built kthvalue(Builder& builder, const ImportCall& call) {
   const Dim size = x.shape()[static_cast<size_t>(at)];
   if (k < 1 || (size.is_const() && k > size.value()))
     return aten.refuse(code::kAttribute, "'kthvalue' needs a k between 1 and the size of the dim");
-  const Term order = aten("argsort", {x, dim});
-  return taken(aten, x, dim, aten("slice.Tensor", {order, dim, k - 1, k}),
+  return taken(aten, x, dim, places(x, dim, k - 1, 1),
                call.bool_attr("keepdim") && self.rank() > 0);
 }
 
 // The place of the lower median: behind half of the numbers, or at the first NaN when they count.
 Term median_place(const Aten& aten, Term x, int64_t dim, bool ignores_nan) {
-  const Term order = aten("argsort", {x, dim});
   const bool has_nan = is_float(x.dtype());
   const Term is_number = has_nan ? aten("eq.Tensor", {x, x}) : x;
   if (has_nan && ignores_nan) {
     const Term count = aten("sum.dim_IntList", {is_number, Dims{dim}, true});
     const Term half = aten("floor_divide.Scalar", {aten("sub.Scalar", {count, 1}), 2});
-    return aten("gather", {order, dim, aten("clamp", {half, 0})});
+    return aten("gather", {aten("argsort", {x, dim}), dim, aten("clamp", {half, 0})});
   }
   const Dim size = x.shape()[static_cast<size_t>(dim < 0 ? dim + x.rank() : dim)];
   const Dim half = Dim::floor_div(size - 1, 2);
-  const Term middle = aten("slice.Tensor", {order, dim, half, half + 1});
+  const Term middle = places(x, dim, half, 1);
   if (!has_nan) return middle;
   const Term all_numbers = aten("all.dim", {is_number, dim, true});
   return aten("where.self", {all_numbers, middle, aten("argmax", {x, dim, true})});

@@ -4,10 +4,13 @@
 #include <numeric>
 #include <utility>
 
+#include "fmt/format.h"
+#include "ir/op/demands.h"
 #include "ir/op/dense.h"
 #include "ir/op/element.h"
 #include "ir/op/reduction.h"
 #include "ir/op/self.h"
+#include "ir/support/diag_codes.h"
 
 namespace lathe {
 namespace {
@@ -16,9 +19,33 @@ using loop::Expr;
 using Types = Result<std::vector<TensorType>>;
 using Tensors = Result<std::vector<Tensor>>;
 
+Dim first_place(const Node& node) { return std::get<Dim>(node.attr("start")); }
+
 Types infer_argsort(const Node& node) {
-  LATHE_DO(normalized_dim(node, node.int_attr("dim"), self_type(node).rank()));
-  return std::vector<TensorType>{{DType::i64, self_type(node).shape}};
+  LATHE_TRY(int dim, normalized_dim(node, node.int_attr("dim"), self_type(node).rank()));
+  TensorType result{DType::i64, self_type(node).shape};
+  if (result.rank() == 0) return std::vector<TensorType>{result};
+  Dim& extent = result.shape[static_cast<size_t>(dim)];
+  const Dim length = extent, start = first_place(node);
+  const auto* count = std::get_if<Dim>(&node.attr("count"));
+  if (count != nullptr) extent = *count;
+  const auto is_negative = [](const Dim& size) { return size.is_const() && size.value() < 0; };
+  if (is_negative(start) || is_negative(extent) || is_negative(length - start - extent))
+    return Diag{code::kAttribute, node.loc,
+                fmt::format("'argsort' has {} elements, got {} of them from the {}-th on",
+                            length.str(), extent.str(), start.str())};
+  return std::vector<TensorType>{result};
+}
+
+std::vector<Guard> argsort_demands(const Node& node) {
+  if (self_type(node).rank() == 0) return {};
+  const auto dim = static_cast<size_t>(dim_of(node));
+  Demands demands(node);
+  demands.at_most(0, first_place(node), "begins no earlier than at its first element");
+  demands.at_most(0, node.types[0].shape[dim], "gives no less than nothing");
+  demands.at_most(first_place(node) + node.types[0].shape[dim], self_type(node).shape[dim],
+                  "gives no more elements than there are");
+  return demands.take();
 }
 
 // Calls visit(offsets of a row's elements, their order: order[i] is which of them comes i-th).
@@ -40,15 +67,19 @@ void walk_ordered(const Node& node, const Tensor& self, Visit&& visit) {
 
 Tensors argsort_reference(const Node& node, std::span<const Tensor* const> operands) {
   Tensor result = result_tensor(node);
-  const auto write = [&](auto offsets, const std::vector<size_t>& order) {
-    for (size_t i = 0; i < order.size(); ++i)
-      put(result, offsets[i], static_cast<int64_t>(order[i]));
-  };
+  const int64_t start = first_place(node).value();
+  std::vector<std::vector<size_t>> orders;
+  const auto write = [&](auto, const std::vector<size_t>& order) { orders.push_back(order); };
   if (is_float(operands[0]->dtype)) {
     walk_ordered<double>(node, *operands[0], write);
   } else {
     walk_ordered<int64_t>(node, *operands[0], write);
   }
+  walk_reduced(result.shape, row_dims(node), [&](int64_t line, std::span<const int64_t> offsets) {
+    for (size_t i = 0; i < offsets.size(); ++i)
+      put(result, offsets[i],
+          static_cast<int64_t>(orders[static_cast<size_t>(line)][static_cast<size_t>(start) + i]));
+  });
   return std::vector<Tensor>{std::move(result)};
 }
 
@@ -82,7 +113,8 @@ Expr lower_argsort(ElementContext& context, const Node& node, int, std::span<con
     std::vector<Expr> source(index.begin(), index.end());
     source[dim] = at[0];
     const Expr place = place_of(context, node, source, dim);
-    return select(eq(place, index[dim]), at[0], context.integer(0));
+    const Expr wanted = index[dim] + context.integer(first_place(node));
+    return select(eq(place, wanted), at[0], context.integer(0));
   });
 }
 
@@ -102,6 +134,12 @@ std::vector<Example> order_examples() {
       {.operands = {{.dtype = DType::u8, .shape = {13, 2}, .low = 0, .high = 255}}, .attrs = down},
       {.operands = {{.dtype = DType::f64, .shape = {70, 2}}}, .attrs = down},
       {.operands = {{.dtype = DType::bf16, .shape = {2, 67}}}, .attrs = last},
+      // Some places: of few elements, of equal ones, and none.
+      {.operands = {{.shape = {2, 7}}},
+       .attrs = {{"dim", int64_t{1}}, {"start", int64_t{2}}, {"count", int64_t{3}}}},
+      {.operands = {{.dtype = DType::i32, .shape = {70, 2}, .low = -2, .high = 2}},
+       .attrs = {{"dim", int64_t{0}}, {"start", int64_t{33}}, {"count", int64_t{1}}}},
+      {.operands = {{.shape = {2, 3}}}, .attrs = {{"dim", int64_t{1}}, {"count", int64_t{0}}}},
       {.operands = {{.shape = {}}}, .attrs = last},
       {.operands = {{.shape = {0, 3}}}, .attrs = last},
       {.operands = {{.shape = {3, 0}}}, .attrs = last}};
@@ -116,9 +154,15 @@ std::vector<OpDef> define_argsort() {
       .doc = "Equal elements keep their order; NaN are greater than all numbers.",
       .operands = {{"self"}},
       .attrs = {{.name = "dim", .kind = AttrKind::integer, .default_value = int64_t{-1}},
-                {.name = "descending", .kind = AttrKind::boolean, .default_value = false}},
+                {.name = "descending", .kind = AttrKind::boolean, .default_value = false},
+                {.name = "start", .kind = AttrKind::dim, .default_value = int64_t{0}},
+                {.name = "count",
+                 .kind = AttrKind::dim,
+                 .is_optional = true,
+                 .doc = "places from `start` on that are given; none: all"}},
       .traits = {.op_class = OpClass::reduction},
       .infer = infer_argsort,
+      .demands = argsort_demands,
       .reference = argsort_reference,
       .decompose = Absent{"a core op"},
       .lower = lower_argsort,

@@ -2,6 +2,8 @@
 #include "ir/templates/line_sort.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <utility>
 
 #include "ir/loop/linear.h"
@@ -27,6 +29,7 @@ class LineSort {
   LineSort(loop::Kernel& kernel, const SortSpec& spec, const Target& target)
       : kernel_(kernel), pool_(*kernel.pool), spec_(spec), length_(pool_.size(spec.length)) {
     lanes_ = target.lanes(8);
+    size_ = length_;
     most_ = spec.length.bounds(kernel.symbols).max.value_or(INT64_MAX / 4);
   }
 
@@ -69,8 +72,19 @@ class LineSort {
       });
       store(inside, places_, pool_.var(at), before);
     });
-    each(body,
-         [&](Block& step, Expr at) { store_result(step, pool_.var(line), load(places_, at), at); });
+    each(body, [&](Block& step, Expr at) {
+      const Expr own = let(step, at);
+      const Expr place = let(step, load(places_, at) - pool_.size(spec_.start));
+      Block wanted;
+      store_result(wanted, pool_.var(line), place, own);
+      if (is_whole()) {
+        std::move(wanted.begin(), wanted.end(), std::back_inserter(step));
+        return;
+      }
+      const Expr is_wanted = loop::logical_and(loop::le(pool_.integer(0), place),
+                                               loop::lt(place, pool_.size(spec_.count)));
+      step.push_back({loop::If{is_wanted, std::move(wanted), {}}});
+    });
     finish(line, std::move(body), most_ > kTaskSteps ? 1 : most_ * (1 + most_ / lanes_));
   }
 
@@ -86,15 +100,15 @@ class LineSort {
     keys_ = scratch("keys", DType::i64, spec_.length * Dim(2) + Dim(1));
     if (!spec_.is_packed) places_ = scratch("places", DType::i64, spec_.length * Dim(2) + Dim(1));
     Block body;
-    clear_counts(body, dtype);
+    size_ = length_;
+    Expr below = pool_.integer(0);  // elements that come before those that are moved
+    if (!is_whole()) below = keep_wanted(body, pool_.var(line));
+    clear_counts(body, 0, digits_);
     each(body, [&](Block& step, Expr at) {
-      const Expr key = let(step, spec_.element(pool_.var(line), at));
-      store(step, keys_, at, key);
-      if (!spec_.is_packed) store(step, places_, at, at);
-      for (int digit = 0; digit < digits_; ++digit) {
-        const Expr counter = let(step, bucket(key, digit));
-        store(step, counts_, counter, load(counts_, counter) + 1);
-      }
+      const Expr key = let(step, is_whole() ? spec_.element(pool_.var(line), at) : load(keys_, at));
+      if (is_whole()) store(step, keys_, at, key);
+      if (is_whole() && !spec_.is_packed) store(step, places_, at, at);
+      for (int digit = 0; digit < digits_; ++digit) count_digit(step, key, digit);
     });
     from_ = kernel_.add_regs({"from", DType::i64});
     const Expr from = pool_.reg(from_, {}, DType::i64);
@@ -103,11 +117,12 @@ class LineSort {
     for (int digit = 0; digit < digits_; ++digit) {
       const Expr count = load(counts_, bucket(load(keys_, from), digit));
       Block move;
-      move_by(move, digit, dtype);
+      move_by(move, digit);
       body.push_back(
-          {loop::If{loop::lt(loop::cast(count, DType::i64), length_), std::move(move), {}}});
+          {loop::If{loop::lt(loop::cast(count, DType::i64), size_), std::move(move), {}}});
     }
-    const Expr first = let(body, from);
+    const Expr first = let(body, from + (pool_.size(spec_.start) - below));
+    size_ = pool_.size(spec_.count);
     each(body, [&](Block& step, Expr at) {
       const Expr place = spec_.is_packed ? bits_of(load(keys_, first + at), 0, kPositionBits)
                                          : load(places_, first + at);
@@ -120,6 +135,7 @@ class LineSort {
  private:
   static constexpr int kMinDigit = 6;  // whole vectors of counters
 
+  bool is_whole() const { return spec_.count == spec_.length; }
   int64_t buckets() const { return int64_t{1} << digit_bits_; }
 
   Var begin() { return kernel_.add_loop_var("line", spec_.lines); }
@@ -142,38 +158,94 @@ class LineSort {
     const ResultElement result = spec_.result(line, let(block, at), position);
     store(block, result.buffer, result.index, result.value);
   }
-  Expr let(Block& block, Expr value) {
-    const Var var = kernel_.add_var(
-        {"x", loop::VarKind::let, value->dtype, value->lanes, INT64_MIN, INT64_MAX});
+  Expr let(Block& block, Expr value, int64_t min = INT64_MIN, int64_t max = INT64_MAX) {
+    const Var var =
+        kernel_.add_var({"x", loop::VarKind::let, value->dtype, value->lanes, min, max});
     block.push_back({loop::Let{var, value}});
     return pool_.var(var, value->dtype, value->lanes);
   }
   Expr lanes_at(Var at) { return pool_.ramp(pool_.var(at), 1, lanes_); }
 
-  // fill(block, i) for every element, several in a step.
+  // fill(block, i) for every element that is left, several in a step.
   template <class F>
   void each(Block& block, F&& fill) {
-    const Dim whole = Dim::floor_div(spec_.length, kUnroll) * Dim(kUnroll);
+    const std::optional<Dim> size = loop::as_size(size_);
+    const Expr whole = size ? pool_.size(Dim::floor_div(*size, kUnroll) * Dim(kUnroll))
+                            : let(block, size_ - bits_of(size_, 0, 2), 0, most_);
     const Var at = kernel_.add_loop_var("i", spec_.length), u = kernel_.add_loop_var("u", kUnroll);
     Block one, several, rest;
     fill(one, pool_.var(at) + pool_.var(u));
     several.push_back(
         {For{u, pool_.integer(0), pool_.integer(kUnroll), 1, LoopKind::unroll, std::move(one)}});
-    block.push_back({For{at, pool_.integer(0), pool_.size(whole), kUnroll, LoopKind::serial,
-                         std::move(several)}});
-    if (whole == spec_.length) return;
+    block.push_back(
+        {For{at, pool_.integer(0), whole, kUnroll, LoopKind::serial, std::move(several)}});
+    if (whole == size_) return;
     const Var last = kernel_.add_loop_var("i", spec_.length);
     fill(rest, pool_.var(last));
-    block.push_back({For{last, pool_.size(whole), length_, 1, LoopKind::serial, std::move(rest)}});
+    block.push_back({For{last, whole, size_, 1, LoopKind::serial, std::move(rest)}});
   }
 
-  void clear_counts(Block& body, DType dtype) {
+  void clear_counts(Block& body, int first, int end) {
+    const DType dtype = kernel_.buffers[counts_.id].dtype;
     const int lanes = dtype == DType::i32 ? 2 * lanes_ : lanes_;
     const Var at = kernel_.add_loop_var("c", digits_ * buckets());
     Block clear;
     store(clear, counts_, pool_.var(at), loop::splat(pool_.integer(0, dtype), lanes));
-    body.push_back({For{at, pool_.integer(0), pool_.integer(digits_ * buckets()), lanes,
+    body.push_back({For{at, pool_.integer(first * buckets()), pool_.integer(end * buckets()), lanes,
                         LoopKind::serial, std::move(clear)}});
+  }
+
+  void count_digit(Block& block, Expr key, int digit) {
+    const Expr counter = let(block, bucket(key, digit));
+    store(block, counts_, counter, load(counts_, counter) + 1);
+  }
+
+  // Moves elements whose highest digit wanted places have to the front; gives how many come before
+  // them all.
+  Expr keep_wanted(Block& body, Expr line) {
+    const int top = digits_ - 1;
+    clear_counts(body, top, digits_);
+    each(body, [&](Block& step, Expr at) {
+      const Expr key = let(step, spec_.element(line, at));
+      store(step, keys_, at, key);
+      count_digit(step, key, top);
+    });
+    const auto add_reg = [&](const char* name) {
+      const loop::RegArray reg = kernel_.add_regs({name, DType::i64});
+      body.push_back({loop::DeclareRegs{reg}});
+      body.push_back({loop::SetReg{reg, {}, pool_.integer(0)}});
+      return reg;
+    };
+    const auto read = [&](loop::RegArray reg) { return pool_.reg(reg, {}, DType::i64); };
+    const loop::RegArray sum = add_reg("sum"), below = add_reg("below"), lowest = add_reg("lowest"),
+                         highest = add_reg("highest"), kept = add_reg("kept");
+    const Var counter = kernel_.add_var(
+        {"c", loop::VarKind::loop, DType::i64, 1, top * buckets(), digits_ * buckets() - 1});
+    Block step;
+    const Expr before = let(step, read(sum));
+    const auto take = [&](loop::RegArray reg, Expr condition, Expr value) {
+      step.push_back({loop::SetReg{reg, {}, loop::select(condition, value, read(reg))}});
+    };
+    const Expr is_low = loop::le(before, pool_.size(spec_.start));
+    take(lowest, is_low, pool_.var(counter));
+    take(below, is_low, before);
+    take(highest, loop::lt(before, pool_.size(spec_.start + spec_.count)), pool_.var(counter));
+    const Expr count = loop::cast(load(counts_, pool_.var(counter)), DType::i64);
+    step.push_back({loop::SetReg{sum, {}, before + count}});
+    body.push_back({For{counter, pool_.integer(top * buckets()), pool_.integer(digits_ * buckets()),
+                        1, LoopKind::serial, std::move(step)}});
+    const Expr low = let(body, read(lowest)), high = let(body, read(highest));
+    each(body, [&](Block& each_step, Expr at) {
+      const Expr key = let(each_step, load(keys_, at)), place = let(each_step, read(kept));
+      const Expr own = let(each_step, bucket(key, top));
+      store(each_step, keys_, place, key);
+      if (!spec_.is_packed) store(each_step, places_, place, at);
+      const Expr is_kept = loop::logical_and(loop::le(low, own), loop::le(own, high));
+      const Expr one = loop::select(is_kept, pool_.integer(1), pool_.integer(0));
+      each_step.push_back({loop::SetReg{kept, {}, place + one}});
+    });
+    size_ = let(body, read(kept), 0, most_);
+    return let(body, read(below));
   }
 
   Expr bits_of(Expr key, int first, int count) {
@@ -192,7 +264,8 @@ class LineSort {
   }
 
   // Counts become the places that the next element of each digit goes to.
-  void move_by(Block& block, int digit, DType dtype) {
+  void move_by(Block& block, int digit) {
+    const DType dtype = kernel_.buffers[counts_.id].dtype;
     const Expr from = let(block, pool_.reg(from_, {}, DType::i64));
     const Expr to = let(block, length_ - from);
     const loop::RegArray sum = kernel_.add_regs({"sum", dtype});
@@ -228,6 +301,7 @@ class LineSort {
   loop::Pool& pool_;
   const SortSpec& spec_;
   Expr length_;
+  Expr size_;  // elements that are left
   int lanes_ = 1;
   int64_t most_;  // elements of a line
   int digits_ = 1, digit_bits_ = 8;

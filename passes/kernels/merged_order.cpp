@@ -117,8 +117,15 @@ class MergedOrder {
       body.push_back({loop::Store{buffer, index, value, {}, false}});
     };
     if (out) {
-      const ResultElement result = sorting_.result(kernel, *out, line, where, position);
-      store(result.buffer, result.index, result.value);
+      const Expr wanted = let(where - pool.size(sorting_.start()));
+      const ResultElement result = sorting_.result(kernel, *out, line, wanted, position);
+      Block stored;
+      stored.push_back({loop::Store{result.buffer, result.index, result.value, {}, false}});
+      if (const Expr is_wanted = sorting_.is_wanted(pool, wanted)) {
+        body.push_back({loop::If{is_wanted, std::move(stored), {}}});
+      } else {
+        body.push_back(std::move(stored.front()));
+      }
     } else {
       store(kernel.use(to.keys, true), first + where, own);
       if (!sorting_.is_packed()) store(kernel.use(to.places, true), first + where, position);

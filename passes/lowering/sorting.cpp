@@ -38,7 +38,8 @@ Sorting::Sorting(const Node& root, const TensorType& result, const Lowering& low
     : root_(root),
       result_(result),
       dim_(static_cast<size_t>(known_dim(root, result.rank()))),
-      length_(result.shape[dim_]),
+      length_(root.operands[0].type().shape[dim_]),
+      start_(std::get<Dim>(root.attr("start"))),
       dtype_(root.operands[0].type().dtype),
       key_bits_(bits_of(dtype_)) {
   for (size_t i = 0; i < result.shape.size(); ++i) {
@@ -74,6 +75,12 @@ Expr Sorting::key(Expr x) const {
   return is_descending ? pool.integer((int64_t{1} << key_bits_) - 1) - key : key;
 }
 
+Expr Sorting::is_wanted(loop::Pool& pool, Expr at) const {
+  const Dim& count = result_.shape[dim_];
+  if (count == length_) return {};
+  return loop::logical_and(loop::le(pool.integer(0), at), loop::lt(at, pool.size(count)));
+}
+
 Expr Sorting::element(KernelContext& kernel, Expr line, Expr at) const {
   loop::Pool& pool = kernel.pool();
   const Expr own = key(kernel.element(root_.operands[0], index(pool, line, at)));
@@ -89,7 +96,7 @@ ResultElement Sorting::result(KernelContext& kernel, BufferId out, Expr line, Ex
 }
 
 SortSpec Sorting::spec(KernelContext& kernel, BufferId out) const {
-  SortSpec spec{lines_, length_, key_bits_, is_packed_, {}, {}};
+  SortSpec spec{lines_, length_, start_, result_.shape[dim_], key_bits_, is_packed_, {}, {}};
   spec.element = [this, &kernel](Expr line, Expr at) { return element(kernel, line, at); };
   spec.result = [this, &kernel, out](Expr line, Expr at, Expr position) {
     return result(kernel, out, line, at, position);

@@ -16,6 +16,9 @@ class Sorting {
   const Dim& length() const { return length_; }
   const Dim& lines() const { return lines_; }
   bool is_packed() const { return is_packed_; }
+  // Whether a place, from the first one on that is wanted, is; null where all are.
+  loop::Expr is_wanted(loop::Pool& pool, loop::Expr at) const;
+  const Dim& start() const { return start_; }
   // What the templates ask of a kernel, which has or will have the result.
   SortSpec spec(KernelContext& kernel, BufferId out) const;
   loop::Expr element(KernelContext& kernel, loop::Expr line, loop::Expr at) const;
@@ -30,7 +33,7 @@ class Sorting {
   TensorType result_;
   std::vector<size_t> order_;  // of the other dims, as they lie in memory
   size_t dim_;
-  Dim lines_ = 1, length_;
+  Dim lines_ = 1, length_, start_;
   DType dtype_;  // of the elements
   int key_bits_ = 64;
   bool is_packed_ = false;
