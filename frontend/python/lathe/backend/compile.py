@@ -318,22 +318,21 @@ def draws(node):
     return torch.Tag.nondeterministic_seeded in op.tags and not is_off
 
 
-# They compare every element of a row with every other: beyond this many eager is faster.
-LONGEST_ORDERED = 256
-ORDERS = {aten.sort, aten.argsort, aten.topk, aten.kthvalue, aten.median, aten.nanmedian,
-          aten.mode, aten.msort, aten.searchsorted, aten.bucketize, aten.quantile,
-          aten.nanquantile, aten.logcumsumexp}
+# The longest rows of which eager is no faster. One of these compares all pairs of a row's elements,
+# and what takes few of many moves all of them once.
+LONGEST_ORDERED = {aten.logcumsumexp: 256, aten.topk: 16384}
 
 
 def calls_that_order(graph):
     found = {}
     for node in graph.nodes:
-        if getattr(node.target, "overloadpacket", None) not in ORDERS:
+        longest = LONGEST_ORDERED.get(getattr(node.target, "overloadpacket", None))
+        if longest is None:
             continue
         values = (n.meta.get("val") for n in node.all_input_nodes)
         sizes = [size for v in values if isinstance(v, torch.Tensor) for size in v.shape]
-        if not all(statically_known_true(size <= LONGEST_ORDERED) for size in sizes):
-            found[node.name] = f"eager orders rows of more than {LONGEST_ORDERED} faster"
+        if not all(statically_known_true(size <= longest) for size in sizes):
+            found[node.name] = f"eager orders rows of more than {longest} faster"
     return found
 
 
