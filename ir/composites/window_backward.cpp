@@ -1,5 +1,6 @@
 // Gradients of average pools and of embeddings, as graphs of training have them.
 #include "ir/op/composite.h"
+#include "ir/op/element.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
