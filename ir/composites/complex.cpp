@@ -223,6 +223,9 @@ constexpr auto kAdjoint = [](const Aten& aten) {
   return aten("conj", {aten("transpose.int", {aten.tensor("self"), -2, -1})});
 };
 
+// What the file says of a complex tensor is checked where its pairs are made.
+constexpr auto kNothing = [](const Aten&) { return std::vector<Term>{}; };
+
 }  // namespace
 
 std::vector<Import> import_complex() {
@@ -249,6 +252,11 @@ std::vector<Import> import_complex() {
   as("positive", composed<kAlias>);
   for (const char* name : {"conj", "conj_physical"}) as(name, composed<kConj>);
   for (const char* name : {"adjoint", "mH", "matrix_H"}) as(name, composed<kAdjoint>);
+  imports.push_back({.schema = "_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? "
+                               "stride=None, ScalarType? dtype=None, *, Device? device=None, "
+                               "Layout? layout=None) -> ()",
+                     .build = composed<kNothing>,
+                     .is_complex = true});
   imports.push_back({.schema = "_conj(Tensor(a) self) -> Tensor(a)",
                      .build = composed<kConj>,
                      .is_complex = true});
