@@ -24,10 +24,13 @@ Dim first_place(const Node& node) { return std::get<Dim>(node.attr("start")); }
 Types infer_argsort(const Node& node) {
   LATHE_TRY(int dim, normalized_dim(node, node.int_attr("dim"), self_type(node).rank()));
   TensorType result{DType::i64, self_type(node).shape};
+  const Dim start = first_place(node);
+  const auto* count = std::get_if<Dim>(&node.attr("count"));
+  if (result.rank() == 0 && (start != Dim(0) || count != nullptr))
+    return Diag{code::kAttribute, node.loc, "'argsort' of one number has no places to choose"};
   if (result.rank() == 0) return std::vector<TensorType>{result};
   Dim& extent = result.shape[static_cast<size_t>(dim)];
-  const Dim length = extent, start = first_place(node);
-  const auto* count = std::get_if<Dim>(&node.attr("count"));
+  const Dim length = extent;
   if (count != nullptr) extent = *count;
   const auto is_negative = [](const Dim& size) { return size.is_const() && size.value() < 0; };
   if (is_negative(start) || is_negative(extent) || is_negative(length - start - extent))
