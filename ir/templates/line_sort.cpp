@@ -2,6 +2,7 @@
 #include "ir/templates/line_sort.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -40,7 +41,7 @@ class LineSort {
     keys_ = scratch("keys", DType::i64, vectors * Dim(lanes_));
     places_ = scratch("places", DType::i64, vectors * Dim(lanes_));
     Block body;
-    const auto for_vectors = [&](auto&& fill) {
+    const auto for_vectors = [&](const std::function<void(Block&, Var)>& fill) {
       const Var at = kernel_.add_loop_var("v", spec_.length);
       Block inside;
       fill(inside, at);
@@ -167,8 +168,8 @@ class LineSort {
   Expr lanes_at(Var at) { return pool_.ramp(pool_.var(at), 1, lanes_); }
 
   // fill(block, i) for every element that is left, several in a step.
-  template <class F>
-  void each(Block& block, F&& fill) {
+  using Fill = std::function<void(Block&, Expr)>;
+  void each(Block& block, const Fill& fill) {
     const std::optional<Dim> size = loop::as_size(size_);
     const Expr whole = size ? pool_.size(Dim::floor_div(*size, kUnroll) * Dim(kUnroll))
                             : let(block, size_ - bits_of(size_, 0, 2), 0, most_);

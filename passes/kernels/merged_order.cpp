@@ -1,6 +1,7 @@
 // Orders by merging runs, each element by itself: its place is its own in its run and as many as
 // come before it in the run beside, which is in order too and searched by halves.
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -43,6 +44,7 @@ class MergedOrder {
   }
 
  private:
+  using KeyAt = std::function<Expr(Expr)>;
   struct Elements {
     BufferId keys = 0, places = 0;  // places where keys do not have them
     bool is_there = false;
@@ -90,7 +92,7 @@ class MergedOrder {
     body.push_back({loop::DeclareRegs{found}});
     body.push_back({loop::SetReg{found, {}, pool.integer(0)}});
     const Expr before = pool.reg(found, {}, DType::i64);
-    const auto key_at = [&](Expr i) {
+    const KeyAt key_at = [&](Expr i) {
       return pool.load(kernel.use(from.keys), first + i, DType::i64);
     };
     Expr place;
@@ -136,9 +138,8 @@ class MergedOrder {
     return lowering_.emit_kernel(kernel.kernel(), kernel.buffers(), describe(node_), phase_);
   }
 
-  template <class KeyAt>
   void count_run(KernelContext& kernel, Block& body, std::pair<Expr, Expr> range, Expr at, Expr own,
-                 loop::RegArray found, KeyAt&& key_at) {
+                 loop::RegArray found, const KeyAt& key_at) {
     loop::Pool& pool = kernel.pool();
     const Var k = kernel.kernel().add_loop_var("k", sorting_.length());
     const Expr other = key_at(pool.var(k));
@@ -153,9 +154,8 @@ class MergedOrder {
   }
 
   // Of equal elements those of the left run come first.
-  template <class KeyAt>
   void search_run(KernelContext& kernel, Block& body, int64_t run, Expr other, Expr size,
-                  Expr is_left, Expr own, loop::RegArray found, KeyAt&& key_at) {
+                  Expr is_left, Expr own, loop::RegArray found, const KeyAt& key_at) {
     loop::Pool& pool = kernel.pool();
     int64_t steps = 1;
     while (int64_t{1} << (steps - 1) < run) ++steps;
