@@ -2,7 +2,7 @@
 
 An operand is a shape of f32, or one with a word in front: "positive" and "unit" are above 0 and
 between -1 and 1, "bool" is that, ("int", N) is of i64 below N, "order" is sorted along the last
-dim. A row may have several calls.
+dim, "weight" of a layer, whose products neither grow nor vanish. A row may have several calls.
 """
 
 WIDE = (1000, 1000)
@@ -14,6 +14,10 @@ LINE = (1_000_000,)
 
 def unary(call, *operand):
     return [(call, [operand[0] if operand else WIDE])]
+
+
+def weight(rows):
+    return "weight", (rows, 128)
 
 
 POSITIVE, UNIT, BOOL, INTS = [(w, WIDE) for w in ("positive", "unit", "bool")] + [
@@ -88,7 +92,7 @@ ROWS = {
     "gather": [("torch.gather(a, 1, b)", [WIDE, INTS]), ("torch.gather(a, 0, b)", [WIDE, INTS])],
     "group_norm": [("F.group_norm(a, 8)", [IMAGE])],
     "gru": [("torch.gru(a, b, (c, d), False, 1, 0.0, False, False, False)[0]",
-             [(32, 8, 128), (1, 8, 128), (384, 128), (384, 128)])],
+             [(32, 8, 128), (1, 8, 128), weight(384), weight(384)])],
     "index": [("a[b]", [WIDE, (("int", 1000), (1000,))]),
               ("a[b, c]", [WIDE, (("int", 1000), LINE), (("int", 1000), LINE)])],
     "index_put": [("torch.index_put(a, (b,), c)", [WIDE, (("int", 1000), (500,)), (500, 1000)]),
@@ -103,7 +107,7 @@ ROWS = {
     "logical_not": unary("torch.logical_not(a)", BOOL),
     "logsumexp": [("torch.logsumexp(a, 1)", [WIDE]), ("torch.logsumexp(a, 0)", [WIDE])],
     "lstm": [("torch.lstm(a, (b, c), (d, e), False, 1, 0.0, False, False, False)[0]",
-              [(32, 8, 128), (1, 8, 128), (1, 8, 128), (512, 128), (512, 128)])],
+              [(32, 8, 128), (1, 8, 128), (1, 8, 128), weight(512), weight(512)])],
     "matmul": [("torch.matmul(a, b)", [(512, 512), (512, 512)]),
                ("torch.matmul(a, b)", [(16, 128, 64), (16, 64, 128)])],
     "pad": [("F.pad(a, (1, 1, 1, 1))", [IMAGE]), ("F.pad(a, (3, 3, 3, 3), 'reflect')", [IMAGE]),
@@ -118,9 +122,9 @@ ROWS = {
     "reshape": [("a.transpose(0, 1).reshape(-1)", [WIDE])],
     "rms_norm": [("F.rms_norm(a, (1000,), b)", [WIDE, (1000,)])],
     "rnn_relu": [("torch.rnn_relu(a, b, (c, d), False, 1, 0.0, False, False, False)[0]",
-                  [(32, 8, 128), (1, 8, 128), (128, 128), (128, 128)])],
+                  [(32, 8, 128), (1, 8, 128), weight(128), weight(128)])],
     "rnn_tanh": [("torch.rnn_tanh(a, b, (c, d), False, 1, 0.0, False, False, False)[0]",
-                  [(32, 8, 128), (1, 8, 128), (128, 128), (128, 128)])],
+                  [(32, 8, 128), (1, 8, 128), weight(128), weight(128)])],
     "roll": [("torch.roll(a, 7, 1)", [WIDE]), ("torch.roll(a, 7, 0)", [WIDE])],
     "scatter": [("torch.scatter(a, 1, b, c)", [WIDE, INTS, WIDE]),
                 ("torch.scatter(a, 0, b, c)", [WIDE, INTS, WIDE]),

@@ -45,6 +45,7 @@ def operand(spec):
         "positive": lambda: torch.rand(shape) + 0.1,
         "unit": lambda: torch.rand(shape) * 1.98 - 0.99,
         "bool": lambda: torch.rand(shape) > 0.5,
+        "weight": lambda: torch.randn(shape) / shape[-1] ** 0.5,
         "order": lambda: torch.randn(shape).sort().values,
     }[word]
 
