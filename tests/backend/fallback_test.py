@@ -25,9 +25,9 @@ twice = torch.ops.lathe_test.twice
 
 
 class FallbackTest(BackendTest):
-    def test_long_rows_are_put_in_order_by_eager(self):
+    def test_few_of_the_longest_rows_are_taken_by_eager(self):
         f = torch.compile(lambda x: x.sort().values + x.topk(2).values.sum(), backend="lathe")
-        for size, in_eager in ((7, 0), (3000, 2)):
+        for size, in_eager in ((7, 0), (3000, 0), (20000, 1)):
             lathe.backend.clear_reports()
             torch._dynamo.reset()
             x = torch.randn(2, size)
