@@ -35,7 +35,7 @@ Term cholesky(const Aten& aten, std::string_view arg) {
 constexpr auto kCholeskyEx = [](const Aten& aten) -> std::vector<Term> {
   const Term factor = cholesky(aten, "self");
   if (!factor) return {factor, factor};
-  const Term is_positive = aten("gt.Scalar", {aten("diagonal", {factor, 0, -2, -1}), 0});
+  const Term is_positive = aten("gt.Scalar", {main_diagonal(aten, factor), 0});
   return {factor, first_true(aten, aten("logical_not", {is_positive}))};
 };
 
@@ -136,7 +136,7 @@ std::vector<Term> determinant(const Aten& aten) {
   const Term a = aten.tensor("A");
   const std::vector<Term> lu = square_factors(aten, a);
   if (!lu[0]) return {lu[0], lu[0], lu[0]};
-  const Term product = aten("prod.dim_int", {aten("diagonal", {lu[0], 0, -2, -1}), -1});
+  const Term product = aten("prod.dim_int", {main_diagonal(aten, lu[0]), -1});
   return {parity(aten, lu[1], a.dtype()) * product, lu[0], lu[1]};
 }
 
@@ -144,7 +144,7 @@ std::vector<Term> determinant(const Aten& aten) {
 std::vector<Term> log_determinant(const Aten& aten, Term a) {
   const std::vector<Term> lu = square_factors(aten, a);
   if (!lu[0]) return {lu[0], lu[0], lu[0], lu[0]};
-  const Term diagonal = aten("diagonal", {lu[0], 0, -2, -1});
+  const Term diagonal = main_diagonal(aten, lu[0]);
   const Term signs = aten("prod.dim_int", {aten("sign", {diagonal}), -1});
   return {parity(aten, lu[1], a.dtype()) * signs,
           aten("sum.dim_IntList", {log(abs(diagonal)), Dims{-1}}), lu[0], lu[1]};

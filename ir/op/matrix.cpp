@@ -69,6 +69,23 @@ Term first_true(const Aten& aten, Term conditions) {
   return aten("to.dtype", {aten("mul.Tensor", {place, is_any}), DType::i32});
 }
 
+Term main_diagonal(const Aten& aten, Term x) {
+  const Dim rows = Aten::size(x, -2), columns = Aten::size(x, -1);
+  if (rows.is_const() && columns.is_const()) return aten("diagonal", {x, 0, -2, -1});
+  const Dim count = rows == columns ? columns : Dim::min(rows, columns);
+  const Shape shape = with_matrix(x.shape(), 1, count);
+  if (count != columns) x = aten("slice.Tensor", {x, -1, 0, count});
+  const Term place = aten("expand", {aten.arange(count), shape});
+  return aten("squeeze.dim", {aten("gather", {x, -2, place}), -2});
+}
+
+Term rows_from(const Aten& aten, Term x, const Dim& first, const Dim& count) {
+  const Dim end = first + count;
+  if (end.is_const()) return aten("slice.Tensor", {x, -2, first, end});
+  // Which of two symbols is the smaller one, the size of a slice would ask.
+  return aten("index_select", {x, -2, aten("arange.start", {first, end, DType::i64})});
+}
+
 Term take_rows(const Aten& aten, Term x, Term order) {
   return aten("gather", {x, -2, aten("expand", {aten("unsqueeze", {order, -1}), x.shape()})});
 }

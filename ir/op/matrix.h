@@ -49,6 +49,10 @@ Shape with_matrix(Shape shape, Dim rows, Dim columns);
 
 // Which of the last dim is the first true one, from 1, in i32; 0 where none is.
 Term first_true(const Aten& aten, Term conditions);
+// Elements (i, i), also of sizes that are symbols.
+Term main_diagonal(const Aten& aten, Term x);
+// `count` rows of matrices from `first` on, which are there.
+Term rows_from(const Aten& aten, Term x, const Dim& first, const Dim& count);
 // Rows of matrices in another order.
 Term take_rows(const Aten& aten, Term x, Term order);
 // Both with the batch dims that theirs broadcast to.

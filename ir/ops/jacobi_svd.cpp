@@ -96,17 +96,18 @@ Result<std::vector<Tensor>> jacobi_svd_reference(const Node& node,
 // U, S and V^T of a matrix that is not known to be wide. U S has orthogonal columns: what makes it
 // triangular makes it diagonal, and completes U where singular values are zero.
 std::vector<Term> decomposed(const Aten& aten, Term a, bool is_full) {
-  const Dim m = Aten::size(a, -2), n = Aten::size(a, -1), count = Dim::min(m, n);
+  const Dim m = Aten::size(a, -2), n = Aten::size(a, -1);
+  const Dim count = m == n ? n : Dim::min(m, n);
   const Term packed = apply("jacobi_svd", {a}, {{"vectors", true}});
   if (!packed) return {packed, packed, packed};
-  const Term us = aten("slice.Tensor", {packed, -2, 0, m});
-  Term v = aten("slice.Tensor", {packed, -2, m, m + n});
+  const Term us = rows_from(aten, packed, 0, m);
+  Term v = rows_from(aten, packed, m, n);
   if (!is_full) v = aten("slice.Tensor", {v, -1, 0, count});
   const Term lengths = aten("linalg_vector_norm", {us, 2.0, Dims{-2}});
   const Term values = aten("slice.Tensor", {lengths, -1, 0, count});
   const std::vector<Term> qr = aten.all("linalg_qr", {us, is_full ? "complete" : "reduced"});
   Term u = qr[0];
-  const Term diagonal = aten("diagonal", {qr[1], 0, -2, -1});
+  const Term diagonal = main_diagonal(aten, qr[1]);
   Term signs = select(lt(diagonal, 0), constant_like(us, -1), 1);
   signs = aten("unsqueeze", {signs, -2});
   const Term first = aten("slice.Tensor", {u, -1, 0, count}) * signs;

@@ -194,7 +194,7 @@ constexpr auto kLdlFactor = [](const Aten& aten) -> std::vector<Term> {
   const Dim rows = Aten::size(packed, -1);
   const Term ld = aten("contiguous", {aten("slice.Tensor", {packed, -2, 0, rows})});
   const Term pivots = aten("to.dtype", {aten("select.int", {packed, -2, rows}), DType::i32});
-  const Term is_zero = aten("eq.Scalar", {aten("diagonal", {ld, 0, -2, -1}), 0});
+  const Term is_zero = aten("eq.Scalar", {main_diagonal(aten, ld), 0});
   const Term is_single = aten("gt.Scalar", {pivots, 0});
   std::vector<Term> results = {ld, pivots};
   if (kCount > 2) results.push_back(first_true(aten, aten("logical_and", {is_zero, is_single})));

@@ -53,7 +53,7 @@ constexpr auto kFactor = [](const Aten& aten) -> std::vector<Term> {
   const Dim count = Dim::min(rows, Aten::size(packed, -1));
   const Term lu = aten("slice.Tensor", {packed, -2, 0, rows});
   const Term pivots = aten("slice.Tensor", {aten("select.int", {packed, -2, rows}), -1, 0, count});
-  const Term is_zero = aten("eq.Scalar", {aten("diagonal", {lu, 0, -2, -1}), 0});
+  const Term is_zero = aten("eq.Scalar", {main_diagonal(aten, lu), 0});
   return {aten("contiguous", {lu}), aten("to.dtype", {pivots, DType::i32}),
           first_true(aten, is_zero)};
 };

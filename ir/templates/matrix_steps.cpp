@@ -17,8 +17,9 @@ using loop::Var;
 
 namespace {
 
-constexpr int64_t kThreads = 128;         // of a group; more wait longer for each other
-constexpr int64_t kTaskElements = 20000;  // about 10 us of steps
+constexpr int64_t kThreads = 128;           // of a group; more wait longer for each other
+constexpr int64_t kMostScratch = 16 << 20;  // bytes of a worker; larger ones are the program's
+constexpr int64_t kTaskElements = 20000;    // about 10 us of steps
 
 Dim product(const std::vector<Dim>& dims) {
   Dim all = 1;
@@ -197,24 +198,23 @@ void MatrixSteps::build() {
     batch[i] = i == 0 ? left : loop::mod(left, extent);
     left = loop::floor_div(left, extent);
   }
-  if (threads_ > 0) {
-    const Var thread = kernel_.add_loop_var("thread", threads_);
-    thread_ = pool().var(thread);
+  const bool is_large = size_.is_const() && size_.value() > kMostScratch / dtype_bytes(spec_.dtype);
+  if (threads_ > 0 || is_large) {
     workspace_ = spec_.global_workspace(tasks * size_);
     first_ = pool().var(task) * pool().size(size_);
-    block_ = &inside;
-    load(batch);
-    spec_.steps(*this, batch);
-    store(batch);
-    body.push_back(
-        {For{thread, integer(0), integer(threads_), 1, LoopKind::thread, std::move(inside)}});
   } else {
     workspace_ = kernel_.add_buffer({"workspace", spec_.dtype, size_, loop::Space::scratch, true});
     first_ = integer(0);
-    load(batch);
-    spec_.steps(*this, batch);
-    store(batch);
   }
+  const Var thread = kernel_.add_loop_var("thread", std::max<int64_t>(1, threads_));
+  thread_ = pool().var(thread);
+  if (threads_ > 0) block_ = &inside;
+  load(batch);
+  spec_.steps(*this, batch);
+  store(batch);
+  if (threads_ > 0)
+    body.push_back(
+        {For{thread, integer(0), integer(threads_), 1, LoopKind::thread, std::move(inside)}});
   if (size_.is_const())
     kernel_.grain = std::max<int64_t>(1, kTaskElements / std::max<int64_t>(1, size_.value()));
   kernel_.body.push_back(

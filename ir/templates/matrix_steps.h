@@ -34,7 +34,8 @@ struct MatrixSpec {
   // Writes results behind the last step: as stores of `at` at these elements.
   std::vector<Dim> results;  // extents
   std::function<ResultElement(MatrixSteps& steps, Index batch, Index at)> result;
-  // A buffer of so many elements, for the workspaces of all matrices: where threads share one.
+  // A buffer of so many elements, for the workspaces of all matrices: where threads share one, and
+  // where one is large.
   std::function<loop::BufferRef(const Dim& num_elements)> global_workspace;
 };
 
