@@ -253,7 +253,7 @@ std::vector<OpDef> define_ldl() {
       .name = "ldl_solve",
       .summary = "X of A X = B, of what ldl made of A",
       .doc = "",
-      .operands = {{"self"}, {"B"}, {"pivots"}},
+      .operands = {{"LD"}, {"B"}, {"pivots"}},
       .attrs = {},
       .traits = {.op_class = OpClass::matrix, .is_layout_agnostic = false},
       .infer = infer_ldl_solve,
