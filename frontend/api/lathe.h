@@ -13,7 +13,8 @@
  * is used by one thread at a time; several handles at once are fine. After fork a child may use and
  * free its parent's handles and load others, if no other thread was in a call when it was forked;
  * older handles run on one thread there ("cuda" does not outlive a fork). Tensors are row-major and
- * contiguous, and are never copied, but for host memory that a GPU works on. */
+ * contiguous, and are never copied, but for host memory that a GPU works on. Complex ones, weights
+ * too, are pairs of reals: their last dim is 2 (and lathe_info's signature says "complex"). */
 #ifndef LATHE_H
 #define LATHE_H
 

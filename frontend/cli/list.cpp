@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <set>
 
 #include "frontend/cli/command.h"
 #include "frontend/cli/format.h"
@@ -50,7 +51,10 @@ int list_targets() {
   if (!table.ok()) return report(table.error(), LocTable());
   if (const Status checked = table->check(); !checked.ok())
     return report(checked.error(), LocTable());
-  const std::vector<std::string> targets = table->targets();
+  // Some are of complex numbers alone.
+  const std::vector<std::string> reals = table->targets(), complex = table->targets(true);
+  std::set<std::string> targets(reals.begin(), reals.end());
+  targets.insert(complex.begin(), complex.end());
   for (const std::string& target : targets) say("{}\n", target);
   say("{}\n", plural(static_cast<int64_t>(targets.size()), "ATen operator"));
   return kHeld;

@@ -214,7 +214,7 @@ std::vector<Import> import_complex_arithmetic() {
   as("sub", composed<kSub>);
   as("rsub", composed<kRsub>);
   as("mul", composed<kMul>);
-  as("div", composed<kDiv>);
+  for (const char* name : {"div", "true_divide"}) as(name, composed<kDiv>);
   as("square", composed<kSquare>);
   as("reciprocal", composed<kReciprocal>);
   as("addcmul", composed<added<false>>);

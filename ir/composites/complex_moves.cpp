@@ -117,17 +117,20 @@ constexpr auto kGather = [](const Aten& aten) {
                                           places(aten, aten.tensor("index"))}));
 };
 
-template <bool kAdds>
-Term scattered(const Aten& aten) {
+Term scattered(const Aten& aten, bool adds) {
   const Term self = aten.tensor("self"), index = aten.tensor("index");
   if (self.rank() == 0)
     return aten.fail(code::kUnsupported,
                      fmt::format("'{}' of a single complex number", aten.call().target));
   Term source = aten.tensor("src");
   if (!source) source = aten("expand", {operand(aten, "value", self.dtype()), index.shape()});
-  return complex_of(aten, aten(kAdds ? "scatter_add" : "scatter.src",
+  return complex_of(aten, aten(adds ? "scatter_add" : "scatter.src",
                                {parts(aten, self), aten.dim("dim", self.rank()),
                                 places(aten, index), parts(aten, source)}));
+}
+template <bool kAdds>
+Term scattered(const Aten& aten) {
+  return scattered(aten, kAdds);
 }
 
 template <bool kIsLower>

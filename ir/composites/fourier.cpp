@@ -85,29 +85,32 @@ enum class Spectrum {
 };
 
 // Those of Hermitian signals are the others of conjugates.
-template <Spectrum kKind, bool kIsForward>
-Term named(const Aten& aten) {
+Term named(const Aten& aten, Spectrum kind, bool is_forward) {
   Term x = aten.tensor("self");
-  if (kKind == Spectrum::half && x.is_complex())
+  if (kind == Spectrum::half && x.is_complex())
     return aten.fail(code::kBadModel, fmt::format("'{}' takes reals", aten.call().target));
   if (!is_float(x.dtype())) x = aten("to.dtype", {x, DType::f32});
   Axes axes = axes_of(aten, x);
   for (size_t i = 0; i < axes.points.size(); ++i) {
-    const bool is_half = kKind == Spectrum::to_reals && i + 1 == axes.points.size();
+    const bool is_half = kind == Spectrum::to_reals && i + 1 == axes.points.size();
     int64_t& n = axes.points[i];
     n = points_of(aten, x, axes.dims[i], n, is_half);
     if (n < 1)
       return aten.fail(code::kBadModel, fmt::format("'{}' of no points", aten.call().target));
     x = resized(aten, x, axes.dims[i], is_half ? n / 2 + 1 : n);
   }
-  const int64_t norm = normalization(aten, kIsForward);
-  if (kKind == Spectrum::whole) return aten("_fft_c2c", {x, axes.dims, norm, kIsForward});
-  if (kKind == Spectrum::half) {
+  const int64_t norm = normalization(aten, is_forward);
+  if (kind == Spectrum::whole) return aten("_fft_c2c", {x, axes.dims, norm, is_forward});
+  if (kind == Spectrum::half) {
     const Term result = aten("_fft_r2c", {x, axes.dims, norm, true});
-    return kIsForward ? result : aten("conj", result);
+    return is_forward ? result : aten("conj", result);
   }
   if (!x.is_complex()) x = complex_of(aten, parts(aten, x));
-  return aten("_fft_c2r", {kIsForward ? aten("conj", x) : x, axes.dims, norm, axes.points.back()});
+  return aten("_fft_c2r", {is_forward ? aten("conj", x) : x, axes.dims, norm, axes.points.back()});
+}
+template <Spectrum kKind, bool kIsForward>
+Term named(const Aten& aten) {
+  return named(aten, kKind, kIsForward);
 }
 
 // --- frequencies
@@ -131,32 +134,31 @@ Term frequencies(const Aten& aten) {
   return aten.table(std::move(values), shape, aten.call().dtype_attr("dtype", DType::f32));
 }
 
-// Of reals and of complex numbers.
-void add(std::vector<Import>& imports, const std::string& schema,
-         Result<std::vector<Value>> (*build)(Builder&, const ImportCall&)) {
-  for (const bool is_complex : {false, true})
-    imports.push_back({.schema = schema, .build = build, .is_complex = is_complex});
-}
+using Build = Result<std::vector<Value>>(Builder&, const ImportCall&);
 
-template <Spectrum kKind, bool kIsForward>
-void add_named(std::vector<Import>& imports, const std::string& name) {
-  const std::string self = "(Tensor self, ", norm = ", str? norm=None) -> Tensor";
-  const auto build = composed<named<kKind, kIsForward>>;
-  add(imports, name + self + "SymInt? n=None, int dim=-1" + norm, build);
-  add(imports, name + "2" + self + "SymInt[1]? s=None, int[1] dim=[-2, -1]" + norm, build);
-  add(imports, name + "n" + self + "SymInt[1]? s=None, int[1]? dim=None" + norm, build);
+// Of reals and of complex numbers, along one dim, two or any.
+void add(std::vector<Import>& imports, const std::string& name, Build* build) {
+  constexpr const char* kArgs[] = {"(Tensor self, SymInt? n=None, int dim=-1",
+                                   "2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1]",
+                                   "n(Tensor self, SymInt[1]? s=None, int[1]? dim=None"};
+  for (const bool is_complex : {false, true}) {
+    for (const char* args : kArgs)
+      imports.push_back({.schema = name + args + ", str? norm=None) -> Tensor",
+                         .build = build,
+                         .is_complex = is_complex});
+  }
 }
 
 }  // namespace
 
 std::vector<Import> import_fourier() {
   std::vector<Import> imports;
-  add_named<Spectrum::whole, true>(imports, "fft_fft");
-  add_named<Spectrum::whole, false>(imports, "fft_ifft");
-  add_named<Spectrum::half, true>(imports, "fft_rfft");
-  add_named<Spectrum::to_reals, false>(imports, "fft_irfft");
-  add_named<Spectrum::to_reals, true>(imports, "fft_hfft");
-  add_named<Spectrum::half, false>(imports, "fft_ihfft");
+  add(imports, "fft_fft", composed<named<Spectrum::whole, true>>);
+  add(imports, "fft_ifft", composed<named<Spectrum::whole, false>>);
+  add(imports, "fft_rfft", composed<named<Spectrum::half, true>>);
+  add(imports, "fft_irfft", composed<named<Spectrum::to_reals, false>>);
+  add(imports, "fft_hfft", composed<named<Spectrum::to_reals, true>>);
+  add(imports, "fft_ihfft", composed<named<Spectrum::half, false>>);
   const std::string options =
       ", float d=1.0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
       "pin_memory=None) -> Tensor";

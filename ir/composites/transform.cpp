@@ -1,8 +1,8 @@
 // Discrete Fourier transforms: products with tables of roots of one.
 //
-// A line of pairs of few points is a row that one matrix of reals multiplies. Of more points it is
+// A line of few points is a row of reals that one matrix of reals multiplies. Of more points it is
 // a matrix of lines (Cooley and Tukey): the columns are transformed, each element is turned, and
-// the rows are; factors above kDirect that are prime are a convolution with a chirp (Bluestein).
+// the rows are; large factors that are prime are a convolution with a chirp (Bluestein).
 // So a transform is made of matrix products, which every target has fast, and of tables that are
 // computed here in double.
 #include <fmt/format.h>
@@ -20,17 +20,6 @@ namespace {
 
 constexpr int64_t kMaxPoints = int64_t{1} << 20;  // a table has two numbers for each
 
-// A transform of lines of `points`, of which `kept` results are wanted from the first on; what is
-// real of them alone when `gives_reals`.
-struct Lines {
-  int64_t points;
-  int64_t kept;
-  int sign = -1;
-  double scale = 1;
-  bool takes_reals = false;
-  bool gives_reals = false;
-};
-
 Shape with(Shape shape, std::initializer_list<Dim> last) {
   shape.insert(shape.end(), last);
   return shape;
@@ -40,32 +29,28 @@ class Fourier {
  public:
   Fourier(const Aten& aten, DType dtype) : aten_(aten), dtype_(dtype) {}
 
-  // `x` is [lead..., points] of reals, or [lead..., points, 2]; so is the result.
+  // `x` is [lead..., points] of reals, [lead..., points, 2] or [lead..., 2, points]; so is the
+  // result.
   Term transform(Term x, const Shape& lead, const Lines& lines) {
     const FourierStep step = steps_.of(lines.points);
     if (step.is_chirp) return convolved(x, lead, lines);
     return step.factor == 0 ? at_once(x, lead, lines) : split(x, lead, lines, step.factor);
   }
 
-  // Half a spectrum to the reals that it is of.
+  // Half a spectrum, in pairs, to the reals that it is of.
   Term to_reals(Term x, const Shape& lead, Lines lines) {
     const int64_t n = lines.points, half = n / 2 + 1;
     lines.gives_reals = true;
     if (steps_.of(n).factor == 0 && !steps_.of(n).is_chirp) {
-      std::vector<double> table;
-      for (int64_t k = 0; k < half; ++k) {
-        const double weight = lines.scale * (k == 0 || 2 * k == n ? 1 : 2);
-        for (int64_t i = 0; i < n; ++i) table.push_back(weight * root(k * i, n, lines.sign).re);
-        for (int64_t i = 0; i < n; ++i) table.push_back(-weight * root(k * i, n, lines.sign).im);
-      }
-      return product(reshape(x, lead, {half * 2}), std::move(table), half * 2, n);
+      return product(reshape(x, lead, {half * 2}), table_of_half(lines), half * 2, n);
     }
     // The other half is its conjugate, backwards.
-    const int64_t dim = static_cast<int64_t>(lead.size());
-    const Term inner = aten_("slice.Tensor", {x, dim, 1, n - half + 1});
-    const Term mirrored =
-        aten_("mul.Tensor", {aten_("flip", {inner, Dims{dim}}), aten_.table({1, -1}, {2}, dtype_)});
-    return transform(aten_("cat", {std::vector<Term>{x, mirrored}, dim}), lead, lines);
+    const int64_t dim = static_cast<int64_t>(lead.size()) + 1;
+    const Term parts = permute(x, lead, {1, 0});
+    const Term inner = aten_("slice.Tensor", {parts, dim, 1, n - half + 1});
+    const Term mirrored = aten_("mul.Tensor", aten_("flip", {inner, Dims{dim}}),
+                                aten_.table({1, -1}, {2, 1}, dtype_));
+    return transform(aten_("cat", {std::vector<Term>{parts, mirrored}, dim}), lead, lines);
   }
 
  private:
@@ -81,26 +66,17 @@ class Fourier {
     return aten_("permute", {x, dims});
   }
   Term product(Term rows, std::vector<double> table, int64_t height, int64_t width) const {
-    return aten_("matmul", {rows, aten_.table(std::move(table), {height, width}, dtype_)});
+    return aten_("matmul", rows, aten_.table(std::move(table), {height, width}, dtype_));
   }
 
   Term at_once(Term x, const Shape& lead, const Lines& lines) const {
-    const int64_t n = lines.points;
-    std::vector<double> table;
-    for (int64_t i = 0; i < n; ++i) {
-      for (const bool is_imag : {false, true}) {
-        if (is_imag && lines.takes_reals) continue;
-        for (int64_t k = 0; k < lines.kept; ++k) {
-          const Root w = root(i * k, n, lines.sign);
-          table.push_back(lines.scale * (is_imag ? -w.im : w.re));
-          if (!lines.gives_reals) table.push_back(lines.scale * (is_imag ? w.re : w.im));
-        }
-      }
-    }
+    const int64_t n = lines.points, kept = lines.kept;
     const int64_t height = lines.takes_reals ? n : 2 * n;
-    const int64_t width = lines.gives_reals ? lines.kept : 2 * lines.kept;
-    const Term result = product(reshape(x, lead, {height}), std::move(table), height, width);
-    return lines.gives_reals ? result : reshape(result, lead, {lines.kept, 2});
+    const int64_t width = lines.gives_reals ? kept : 2 * kept;
+    const Term result = product(reshape(x, lead, {height}), table_of(lines), height, width);
+    if (lines.gives_reals) return result;
+    return lines.to == Parts::pairs ? reshape(result, lead, {kept, 2})
+                                    : reshape(result, lead, {2, kept});
   }
 
   // Element i is at column i % columns of row i / columns; result k at row k / rows of column
@@ -115,32 +91,43 @@ class Fourier {
     const int64_t kept = (lines.kept + rows - 1) / rows;
     const Lines second{
         .points = columns, .kept = kept, .sign = lines.sign, .gives_reals = lines.gives_reals};
-    const Shape by_column = with(lead, {columns}), by_row = with(lead, {rows});
     Term y = lines.takes_reals ? permute(reshape(x, lead, {rows, columns}), lead, {1, 0})
-                               : permute(reshape(x, lead, {rows, columns, 2}), lead, {1, 0, 2});
-    y = twisted(transform(y, by_column, first), rows, columns, lines);
-    y = transform(permute(y, lead, {1, 0, 2}), by_row, second);
+             : lines.from == Parts::pairs
+                 ? permute(reshape(x, lead, {rows, columns, 2}), lead, {1, 2, 0})
+                 : permute(reshape(x, lead, {2, rows, columns}), lead, {2, 0, 1});
+    y = twisted(at_once(y, with(lead, {columns}), first), rows, columns, lines);
+    y = transform(permute(y, lead, {2, 1, 0}), with(lead, {rows}), second);
+    const auto dim = static_cast<int64_t>(lead.size());
+    const bool is_apart = !lines.gives_reals && lines.to == Parts::apart;
     if (lines.gives_reals) {
       y = reshape(permute(y, lead, {1, 0}), lead, {kept * rows});
+    } else if (is_apart) {
+      y = reshape(permute(y, lead, {1, 2, 0}), lead, {2, kept * rows});
     } else {
-      y = reshape(permute(y, lead, {1, 0, 2}), lead, {kept * rows, 2});
+      y = reshape(permute(y, lead, {2, 0, 1}), lead, {kept * rows, 2});
     }
     if (kept * rows == lines.kept) return y;
-    return aten_("slice.Tensor", {y, static_cast<int64_t>(lead.size()), 0, lines.kept});
+    return aten_("slice.Tensor", {y, is_apart ? dim + 1 : dim, 0, lines.kept});
   }
 
-  // Times a table of complex numbers: of each pair and of the pair turned by a quarter.
-  Term times(Term x, const std::vector<Root>& roots, Dims shape) const {
+  // [..., 2, last] times a table of complex numbers: each part times what is real of them, and the
+  // other one times what is imaginary.
+  Term times(Term x, const std::vector<Root>& roots, int64_t last) const {
     std::vector<double> own, other;
-    for (const Root& w : roots) {
-      own.insert(own.end(), {w.re, w.re});
-      other.insert(other.end(), {-w.im, w.im});
+    for (size_t at = 0; at < roots.size(); at += static_cast<size_t>(last)) {
+      for (const int sign : {-1, 1}) {
+        for (size_t i = at; i < at + static_cast<size_t>(last); ++i) {
+          own.push_back(roots[i].re);
+          other.push_back(sign * roots[i].im);
+        }
+      }
     }
-    shape.push_back(2);
-    const Term swapped = aten_("flip", {x, Dims{-1}});
-    return aten_("add.Tensor",
-                 {aten_("mul.Tensor", x, aten_.table(std::move(own), shape, dtype_)),
-                  aten_("mul.Tensor", swapped, aten_.table(std::move(other), shape, dtype_))});
+    const Dims shape = {static_cast<int64_t>(roots.size()) / last, 2, last};
+    const Dims one = {2, last};
+    const Dims& given = shape[0] == 1 ? one : shape;
+    const Term swapped = aten_("flip", {x, Dims{-2}});
+    return aten_("add.Tensor", aten_("mul.Tensor", x, aten_.table(std::move(own), given, dtype_)),
+                 aten_("mul.Tensor", swapped, aten_.table(std::move(other), given, dtype_)));
   }
 
   Term twisted(Term x, int64_t rows, int64_t columns, const Lines& lines) const {
@@ -148,27 +135,29 @@ class Fourier {
     for (int64_t column = 0; column < columns; ++column)
       for (int64_t row = 0; row < rows; ++row)
         roots.push_back(root(row * column, lines.points, lines.sign));
-    return times(x, roots, {columns, rows});
+    return times(x, roots, rows);
   }
 
   // i k = (i^2 + k^2 - (k - i)^2) / 2, so the sum over i is a convolution, whose spectrum is a
   // product.
   Term convolved(Term x, const Shape& lead, const Lines& lines) {
-    const int64_t n = lines.points, size = chirp_size(n);
+    const int64_t n = lines.points, kept = lines.kept, size = chirp_size(n);
     std::vector<Root> chirp, scaled;
     for (int64_t i = 0; i < n; ++i) {
       chirp.push_back(root(i * i % (2 * n), 2 * n, lines.sign));
       scaled.push_back({lines.scale * chirp.back().re, lines.scale * chirp.back().im});
     }
-    scaled.resize(static_cast<size_t>(lines.kept));
-    const auto dim = static_cast<int64_t>(lead.size());
-    if (lines.takes_reals) x = aten_("constant_pad_nd", {reshape(x, lead, {n, 1}), Dims{0, 1}});
-    x = aten_("constant_pad_nd", {times(x, chirp, {n}), Dims{0, 0, 0, size - n}});
+    scaled.resize(static_cast<size_t>(kept));
+    if (lines.takes_reals)
+      x = aten_("constant_pad_nd", {reshape(x, lead, {1, n}), Dims{0, 0, 0, 1}});
+    else if (lines.from == Parts::pairs)
+      x = permute(x, lead, {1, 0});
+    x = aten_("constant_pad_nd", {times(x, chirp, n), Dims{0, size - n}});
     x = transform(x, lead, {.points = size, .kept = size});
-    x = times(x, chirp_spectrum(chirp, size), {size});
-    x = transform(x, lead, {.points = size, .kept = lines.kept, .sign = 1});
-    x = times(aten_("slice.Tensor", {x, dim, 0, lines.kept}), scaled, {lines.kept});
-    return lines.gives_reals ? aten_("select.int", {x, -1, 0}) : x;
+    x = times(x, chirp_spectrum(chirp, size), size);
+    x = times(transform(x, lead, {.points = size, .kept = kept, .sign = 1}), scaled, kept);
+    if (lines.gives_reals) return aten_("select.int", {x, -2, 0});
+    return lines.to == Parts::pairs ? permute(x, lead, {1, 0}) : x;
   }
 
   const Aten& aten_;
@@ -195,13 +184,15 @@ struct Axis {
 Term transformed(const Aten& aten, Term x, const Axis& axis) {
   const int64_t n = axis.points, half = n / 2 + 1;
   const Dim given = Aten::size(x, axis.dim);
-  if (x.rank() == 0 || !given.is_const() || given.value() != (axis.gives_reals ? half : n) ||
-      n < 1 || n > kMaxPoints)
-    return aten.fail(
-        code::kUnsupported,
-        fmt::format("'{}' of {} points as {}; expected 1 to {}, a number that is known "
-                    "when the graph is built",
-                    aten.call().target, given.str(), n, kMaxPoints));
+  if (!given.is_const())
+    return aten.fail(code::kUnsupported,
+                     fmt::format("'{}' of {} points, expected a number that is known when the "
+                                 "graph is built",
+                                 aten.call().target, given.str()));
+  if (x.rank() == 0 || given != Dim(axis.gives_reals ? half : n) || n < 1 || n > kMaxPoints)
+    return aten.fail(code::kUnsupported,
+                     fmt::format("'{}' of {} points to {}, expected 1 to {}", aten.call().target,
+                                 given.str(), n, kMaxPoints));
   const DType dtype = to_float(x.dtype());
   const DType part = dtype == DType::f64 ? dtype : DType::f32;
   const Term turned = aten("transpose.int", {x, axis.dim, -1});
@@ -211,7 +202,9 @@ Term transformed(const Aten& aten, Term x, const Axis& axis) {
                     .kept = axis.is_half ? half : n,
                     .sign = axis.sign,
                     .scale = axis.scale,
-                    .takes_reals = takes_reals};
+                    .takes_reals = takes_reals,
+                    .from = Parts::pairs,
+                    .to = Parts::pairs};
   Fourier fourier(aten, part);
   const Shape lead = without_last(turned.shape());
   Term result = axis.gives_reals ? fourier.to_reals(reals, lead, lines)
@@ -224,28 +217,27 @@ Term transformed(const Aten& aten, Term x, const Axis& axis) {
 enum class Kernel { c2c, r2c, c2r };
 
 // The last of the dims is the one of reals: first where it takes them, last where it gives them.
-template <Kernel kKernel>
-Term kernel_of(const Aten& aten) {
+Term kernel_of(const Aten& aten, Kernel kernel) {
   const ImportCall& call = aten.call();
   Term x = aten.tensor("self");
   Dims dims = call.ints_attr("dim");
   if (dims.empty()) return aten("clone", x);
-  constexpr bool kToReals = kKernel == Kernel::c2r;
-  if (kToReals && !x.is_complex()) x = complex_of(aten, parts(aten, x));
+  const bool to_reals = kernel == Kernel::c2r;
+  if (to_reals && !x.is_complex()) x = complex_of(aten, parts(aten, x));
   std::vector<int64_t> points;
   double count = 1;
   for (int64_t& dim : dims) {
     dim = aten.dim(dim, x.rank());
     const Dim size = Aten::size(x, dim);
     points.push_back(size.is_const() ? size.value() : 0);
-    if (kToReals && &dim == &dims.back()) points.back() = call.int_attr("last_dim_size", 0);
+    if (to_reals && &dim == &dims.back()) points.back() = call.int_attr("last_dim_size", 0);
     count *= static_cast<double>(points.back());
   }
   const int64_t mode = call.int_attr("normalization");
   double scale = mode == 0 ? 1 : mode == 1 ? 1 / std::sqrt(count) : 1 / count;
-  const bool is_forward = kKernel == Kernel::r2c || call.bool_attr("forward");
+  const bool is_forward = kernel == Kernel::r2c || call.bool_attr("forward");
   for (size_t i = 0; i < dims.size(); ++i) {
-    const size_t at = kToReals ? i : dims.size() - 1 - i;
+    const size_t at = to_reals ? i : dims.size() - 1 - i;
     const bool is_last = at + 1 == dims.size();
     x = transformed(aten, x,
                     {.dim = dims[at],
@@ -253,10 +245,14 @@ Term kernel_of(const Aten& aten) {
                      .sign = is_forward ? -1 : 1,
                      .scale = scale,
                      .is_half = is_last && call.bool_attr("onesided"),
-                     .gives_reals = is_last && kToReals});
+                     .gives_reals = is_last && to_reals});
     scale = 1;
   }
   return x;
+}
+template <Kernel kKernel>
+Term kernel_of(const Aten& aten) {
+  return kernel_of(aten, kKernel);
 }
 
 }  // namespace

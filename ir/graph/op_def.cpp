@@ -9,6 +9,8 @@
 
 namespace lathe {
 
+Import::~Import() = default;
+
 int OpDef::attr_index(std::string_view attr_name) const {
   for (size_t i = 0; i < attrs.size(); ++i)
     if (attrs[i].name == attr_name) return static_cast<int>(i);

@@ -149,6 +149,8 @@ struct Import {
   // What calls of complex numbers become (ir/op/complex.h). With `alias_of` and without `build`:
   // what this one's real twin does, on complex numbers.
   bool is_complex = false;
+
+  ~Import();  // out of line: tables of these are long
 };
 
 // An operand of an example: explicit values, or a shape filled from a fixed seed.

@@ -11,6 +11,23 @@
 
 namespace lathe {
 
+Aten::Arg::Arg(Term x) : arg(static_cast<Value>(x)) {}
+Aten::Arg::Arg(Value x) : arg(x) {}
+Aten::Arg::Arg(const std::vector<Term>& xs) : arg(std::vector<Value>(xs.begin(), xs.end())) {}
+Aten::Arg::Arg(int x) : arg(Attr{int64_t{x}}) {}
+Aten::Arg::Arg(int64_t x) : arg(Attr{x}) {}
+Aten::Arg::Arg(double x) : arg(Attr{x}) {}
+Aten::Arg::Arg(bool x) : arg(Attr{x}) {}
+Aten::Arg::Arg(const char* x) : arg(Attr{std::string(x)}) {}
+Aten::Arg::Arg(DType x) : arg(Attr{x}) {}
+Aten::Arg::Arg(const Dim& x) : arg(x.is_const() ? Attr{x.value()} : Attr{x}) {}
+Aten::Arg::Arg(const Dims& xs) : arg(Attr{xs}) {}
+Aten::Arg::Arg(const Shape& xs) : arg(Attr{std::vector<Dim>(xs.begin(), xs.end())}) {}
+Aten::Arg::Arg(Attr x) : arg(std::move(x)) {}
+Aten::Arg::Arg(CallArg x) : arg(std::move(x)) {}
+Aten::Arg::Arg(const Arg&) = default;
+Aten::Arg::~Arg() = default;
+
 std::vector<Term> Aten::run(ImportCall inner) const {
   auto results = import_call(*builder_, *call_->table, std::move(inner));
   if (!results.ok()) {

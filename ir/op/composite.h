@@ -24,24 +24,24 @@ class Aten {
  public:
   // An argument of a call; a null Term is None.
   struct Arg {
-    Arg(Term x) : arg(static_cast<Value>(x)) {}
-    Arg(Value x) : arg(x) {}
-    Arg(const std::vector<Term>& xs) : arg(std::vector<Value>(xs.begin(), xs.end())) {}
-    Arg(int x) : arg(Attr{int64_t{x}}) {}
-    Arg(int64_t x) : arg(Attr{x}) {}
-    Arg(double x) : arg(Attr{x}) {}
-    Arg(bool x) : arg(Attr{x}) {}
-    Arg(const char* x) : arg(Attr{std::string(x)}) {}
-    Arg(DType x) : arg(Attr{x}) {}
-    Arg(const Dim& x) : arg(size_attr(x)) {}
-    Arg(const Dims& xs) : arg(Attr{xs}) {}
-    Arg(const Shape& xs) : arg(Attr{std::vector<Dim>(xs.begin(), xs.end())}) {}
-    Arg(Attr x) : arg(std::move(x)) {}
-    Arg(CallArg x) : arg(std::move(x)) {}
+    // Out of line: composites are mostly calls, and calls mostly arguments.
+    Arg(Term x);
+    Arg(Value x);
+    Arg(const std::vector<Term>& xs);
+    Arg(int x);
+    Arg(int64_t x);
+    Arg(double x);
+    Arg(bool x);
+    Arg(const char* x);
+    Arg(DType x);
+    Arg(const Dim& x);
+    Arg(const Dims& xs);
+    Arg(const Shape& xs);
+    Arg(Attr x);
+    Arg(CallArg x);
+    Arg(const Arg&);
+    ~Arg();
     CallArg arg;
-
-   private:
-    static Attr size_attr(const Dim& x) { return x.is_const() ? Attr{x.value()} : Attr{x}; }
   };
 
   Aten(Builder& builder, const ImportCall& call) : builder_(&builder), call_(&call) {}

@@ -31,6 +31,11 @@ void transform(std::vector<Root>& x) {
   }
 }
 
+// The part of number i, of `count`, in the order in which they lie.
+int64_t place(int64_t i, bool is_imag, int64_t count, Parts parts) {
+  return parts == Parts::pairs ? 2 * i + is_imag : i + is_imag * count;
+}
+
 }  // namespace
 
 Root root(int64_t k, int64_t n, int sign) {
@@ -52,7 +57,7 @@ int64_t chirp_size(int64_t n) {
 
 FourierStep FourierSteps::of(int64_t n) {
   if (const auto found = steps_.find(n); found != steps_.end()) return found->second;
-  constexpr double kSplit = 40, kChirp = 80;  // what more passes over the elements cost
+  constexpr double kSplit = 110, kChirp = 250;  // what more passes over the elements cost
   FourierStep best{.cost = n <= kMostDirect ? static_cast<double>(n) : HUGE_VAL};
   for (int64_t factor = 2; factor <= kMostDirect && factor < n; ++factor) {
     if (n % factor != 0) continue;
@@ -77,6 +82,41 @@ std::vector<Root> chirp_spectrum(const std::vector<Root>& chirp, int64_t size) {
   }
   transform(x);
   return x;
+}
+
+std::vector<double> table_of(const Lines& lines) {
+  const int64_t n = lines.points, kept = lines.kept;
+  const int64_t height = lines.takes_reals ? n : 2 * n;
+  const int64_t width = lines.gives_reals ? kept : 2 * kept;
+  std::vector<double> table(static_cast<size_t>(height * width));
+  const auto put = [&](int64_t row, int64_t column, double value) {
+    table[static_cast<size_t>(row * width + column)] = lines.scale * value;
+  };
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t k = 0; k < kept; ++k) {
+      const Root w = root(i * k, n, lines.sign);
+      for (const bool is_imag : {false, true}) {
+        if (is_imag && lines.takes_reals) continue;
+        const int64_t row = lines.takes_reals ? i : place(i, is_imag, n, lines.from);
+        const double re = is_imag ? -w.im : w.re, im = is_imag ? w.re : w.im;
+        put(row, lines.gives_reals ? k : place(k, false, kept, lines.to), re);
+        if (!lines.gives_reals) put(row, place(k, true, kept, lines.to), im);
+      }
+    }
+  }
+  return table;
+}
+
+// What is no conjugate of another counts once.
+std::vector<double> table_of_half(const Lines& lines) {
+  const int64_t n = lines.points;
+  std::vector<double> table;
+  for (int64_t k = 0; k < n / 2 + 1; ++k) {
+    const double weight = lines.scale * (k == 0 || 2 * k == n ? 1 : 2);
+    for (int64_t i = 0; i < n; ++i) table.push_back(weight * root(k * i, n, lines.sign).re);
+    for (int64_t i = 0; i < n; ++i) table.push_back(-weight * root(k * i, n, lines.sign).im);
+  }
+  return table;
 }
 
 }  // namespace lathe

@@ -29,6 +29,28 @@ class FourierSteps {
   std::map<int64_t, FourierStep> steps_;
 };
 
+// How the two parts of numbers lie: pairs, or in a dim before the numbers, as what loops over many
+// numbers wants them.
+enum class Parts : uint8_t { pairs, apart };
+
+// A transform of lines of `points`, of which `kept` results are wanted from the first on; what is
+// real of them alone when `gives_reals`.
+struct Lines {
+  int64_t points;
+  int64_t kept;
+  int sign = -1;
+  double scale = 1;
+  bool takes_reals = false;
+  bool gives_reals = false;
+  Parts from = Parts::apart;
+  Parts to = Parts::apart;
+};
+
+// The matrix that a row of such a line is multiplied by; and that of half a spectrum, in pairs, to
+// the reals that it is of.
+std::vector<double> table_of(const Lines& lines);
+std::vector<double> table_of_half(const Lines& lines);
+
 // A power of two that holds the convolution of n points with a chirp, and the chirp's spectrum
 // there: of its conjugates, laid out around 0, over the size for the way back.
 int64_t chirp_size(int64_t n);

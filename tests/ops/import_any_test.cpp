@@ -21,8 +21,10 @@ const ImportTable& table() {
 
 class AnyCall {
  public:
-  explicit AnyCall(uint64_t seed)
-      : random_(seed), builder_(graph_, builtin_registry(), Loc::unknown()) {}
+  AnyCall(uint64_t seed, bool is_complex)
+      : random_(seed),
+        builder_(graph_, builtin_registry(), Loc::unknown()),
+        is_complex_(is_complex) {}
 
   Result<std::vector<Value>> make(const std::string& target, const Schema& schema) {
     ImportCall call{.target = target};
@@ -56,6 +58,12 @@ class AnyCall {
       } else {
         shape.push_back(one_in(5) ? Dim(number(0, 3)) : Dim(4));
       }
+    }
+    if (is_complex_ && !one_in(3)) {
+      shape.push_back(2);
+      const Value pairs = builder_.param({DType::f32, std::move(shape)}, "z");
+      builder_.mark_complex(pairs);
+      return pairs;
     }
     return builder_.param({dtype, std::move(shape)}, "x");
   }
@@ -101,11 +109,13 @@ class AnyCall {
       case SchemaType::number:
         return Attr{0.5 * static_cast<double>(number(-3, 9))};
       case SchemaType::scalar:
+        if (is_complex_ && one_in(4)) return ComplexNumber{0.5, 2};
         if (one_in(2)) return Attr{0.5 * static_cast<double>(number(-3, 9))};
         return Attr{number(-3, 9)};
       case SchemaType::string:
         return Attr{std::string(kWords[static_cast<size_t>(number(0, 11))])};
       case SchemaType::dtype:
+        if (is_complex_ && one_in(2)) return ComplexDType{DType::f32};
         return Attr{one_in(2) ? DType::f32 : DType::i64};
       default:
         return Attr{number(-3, 9)};
@@ -115,18 +125,17 @@ class AnyCall {
   std::mt19937_64 random_;
   Graph graph_;
   Builder builder_;
+  bool is_complex_;
   int rank_ = -1;
 };
 
-class AnyCallTest : public testing::TestWithParam<std::string> {};
-
-TEST_P(AnyCallTest, BuildsNodesOrBlamesTheCall) {
-  const ImportTable::Match match = table().find(GetParam());
+void expect_built_or_blamed(const std::string& target, bool is_complex) {
+  const ImportTable::Match match = table().find(target, is_complex);
   ASSERT_TRUE(match);
   for (int i = 0; i < kCalls; ++i) {
-    const auto seed = std::hash<std::string>{}(GetParam()) + static_cast<uint64_t>(i);
-    AnyCall call(seed);
-    const auto results = call.make(GetParam(), match.entry->schema);
+    const auto seed = std::hash<std::string>{}(target) + static_cast<uint64_t>(i);
+    AnyCall call(seed, is_complex);
+    const auto results = call.make(target, match.entry->schema);
     if (results) continue;
     EXPECT_FALSE(results.error().is_internal) << "seed " << seed << ": " << results.error().message;
   }
@@ -139,7 +148,14 @@ std::string name_of(const testing::TestParamInfo<std::string>& info) {
   return name + "_" + std::to_string(info.index);
 }
 
+class AnyCallTest : public testing::TestWithParam<std::string> {};
+TEST_P(AnyCallTest, BuildsNodesOrBlamesTheCall) { expect_built_or_blamed(GetParam(), false); }
 INSTANTIATE_TEST_SUITE_P(Targets, AnyCallTest, testing::ValuesIn(table().targets()), name_of);
+
+class AnyComplexCallTest : public testing::TestWithParam<std::string> {};
+TEST_P(AnyComplexCallTest, BuildsNodesOrBlamesTheCall) { expect_built_or_blamed(GetParam(), true); }
+INSTANTIATE_TEST_SUITE_P(Targets, AnyComplexCallTest, testing::ValuesIn(table().targets(true)),
+                         name_of);
 
 }  // namespace
 }  // namespace lathe

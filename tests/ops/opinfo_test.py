@@ -2,7 +2,8 @@
 
 Each sample is traced to the graph that torch.export gives and written in its format; run_calls runs
 it in the interpreter and on the CPU. What Lathe refuses with a diagnostic is counted, by reason;
-whatever runs must be right. --test_env=OPINFO_OPS=PATTERN looks at some operators alone.
+whatever runs must be right. --test_env=OPINFO_OPS=PATTERN looks at some operators alone, and
+OPINFO_DTYPES=complex64 at other dtypes.
 """
 
 import collections
@@ -36,7 +37,8 @@ sys.path.insert(0, str(pathlib.Path("frontend/python").resolve()))
 from lathe.conformance.draws import Draws  # noqa: E402
 
 RUN_CALLS = os.environ.get("RUN_CALLS", "tests/ops/run_calls")
-DTYPES = (torch.float32, torch.int64)
+DTYPES = tuple(getattr(torch, name)
+               for name in os.environ.get("OPINFO_DTYPES", "float32,int64").split(","))
 NAMES = {"bool": torch.bool, "u8": torch.uint8, "i8": torch.int8, "i16": torch.int16,
          "i32": torch.int32, "i64": torch.int64, "f16": torch.float16, "bf16": torch.bfloat16,
          "f32": torch.float32, "f64": torch.float64}

@@ -4,7 +4,6 @@ import ctypes
 import json
 
 from lathe._compiled import address
-from lathe._complex import in_reals
 from lathe._handle import LatheError
 from lathe._library import TORCH_DTYPES, Weight
 
@@ -20,12 +19,12 @@ class RefusedCalls(LatheError):
 class Graph:
     """Model JSON as text, and a tensor on the CPU for each name of its weights.
 
-    The tensors are read where they are for as long as the model lives, so it keeps them.
+    The tensors are read where they are for as long as the model lives, so it keeps them. Those of
+    complex numbers are given as reals.
     """
 
     def __init__(self, text, weights):
-        self.text = text.encode()
-        self.weights = {name: in_reals(tensor) for name, tensor in weights.items()}
+        self.text, self.weights = text.encode(), weights
 
     def open(self, library, options):
         table = (Weight * len(self.weights))()

@@ -9,6 +9,7 @@ import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from lathe._complex import in_reals
 from lathe._graph_json import Unwritable, write
 from lathe._handle import LatheError
 from lathe._load import Model
@@ -350,11 +351,13 @@ def calls_elsewhere(graph, device):
 
 
 def on_host(tensor):
-    """The tensor itself, or a copy: PyTorch compiles in a mode that allows no op on real ones."""
-    if tensor.is_cpu:
+    """The tensor itself, or a view or copy in reals: PyTorch compiles in a mode that allows no op on
+    real ones.
+    """
+    if tensor.is_cpu and not tensor.is_complex():
         return tensor
     with unset_fake_temporarily():
-        return tensor.detach().cpu()
+        return in_reals(tensor.detach().cpu())
 
 
 def check_options(options):

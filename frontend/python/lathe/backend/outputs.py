@@ -96,8 +96,10 @@ class Outputs:
             # Elements decide its sizes, or it is the same bytes as another dtype or as conjugates:
             # it is computed, as eager has it.
             is_known = not is_left and self.is_known(node) and self.is_known(owner)
-            if not is_known or not is_alike(node.meta["val"], owner.meta["val"]):
+            if not is_known:
                 steps.append((self.place(kept, node), None, None))
+            elif not is_alike(node.meta["val"], owner.meta["val"]):
+                steps.append((self.place(kept, node), self.layout_of(node), None))
             else:
                 steps.append((self.place(kept, owner), self.layout_of(owner), self.view(node)))
         if any(owner or view for _, owner, view in steps):
