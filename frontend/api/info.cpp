@@ -64,8 +64,8 @@ std::string constant_json(const PyConstant& constant) {
 }
 
 // A leaf is {"tensor": i} (the i-th tensor of inputs or outputs), {"size": "2*s0"} or
-// {"constant": value}. Sizes of the results come with their value. Complex numbers are pairs in a last
-// dim of the tensor, and "complex" says so.
+// {"constant": value}. Sizes of the results come with their value. Complex numbers are pairs in a
+// last dim of the tensor, and "complex" says so.
 std::string leaf_json(const InputLeaf& leaf) {
   Members members = {{"name", text(leaf.name)}};
   if (leaf.kind == InputLeaf::Kind::tensor) members.emplace_back("tensor", text(leaf.param));

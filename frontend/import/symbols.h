@@ -40,8 +40,8 @@ class Symbols {
   std::set<std::string> inputs_;
 };
 
-// The serializer's number; nullopt for what Lathe has no type for. Of complex numbers: that of their
-// parts, which stand in pairs in a last dim that the file does not have (ir/op/complex.h).
+// The serializer's number; nullopt for what Lathe has no type for. Of complex numbers: that of
+// their parts, which stand in pairs in a last dim that the file does not have (ir/op/complex.h).
 std::optional<DType> dtype_of(pt2::ScalarType type);
 bool is_complex(pt2::ScalarType type);
 // Its name in PyTorch: "complex64".

@@ -1,8 +1,7 @@
 // Arithmetic, sums and comparisons of complex numbers, as formulas of their parts.
+#include <fmt/format.h>
+
 #include "ir/op/complex.h"
-
-#include <algorithm>
-
 #include "ir/op/promotion.h"
 #include "ir/support/diag_codes.h"
 
@@ -135,6 +134,14 @@ Term truth(const Aten& aten, Term x) {
 constexpr auto kNot = [](const Aten& aten) {
   return aten("logical_not", truth(aten, aten.tensor("self")));
 };
+// A number that would bring the call back here.
+Status expect_real(const Aten& aten, std::string_view name, const CallArg& arg) {
+  if (!std::holds_alternative<ComplexNumber>(arg)) return Ok{};
+  return aten.refuse(code::kUnsupported,
+                     fmt::format("'{}' of '{}' is a complex number, expected a real one", name,
+                                 aten.call().target));
+}
+
 // The same call of reals in the place of complex numbers.
 template <auto kReal>
 Built on_reals(Builder& builder, const ImportCall& call) {
@@ -144,6 +151,7 @@ Built on_reals(Builder& builder, const ImportCall& call) {
     if (auto* value = std::get_if<Value>(&arg); value && *value)
       *value = kReal(aten, Term(builder, *value));
     if (const auto* dtype = std::get_if<ComplexDType>(&arg)) arg = Attr{dtype->part};
+    LATHE_DO(expect_real(aten, name, arg));
   }
   if (builder.failed()) return builder.error();
   return import_call(builder, *call.table, std::move(inner));
@@ -187,8 +195,10 @@ Built variance(Builder& builder, const ImportCall& call) {
   for (const Term& part : {both.re, both.im}) {
     ImportCall inner{.target = call.schema->name, .args = call.args, .loc = call.loc};
     if (is_root) inner.target.replace(0, 3, "var");
-    for (auto& [name, arg] : inner.args)
+    for (auto& [name, arg] : inner.args) {
       if (name == "self") arg = static_cast<Value>(part);
+      LATHE_DO(expect_real(aten, name, arg));
+    }
     if (builder.failed()) return builder.error();
     LATHE_TRY(const std::vector<Value> found, import_call(builder, *call.table, std::move(inner)));
     const Term own(builder, found.front());

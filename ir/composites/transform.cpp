@@ -45,6 +45,7 @@ class Fourier {
       return product(reshape(x, lead, {half * 2}), table_of_half(lines), half * 2, n);
     }
     // The other half is its conjugate, backwards.
+    lines.from = Parts::apart;
     const int64_t dim = static_cast<int64_t>(lead.size()) + 1;
     const Term parts = permute(x, lead, {1, 0});
     const Term inner = aten_("slice.Tensor", {parts, dim, 1, n - half + 1});

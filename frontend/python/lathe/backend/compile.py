@@ -351,8 +351,8 @@ def calls_elsewhere(graph, device):
 
 
 def on_host(tensor):
-    """The tensor itself, or a view or copy in reals: PyTorch compiles in a mode that allows no op on
-    real ones.
+    """The tensor itself, or a view or copy in reals: PyTorch compiles in a mode that allows no op
+    on true ones.
     """
     if tensor.is_cpu and not tensor.is_complex():
         return tensor
