@@ -167,7 +167,7 @@ Term constant(const Aten& aten) {
 }
 
 constexpr auto kFull = [](const Aten& aten) { return filled(aten, constant(aten)); };
-constexpr auto kEye = [](const Aten& aten) {
+constexpr auto kIdentity = [](const Aten& aten) {
   const Dim n = aten.size("n");
   const Dim m = aten.call().schema->find("m") == nullptr ? n : aten.size("m");
   const Term eye = aten("eye.m", {n, m, part_dtype(aten)});
@@ -219,7 +219,7 @@ constexpr auto kViewAsComplex = [](const Aten& aten) {
 };
 constexpr auto kReal = [](const Aten& aten) { return pair(aten, aten.tensor("self")).re; };
 constexpr auto kImag = [](const Aten& aten) { return pair(aten, aten.tensor("self")).im; };
-constexpr auto kAlias = [](const Aten& aten) { return aten("alias", aten.tensor("self")); };
+constexpr auto kUnchanged = [](const Aten& aten) { return aten("alias", aten.tensor("self")); };
 
 constexpr auto kComplex = [](const Aten& aten) {
   const std::vector<Term> both =
@@ -252,7 +252,7 @@ std::vector<Import> import_complex() {
   for (const char* name :
        {"full", "full_like", "new_full", "fill", "ones", "ones_like", "new_ones"})
     as(name, composed<kFull>);
-  as("eye", composed<kEye>);
+  as("eye", composed<kIdentity>);
   as("scalar_tensor", composed<kScalarTensor>);
   for (const char* name : {"to.dtype", "to.device", "to.dtype_layout", "_to_copy"})
     as(name, composed<kTo>);
@@ -260,9 +260,9 @@ std::vector<Import> import_complex() {
   for (const char* name : {"to.other", "type_as"}) as(name, composed<kToOther>);
   as("copy", composed<kCopy>);
   as("real", composed<kReal>);
-  as("resolve_conj", composed<kAlias>);
-  as("resolve_neg", composed<kAlias>);
-  as("positive", composed<kAlias>);
+  as("resolve_conj", composed<kUnchanged>);
+  as("resolve_neg", composed<kUnchanged>);
+  as("positive", composed<kUnchanged>);
   for (const char* name : {"conj", "conj_physical"}) as(name, composed<kConj>);
   for (const char* name : {"adjoint", "mH", "matrix_H"}) as(name, composed<kAdjoint>);
   imports.push_back({.schema = "_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? "

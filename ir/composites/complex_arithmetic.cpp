@@ -50,27 +50,27 @@ Term quotient(const Aten& aten, Term a, Term b) {
 }
 
 // alpha * other, for sums.
-Term scaled(const Aten& aten, Term other) {
+Term by_alpha(const Aten& aten, Term other) {
   const Term alpha = operand(aten, "alpha", other.dtype());
   const bool is_one = !alpha.is_complex() && aten.call().float_attr("alpha", 1) == 1;
   return is_one ? other : product(aten, other, alpha);
 }
 
-Term sum_of(const Aten& aten, const char* target, Term a, Term b) {
+Term sum_of_parts(const Aten& aten, const char* target, Term a, Term b) {
   return complex_of(aten, aten(target, {parts(aten, a), parts(aten, b)}));
 }
 
 constexpr auto kAdd = [](const Aten& aten) {
   const Both both = operands(aten);
-  return sum_of(aten, "add.Tensor", both.self, scaled(aten, both.other));
+  return sum_of_parts(aten, "add.Tensor", both.self, by_alpha(aten, both.other));
 };
 constexpr auto kSub = [](const Aten& aten) {
   const Both both = operands(aten);
-  return sum_of(aten, "sub.Tensor", both.self, scaled(aten, both.other));
+  return sum_of_parts(aten, "sub.Tensor", both.self, by_alpha(aten, both.other));
 };
 constexpr auto kRsub = [](const Aten& aten) {
   const Both both = operands(aten);
-  return sum_of(aten, "sub.Tensor", both.other, scaled(aten, both.self));
+  return sum_of_parts(aten, "sub.Tensor", both.other, by_alpha(aten, both.self));
 };
 constexpr auto kMul = [](const Aten& aten) {
   const Both both = operands(aten);
@@ -91,13 +91,13 @@ constexpr auto kReciprocal = [](const Aten& aten) {
 
 // self + value * tensor1 (* or /) tensor2
 template <bool kDivides>
-Term added(const Aten& aten) {
+Term with_product(const Aten& aten) {
   const Term self = aten.tensor("self"), a = aten.tensor("tensor1"), b = aten.tensor("tensor2");
   const Term value = operand(aten, "value", self.dtype());
   const Term addend = kDivides && (a.is_complex() || b.is_complex()) ? quotient(aten, a, b)
                       : kDivides                                     ? aten("div.Tensor", a, b)
                                                                      : product(aten, a, b);
-  return sum_of(aten, "add.Tensor", self, product(aten, addend, value));
+  return sum_of_parts(aten, "add.Tensor", self, product(aten, addend, value));
 }
 
 // --- comparisons
@@ -158,7 +158,7 @@ Built on_reals(Builder& builder, const ImportCall& call) {
 }
 
 Term magnitude(const Aten& aten, Term x) { return x.is_complex() ? aten("abs", x) : x; }
-constexpr auto kDist = [](const Aten& aten) {
+constexpr auto kDistance = [](const Aten& aten) {
   const Term error = aten("sub.Tensor", aten.tensor("self"), aten.tensor("other"));
   return aten("dist", {magnitude(aten, error), aten.scalar(0, error.dtype()), aten.attr("p")});
 };
@@ -227,8 +227,8 @@ std::vector<Import> import_complex_arithmetic() {
   for (const char* name : {"div", "true_divide"}) as(name, composed<kDiv>);
   as("square", composed<kSquare>);
   as("reciprocal", composed<kReciprocal>);
-  as("addcmul", composed<added<false>>);
-  as("addcdiv", composed<added<true>>);
+  as("addcmul", composed<with_product<false>>);
+  as("addcdiv", composed<with_product<true>>);
   as("eq", composed<compared<true>>);
   as("ne", composed<compared<false>>);
   as("isnan", composed<kIsNan>);
@@ -244,7 +244,7 @@ std::vector<Import> import_complex_arithmetic() {
   for (const char* name : {"var", "std"}) as(name, variance);
   for (const char* name : {"linalg_vector_norm", "norm", "linalg_norm", "linalg_matrix_norm"})
     as(name, on_reals<magnitude>);
-  as("dist", composed<kDist>);
+  as("dist", composed<kDistance>);
   as("lerp", composed<kLerp>);
   return imports;
 }

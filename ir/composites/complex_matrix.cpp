@@ -19,7 +19,7 @@ Term block(const Aten& aten, Term b) {
 }
 
 // Pairs as elements of the last dim, and back.
-Term flat(const Aten& aten, Term x) {
+Term in_row(const Aten& aten, Term x) {
   Shape shape = x.shape();
   if (shape.empty()) return x;
   shape.back() = shape.back() * 2;
@@ -40,12 +40,12 @@ Term matrix_product(const Aten& aten, Term a, Term b) {
     return aten("squeeze.dim", {matrix_product(aten, a, aten("unsqueeze", {b, 1})), -1});
   if (a.rank() == 1)
     return aten("squeeze.dim", {matrix_product(aten, aten("unsqueeze", {a, 0}), b), -2});
-  if (!a.is_complex()) return paired(aten, aten("matmul", a, flat(aten, b)));
+  if (!a.is_complex()) return paired(aten, aten("matmul", a, in_row(aten, b)));
   if (!b.is_complex()) {
     const Pair x = pair(aten, a);
     return join(aten, aten("matmul", x.re, b), aten("matmul", x.im, b));
   }
-  return paired(aten, aten("matmul", flat(aten, a), block(aten, b)));
+  return paired(aten, aten("matmul", in_row(aten, a), block(aten, b)));
 }
 
 constexpr auto kMatmul = [](const Aten& aten) {
@@ -59,7 +59,7 @@ constexpr auto kDot = [](const Aten& aten) {
 constexpr auto kVdot = [](const Aten& aten) {
   return aten("sum", {aten("mul.Tensor", aten("conj", aten.tensor("self")), aten.tensor("other"))});
 };
-constexpr auto kVecdot = [](const Aten& aten) {
+constexpr auto kConjugateDots = [](const Aten& aten) {
   return aten("sum.dim_IntList",
               {aten("mul.Tensor", aten("conj", aten.tensor("x")), aten.tensor("y")),
                Dims{aten.call().int_attr("dim")}});
@@ -94,7 +94,7 @@ std::vector<Import> import_complex_matrix() {
   for (const char* name : {"addmm", "baddbmm"}) as(name, composed<kAddmm>);
   as("dot", composed<kDot>);
   as("vdot", composed<kVdot>);
-  as("linalg_vecdot", composed<kVecdot>);
+  as("linalg_vecdot", composed<kConjugateDots>);
   as("linear", composed<kLinear>);
   return imports;
 }
