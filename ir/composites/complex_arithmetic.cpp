@@ -236,8 +236,8 @@ std::vector<Import> import_complex_arithmetic() {
   as("isfinite", composed<kIsFinite>);
   as("isreal", composed<kIsReal>);
   as("logical_not", composed<kNot>);
-  for (const char* name :
-       {"logical_and", "logical_or", "logical_xor", "any", "all", "count_nonzero"})
+  for (const char* name : {"logical_and", "logical_or", "logical_xor", "any", "all",
+                           "count_nonzero", "nonzero_static"})
     as(name, on_reals<truth>);
   as("sum", composed<summed<false>>);
   as("mean", composed<summed<true>>);

@@ -70,11 +70,6 @@ constexpr auto kStft = [](const Aten& aten) {
 
 // Frames [batch, frame, point] laid over each other.
 Term overlapped(const Aten& aten, Term x, const Frames& frames, int64_t length) {
-  if (x.is_complex()) {
-    const Pair both = pair(aten, x);
-    return join(aten, overlapped(aten, both.re, frames, length),
-                overlapped(aten, both.im, frames, length));
-  }
   const Term columns = aten("transpose.int", {x, 1, 2});
   const Term image = aten("col2im", {columns, Dims{1, length}, Dims{1, frames.points}, Dims{1, 1},
                                      Dims{0, 0}, Dims{1, frames.step}});

@@ -136,27 +136,22 @@ constexpr auto kSumToSize = [](const Aten& aten) {
 }  // namespace
 
 std::vector<Import> import_statistics() {
-  std::vector<Import> imports = {
-      {.schema = "count_nonzero(Tensor self, int? dim=None) -> Tensor",
-       .build = composed<kCountNonzero>},
-      {.schema = "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
-       .build = composed<kCountNonzero>},
-      {.schema = "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
-                 "dtype=None) -> Tensor",
-       .build = composed<kNansum>},
-      {.schema = "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
-                 "dtype=None) -> Tensor",
-       .build = composed<kNanmean>},
-      {.schema =
-           "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
-       .build = composed<kAminmax>},
-      {.schema = "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
-       .build = composed<kRenorm>},
-      {.schema = "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-       .build = composed<kSafeSoftmax>},
-      {.schema = "sum_to_size(Tensor self, SymInt[] size) -> Tensor",
-       .build = composed<kSumToSize>},
-  };
+  std::vector<Import> imports = imports_of({
+      {"count_nonzero(Tensor self, int? dim=None) -> Tensor", composed<kCountNonzero>},
+      {"count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", composed<kCountNonzero>},
+      {"nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
+       "dtype=None) -> Tensor",
+       composed<kNansum>},
+      {"nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
+       "dtype=None) -> Tensor",
+       composed<kNanmean>},
+      {"aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
+       composed<kAminmax>},
+      {"renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", composed<kRenorm>},
+      {"_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+       composed<kSafeSoftmax>},
+      {"sum_to_size(Tensor self, SymInt[] size) -> Tensor", composed<kSumToSize>},
+  });
   add_spread<false>(imports, "var");
   add_spread<true>(imports, "std");
   return imports;

@@ -213,50 +213,46 @@ constexpr auto kBroadcastTensors = [](const Aten& aten) {
 };
 
 std::vector<Import> view_imports() {
-  return {
-      {.schema = "broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)",
-       .build = composed<[](const Aten& aten) { return aten.forward("expand"); }>},
-      {.schema = "broadcast_tensors(Tensor[] tensors) -> Tensor[]",
-       .build = composed<kBroadcastTensors>},
-      {.schema = "ravel(Tensor(a) self) -> Tensor(a)",
-       .build = composed<[](const Aten& aten) {
-         return aten("reshape", {aten.tensor("self"), Dims{-1}});
-       }>},
-      {.schema = "numpy_T(Tensor(a) self) -> Tensor(a)", .build = composed<kReversed>},
-      {.schema = "matrix_H(Tensor(a) self) -> Tensor(a)", .build = composed<kReversed>},
-      {.schema = "mT(Tensor(a) self) -> Tensor(a)", .build = composed<kLastTwo>},
-      {.schema = "mH(Tensor(a) self) -> Tensor(a)", .build = composed<kLastTwo>},
-      {.schema = "adjoint(Tensor(a) self) -> Tensor(a)", .build = composed<kLastTwo>},
-      {.schema = "movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
-       .build = composed<kMovedim>},
-      {.schema = "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
-       .build = composed<kMovedim>},
-      {.schema = "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
-       .build = composed<kNarrow>},
-  };
+  return imports_of({
+      {"broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)",
+       composed<[](const Aten& aten) { return aten.forward("expand"); }>},
+      {"broadcast_tensors(Tensor[] tensors) -> Tensor[]", composed<kBroadcastTensors>},
+      {"ravel(Tensor(a) self) -> Tensor(a)",
+       composed<[](const Aten& aten) { return aten("reshape", {aten.tensor("self"), Dims{-1}}); }>},
+      {"numpy_T(Tensor(a) self) -> Tensor(a)", composed<kReversed>},
+      {"matrix_H(Tensor(a) self) -> Tensor(a)", composed<kReversed>},
+      {"mT(Tensor(a) self) -> Tensor(a)", composed<kLastTwo>},
+      {"mH(Tensor(a) self) -> Tensor(a)", composed<kLastTwo>},
+      {"adjoint(Tensor(a) self) -> Tensor(a)", composed<kLastTwo>},
+      {"movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)", composed<kMovedim>},
+      {"movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
+       composed<kMovedim>},
+      {"narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
+       composed<kNarrow>},
+  });
 }
 
 std::vector<Import> split_imports() {
-  std::vector<Import> imports = {
-      {.schema = "tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> "
-                 "Tensor(a)[]",
-       .build = composed<[](const Aten& aten) {
+  std::vector<Import> imports = imports_of({
+      {"tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> "
+       "Tensor(a)[]",
+       composed<[](const Aten& aten) {
          const Term self = aten.tensor("self");
          return split_evenly(aten, self, aten.dim("dim", self.rank()),
                              aten.call().int_attr("sections"));
        }>},
-      {.schema = "tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> "
-                 "Tensor(a)[]",
-       .build = composed<[](const Aten& aten) {
+      {"tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> "
+       "Tensor(a)[]",
+       composed<[](const Aten& aten) {
          const Term self = aten.tensor("self");
          return split_at(aten, self, aten.dim("dim", self.rank()),
                          aten.call().dims_attr("indices"));
        }>},
-      {.schema = "unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
-       .build = composed<[](const Aten& aten) { return aten.forward("chunk"); }>},
-      {.schema = "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
-       .build = composed<[](const Aten& aten) { return aten.forward("split.Tensor"); }>},
-  };
+      {"unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
+       composed<[](const Aten& aten) { return aten.forward("chunk"); }>},
+      {"unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
+       composed<[](const Aten& aten) { return aten.forward("split.Tensor"); }>},
+  });
   add_split<1>(imports, "hsplit");
   add_split<0>(imports, "vsplit");
   add_split<2>(imports, "dsplit");

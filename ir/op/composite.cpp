@@ -144,4 +144,11 @@ Diag Aten::refuse(std::string_view code, std::string message) const {
   return Diag{std::string(code), call_->loc, std::move(message)};
 }
 
+std::vector<Import> imports_of(std::initializer_list<Composite> composites) {
+  std::vector<Import> imports;
+  for (const auto& [schema, build] : composites)
+    imports.push_back({.schema = schema, .build = build});
+  return imports;
+}
+
 }  // namespace lathe

@@ -107,4 +107,11 @@ Built composed(Builder& builder, const ImportCall& call) {
   }
 }
 
+// Imports of schemas alone, which take little code.
+struct Composite {
+  const char* schema;
+  Built (*build)(Builder&, const ImportCall&);
+};
+std::vector<Import> imports_of(std::initializer_list<Composite> composites);
+
 }  // namespace lathe
