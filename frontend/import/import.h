@@ -17,7 +17,7 @@ namespace lathe {
 // A call that Lathe has no nodes for, or refuses with these arguments.
 struct RefusedCall {
   std::string node;    // the call's name in the graph
-  std::string target;  // "aten.linalg_svd.default"
+  std::string target;  // "aten.linalg_eig.default"
   std::string reason;  // a sentence without a period
 };
 

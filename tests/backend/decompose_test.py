@@ -113,9 +113,9 @@ class DecomposeTest(BackendTest):
 
     def test_what_has_no_decomposition_that_lathe_runs_stays_in_eager(self):
         def f(x):
-            return torch.linalg.cholesky_ex(x @ x.t() + torch.eye(3))[0] + 1
+            return torch.linalg.eigvals(x @ x.t()).abs() + 1
 
-        self.expect_eager(f, (randn(3, 4),), in_eager=1)
+        self.expect_eager(f, (randn(3, 4),), in_eager=2)
         self.assertEqual(self.report().decomposed, {})
 
     def test_the_same_bytes_as_another_dtype(self):
