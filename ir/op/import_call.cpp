@@ -328,6 +328,15 @@ std::vector<Dim> ImportCall::dims_attr(std::string_view arg) const {
   return spec ? repeat_single(std::move(values), *spec) : values;
 }
 
+Value complex_constant(Builder& builder, ComplexNumber number, DType part) {
+  const Value pair = builder.call("constant", {},
+                                  {{"value", std::vector<double>{number.real, number.imag}},
+                                   {"dtype", part},
+                                   {"shape", std::vector<int64_t>{2}}});
+  builder.mark_complex(pair);
+  return pair;
+}
+
 Result<int> import_dim(const ImportCall& call, std::string_view arg, int rank) {
   const int64_t dim = call.int_attr(arg);
   if (auto normalized = normalize_dim(dim, rank)) return *normalized;

@@ -190,13 +190,4 @@ std::vector<std::string> ImportTable::targets(bool is_complex) const {
   return names;
 }
 
-Value complex_constant(Builder& builder, ComplexNumber number, DType part) {
-  const Value pair = builder.call("constant", {},
-                                  {{"value", std::vector<double>{number.real, number.imag}},
-                                   {"dtype", part},
-                                   {"shape", std::vector<int64_t>{2}}});
-  builder.mark_complex(pair);
-  return pair;
-}
-
 }  // namespace lathe
