@@ -212,6 +212,13 @@ std::vector<Value> decompose_logsumexp(Builder& b, const Node& node) {
   return {reshape(result, node.types.front().shape)};
 }
 
+// Integers and bools are floats first.
+Result<std::vector<Value>> import_logsumexp(Builder& b, const ImportCall& call) {
+  const Term self{b, call.value("self")};
+  return import_node(b, call, "logsumexp", {cast(self, to_float(self.dtype()))},
+                     {{"dim", call.ints_attr("dim")}, {"keepdim", call.bool_attr("keepdim")}});
+}
+
 OpDef logsumexp() {
   return reduction_row(
       {.name = "logsumexp",
@@ -227,7 +234,8 @@ OpDef logsumexp() {
        .decompose = decompose_logsumexp,
        .lower = kDecomposes,
        .derivative = kDifferentiateParts,
-       .imports = {{"logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor"}}});
+       .imports = {{.schema = "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+                    .build = import_logsumexp}}});
 }
 
 }  // namespace

@@ -99,8 +99,13 @@ class Sample:
                    else t.to(dtype.to_complex() if t.is_complex() else dtype)
                    for t in self.tensors]
         self.after = tensors
-        with torch.no_grad():
-            return self(*tensors)
+        usual = torch.get_default_dtype()
+        try:  # floats that are made of integers are of the default dtype
+            torch.set_default_dtype(dtype or usual)
+            with torch.no_grad():
+                return self(*tensors)
+        finally:
+            torch.set_default_dtype(usual)
 
     def written(self):
         """The inputs that the last call on copies changed, as they are behind it."""
