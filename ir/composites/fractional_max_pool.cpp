@@ -76,8 +76,7 @@ std::vector<Term> fractional_max_pool(const Aten& aten) {
         2, aten.fail(code::kShapeMismatch, fmt::format("'{}' {}", call.target, why)));
   };
   const Shape shape = self.shape();
-  const auto leading =
-      static_cast<std::ptrdiff_t>(shape.size()) - static_cast<std::ptrdiff_t>(kSpatial);
+  const int64_t leading = self.rank() - static_cast<int64_t>(kSpatial);
   if (!self || !samples || leading < 1 || leading > 2 || samples.rank() != 3 ||
       samples.shape()[2] != Dim(kSpatial) || windows.size() != kSpatial ||
       counts.size() != kSpatial)

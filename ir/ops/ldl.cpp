@@ -144,7 +144,8 @@ std::vector<Guard> ldl_solve_demands(const Node& node) {
 
 Tensors ldl_solve_reference(const Node& node, std::span<const Tensor* const> operands) {
   Tensor result = result_tensor(node);
-  const auto [batch, n, count] = matrix_sizes(*operands[1]);
+  const MatrixSizes sizes = matrix_sizes(*operands[1]);
+  const int64_t batch = sizes.batch, n = sizes.rows, count = sizes.columns;
   for (int64_t i = 0; i < batch; ++i) {
     Matrix a(*operands[0], i, n, n), x(*operands[1], i, n, count);
     const auto pivot = [&](int64_t k) {
