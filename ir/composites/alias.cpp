@@ -11,6 +11,7 @@ struct OtherName {
 constexpr OtherName kOtherNames[] = {
     {"_unsafe_index", "index"},
     {"_unsafe_index_put", "index_put"},
+    {"_embedding_bag_forward_only", "_embedding_bag"},
     {"absolute", "abs"},
     {"arccos", "acos"},
     {"arccosh", "acosh"},

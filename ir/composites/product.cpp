@@ -191,6 +191,19 @@ constexpr auto kMatrixPower = [](const Aten& aten) {
   return n == 1 ? aten("clone", {power}) : power;
 };
 
+// The product of three tensors, each with dims of one added, summed over dims.
+constexpr auto kTrilinear = [](const Aten& aten) {
+  Term product = aten.null();
+  for (const auto& [tensor, dims] :
+       {std::pair{"i1", "expand1"}, std::pair{"i2", "expand2"}, std::pair{"i3", "expand3"}}) {
+    Term own = aten.tensor(tensor);
+    for (int64_t dim : aten.call().ints_attr(dims)) own = aten("unsqueeze", {own, dim});
+    product = product ? aten("mul.Tensor", {product, own}) : own;
+  }
+  const std::vector<int64_t> summed = aten.call().ints_attr("sumdim");
+  return summed.empty() ? product : aten("sum.dim_IntList", {product, summed});
+};
+
 }  // namespace
 
 std::vector<Import> import_product() {
@@ -221,6 +234,9 @@ std::vector<Import> import_product() {
       {.schema = "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> "
                  "Tensor",
        .build = composed<kBilinear>},
+      {.schema = "_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] "
+                 "expand3, int[] sumdim, int unroll_dim=1) -> Tensor",
+       .build = composed<kTrilinear>},
       {.schema = "chain_matmul(Tensor[] matrices) -> Tensor",
        .build = composed<[](const Aten& aten) { return chained(aten, "matrices"); }>},
       {.schema = "linalg_multi_dot(Tensor[] tensors) -> Tensor",

@@ -62,6 +62,25 @@ ROWS = {
     **{f"argmax_pool{n}d": [(f"F.max_pool{n}d(a, 2, return_indices=True)", [shape])] for n, shape in
        ((1, SERIES), (2, IMAGE), (3, VOLUME))},
     **{name: [(f"torch.{name}(a)", [WIDE])] for name in ("tril", "triu")},
+    **{name: unary(f"torch.{name}(a)", POSITIVE) for name in ("digamma", "erfc", "i0", "lgamma")},
+    **{name: unary(f"torch.special.{name}(a)", POSITIVE) for name in (
+        "airy_ai", "erfcx", "i0e", "i1", "i1e")},
+    **{name: unary(f"torch.special.bessel_{name}(a)", POSITIVE) for name in (
+        "j0", "j1", "y0", "y1")},
+    **{name: unary(f"torch.special.modified_bessel_{name}(a)", POSITIVE) for name in ("k0", "k1")},
+    **{f"{name}e": unary(f"torch.special.scaled_modified_bessel_{name}(a)", POSITIVE)
+       for name in ("k0", "k1")},
+    "erfinv": unary("torch.erfinv(a)", UNIT),
+    "ndtri": unary("torch.special.ndtri(a * a)", UNIT),
+    "polygamma": unary("torch.polygamma(2, a)", POSITIVE),
+    "zeta": unary("torch.special.zeta(a + 1, a)", POSITIVE),
+    "cholesky": [("torch.linalg.cholesky_ex(a @ a.mT + 200 * torch.eye(128))[0]", [(128, 128)])],
+    "householder": [("torch.linalg.qr(a)[1].abs()", [(128, 128)])],
+    "jacobi_svd": [("torch.linalg.svdvals(a)", [(64, 64)])],
+    "ldl": [("torch.linalg.ldl_factor_ex(a @ a.mT + 200 * torch.eye(128))[0]", [(128, 128)])],
+    "lu": [("torch.linalg.lu_factor_ex(a)[0]", [(128, 128)])],
+    "triangular_solve": [("torch.linalg.solve_triangular(a.tril() + 200 * torch.eye(128), b, "
+                          "upper=False)", [(128, 128), (128, 32)])],
     "acosh": unary("torch.acosh(a + 1)", POSITIVE),
     "addcdiv": [("torch.addcdiv(a, b, c, value=2)", [WIDE, WIDE, POSITIVE])],
     "addcmul": [("torch.addcmul(a, b, c, value=2)", [WIDE] * 3)],
@@ -157,9 +176,11 @@ ROWS = {
 NO_CALL = {
     "alias": "a name for its operand", "assert_metadata": "checks, and computes nothing",
     "constant": "a value of the graph", "dropout": "its operand, where nothing is trained",
-    "fused": "a group that a pass makes", "param": "an argument of the graph",
+    "fused": "a group that a pass makes", "ldl_solve": "what ldl is read by",
+    "param": "an argument of the graph",
     "rand": "draws", "recurrent_layer": "a direction of gru, lstm and rnn",
-    "size_value": "a number", "trunc_divide": "a mode of div",
+    "size_value": "a number", "swapped": "the rows that lu exchanged",
+    "trunc_divide": "a mode of div",
 }
 
 # Operators that are said in others, by what they are mostly made of.

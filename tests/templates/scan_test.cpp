@@ -44,7 +44,7 @@ TEST_P(Scan, AgreesWithPlainTotals) {
     return lanes ? step * pool.integer(columns) + line.back() : step;
   };
   ScanSpec spec;
-  spec.lines = scan.lines;
+  spec.lines.assign(scan.lines.begin(), scan.lines.end());
   spec.length = scan.length;
   spec.op = scan.op;
   spec.dtype = scan.dtype;

@@ -44,7 +44,7 @@ class Compiled:
         self.gm, self.graph = gm, gm.graph
         self.placeholders = [n for n in self.graph.nodes if n.op == "placeholder"]
         tensors = [a for a in example_inputs if isinstance(a, torch.Tensor)]
-        device = next((t.device for t in tensors if t.is_cuda), torch.device("cpu"))
+        device = device_of(tensors or made_tensors(self.graph))
         self.target = device.type
         move_scalars(self.graph, self.constants, device)
         # Reasons by name of a call.
@@ -335,6 +335,17 @@ def calls_that_order(graph):
         if not all(statically_known_true(size <= longest) for size in sizes):
             found[node.name] = f"eager orders rows of more than {longest} faster"
     return found
+
+
+def made_tensors(graph):
+    """What the calls of a graph that takes no tensor make."""
+    values = torch.utils._pytree.tree_leaves(
+        [n.meta.get("val") for n in filter(is_tensor_call, graph.nodes)])
+    return [v for v in values if isinstance(v, torch.Tensor)]
+
+
+def device_of(tensors):
+    return next((t.device for t in tensors if t.is_cuda), torch.device("cpu"))
 
 
 def calls_elsewhere(graph, device):

@@ -22,7 +22,8 @@ def parser():
                    help="that registers the backend when it is imported")
     p.add_argument("--option", action="append", default=[], metavar="NAME=JSON",
                    help="of the backend, such as fail_on_fallback=true")
-    p.add_argument("--suite", action="append", choices=list(SUITES), help="all but graphs unless given")
+    p.add_argument("--suite", action="append", choices=list(SUITES),
+                   help="all but graphs unless given")
     p.add_argument("--dtypes", default="f32", help=f"of {', '.join(DTYPES)}; comma-separated")
     p.add_argument("--only", default="", metavar="REGEX", help="entries whose name has it")
     p.add_argument("--share", type=float, default=1.0, help="of the cases, drawn by --seed")

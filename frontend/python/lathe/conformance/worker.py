@@ -23,6 +23,8 @@ def main():
 
     warnings.simplefilter("ignore")
     torch.set_num_threads(settings["threads"])
+    # f32 means f32 to eager and to the backend.
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch._dynamo.config.recompile_limit = 64
     for module in settings["modules"]:
         importlib.import_module(module)
