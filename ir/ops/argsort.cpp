@@ -170,10 +170,10 @@ std::vector<OpDef> define_argsort() {
       .decompose = Absent{"a core op"},
       .lower = lower_argsort,
       .derivative = Absent{"the result is not a float"},
-      .imports = {{"argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor"},
-                  {.schema = "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool "
+      .imports = {{.schema = "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool "
                              "descending=False) -> Tensor",
-                   .renames = {{"stable", ""}}}},
+                   .renames = {{"stable", ""}}},
+                  {"argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor"}},
       .examples = order_examples(),
   }};
 }

@@ -123,8 +123,7 @@ OpDef error_row(std::string name, std::string summary, Slot<ReferenceFn> referen
       .examples = {{.operands = {{.shape = {3, 7}, .low = low * 0.9, .high = high * 0.9}}},
                    {.operands = {{.shape = {3},
                                   .values = {low * 0.875, low * 0.5 + high * 0.5, high * 0.875}}}},
-                   {.operands = {{.dtype = DType::f64, .shape = {5}, .low = low, .high = high}}},
-                   {.operands = {{.dtype = DType::bf16, .shape = {5}, .low = low, .high = high}}}},
+                   {.operands = {{.dtype = DType::f64, .shape = {5}, .low = low, .high = high}}}},
   };
 }
 

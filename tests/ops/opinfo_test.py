@@ -66,7 +66,7 @@ class Sample:
 
     def __init__(self, op, info):
         self.op = op
-        self.process = info.output_process_fn_grad
+        self.process = getattr(info, "output_process_fn_grad", lambda results: results)
         self.leaves, self.spec = pytree.tree_flatten((info.input, info.args, info.kwargs))
         self.places = [i for i, leaf in enumerate(self.leaves) if isinstance(leaf, torch.Tensor)]
         self.tensors = [self.leaves[i].detach() for i in self.places]
@@ -309,7 +309,7 @@ class Checker:
                 failures.append(f"{name} {dtype} sample {number} {verdict}: {sample}\n{words}")
         return name, counts, reasons, failures
 
-    def check_sample(self, sample, bounds, has_either_sign):
+    def check_sample(self, sample, bounds, has_either_sign=False):
         try:
             module, tensors = trace(sample)
             model = model_json(module)

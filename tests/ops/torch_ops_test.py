@@ -17,16 +17,18 @@ TOLERANCE = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 2e-5, tor
 # Arguments that schemas require and rows leave out, because they do not matter in inference.
 INFERENCE = {"training": False, "train": False, "momentum": 0.1, "p": 0.5, "cudnn_enabled": False,
              "half_to_float": False, "bias": None, "scale_factors": None, "align_corners": False,
-             "rounding_mode": None}
+             "rounding_mode": None, "stable": True}
 
 # Rows of which no single ATen call covers some example: their imports build the attributes, or
 # several calls become one.
-SEVERAL_CALLS = {"argmax_pool1d", "argmax_pool2d", "argmax_pool3d", "batch_norm", "constant",
-                 "gru", "jacobi_svd", "logsumexp", "lstm", "lu", "prod", "rand", "recurrent_layer",
-                 "rnn_relu", "rnn_tanh", "scatter", "scatter_reduce", "size_value",
-                 "sorted_position", "swapped", "trunc_divide", "upsample_bilinear2d",
+SEVERAL_CALLS = {"argmax_pool1d", "argmax_pool2d", "argmax_pool3d", "argsort", "batch_norm",
+                 "constant", "gru", "jacobi_svd", "logsumexp", "lstm", "lu", "prod", "rand",
+                 "recurrent_layer", "rnn_relu", "rnn_tanh", "scatter", "scatter_reduce",
+                 "size_value", "swapped", "trunc_divide", "upsample_bilinear2d",
                  "upsample_nearest2d"}
 
+# PyTorch's own are off by as much in f64, between 5 and 12.
+LOOSE = dict.fromkeys(("j0", "j1", "y0", "y1"), 1e-7)
 
 # PyTorch's call also gives where the extrema are, which is a row of its own; and tau, which can be
 # read off the rest.
@@ -152,7 +154,7 @@ class TorchOps(unittest.TestCase):
                     self.assertEqual(want.shape, got.shape)
                     if row in OWN_DRAWS:
                         continue
-                    bound = TOLERANCE.get(want.dtype, 0)
+                    bound = max(TOLERANCE.get(want.dtype, 0), LOOSE.get(row, 0))
                     torch.testing.assert_close(got, want, rtol=bound, atol=bound, equal_nan=True)
         print(f"compared {compared} examples; no single call covers {len(skipped)}: {skipped}")
         self.assertGreater(compared, 0.8 * len(cases))
