@@ -1,5 +1,8 @@
 // Views that PyTorch also has as copies, and tensors that are what they were.
+#include <fmt/format.h>
+
 #include "ir/op/composite.h"
+#include "ir/support/diag_codes.h"
 
 namespace lathe {
 namespace {
@@ -16,10 +19,23 @@ Built copied(Builder& builder, const ImportCall& call) {
 
 constexpr auto kAlias = [](const Aten& aten) { return aten("alias", {aten.tensor("self")}); };
 
+// Of the operators that write their result to a tensor of the call, core ATen has this one.
+constexpr auto kAtan2Out = [](const Aten& aten) {
+  const Term out = aten.tensor("out");
+  const Term result = aten("atan2", {aten.tensor("self"), aten.tensor("other")});
+  if (out.shape() != result.shape())
+    return aten.fail(code::kShapeMismatch,
+                     fmt::format("'atan2.out' of {} writes to {}", to_string(result.shape()),
+                                 to_string(out.shape())));
+  return aten("copy_", {out, result});
+};
+
 }  // namespace
 
 std::vector<Import> import_copy() {
   std::vector<Import> imports = {
+      {.schema = "atan2.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+       .build = composed<kAtan2Out>},
       {.schema = "conj(Tensor(a) self) -> Tensor(a)", .build = composed<kAlias>},
       {.schema = "conj_physical(Tensor self) -> Tensor", .build = composed<kAlias>},
       {.schema = "positive(Tensor(a) self) -> Tensor(a)", .build = composed<kAlias>},
