@@ -111,6 +111,12 @@ class DecomposeTest(BackendTest):
         self.compile(lambda q, k: F.scaled_dot_product_attention(q, k, k, dropout_p=0.5))(q, k)
         self.assertEqual(self.report().decomposed, {})
 
+    def test_nothing_stands_for_a_number_among_results(self):
+        node = torch.fx.Graph().placeholder("x")
+        node.meta["val"] = randn(2)
+        self.assertTrue(lathe.backend.decompose.alike(node, randn(2)))
+        self.assertFalse(lathe.backend.decompose.alike(node, 2))
+
     def test_what_has_no_decomposition_that_lathe_runs_stays_in_eager(self):
         def f(x):
             return torch.linalg.eigvals(x @ x.t()).abs() + 1
