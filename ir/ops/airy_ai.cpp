@@ -4,7 +4,7 @@
 
 #include "ir/op/chebyshev.h"
 #include "ir/op/pointwise.h"
-#include "ir/op/self.h"
+#include "ir/op/unary_row.h"
 
 namespace lathe {
 namespace {
@@ -76,22 +76,17 @@ T airy(T x) {
 }  // namespace
 
 std::vector<OpDef> define_airy_ai() {
-  return {{
-      .name = "airy_ai",
-      .summary = "Airy's function Ai",
-      .operands = {{"self"}},
-      .attrs = {},
-      .traits = {.op_class = OpClass::elementwise},
-      .infer = infer_float,
-      .reference = pointwise_reference<[](double x) { return airy(x); }>,
-      .decompose = Absent{"a core op"},
-      .lower = pointwise_lower<[](Expr x) { return airy(x); }>,
-      .derivative = Absent{"not needed for inference"},
-      .imports = {{.schema = "special_airy_ai(Tensor x) -> Tensor", .renames = {{"x", "self"}}}},
-      .examples = {{.operands = {{.shape = {3, 7}, .low = -9, .high = 6}}},
-                   {.operands = {{.shape = {5}, .values = {-4, 0, 2, -30, 30}}}},
-                   {.operands = {{.dtype = DType::f64, .shape = {7}, .low = -20, .high = 9}}}},
-  }};
+  return {unary_row(
+      {.name = "airy_ai",
+       .summary = "Airy's function Ai",
+       .reference = pointwise_reference<[](double x) { return airy(x); }>,
+       .lower = pointwise_lower<[](Expr x) { return airy(x); }>,
+       .derivative = Absent{"not needed for inference"},
+       .targets = {"special_airy_ai"},
+       .operand = "x",
+       .examples = {{.operands = {{.shape = {3, 7}, .low = -9, .high = 6}}},
+                    {.operands = {{.shape = {5}, .values = {-4, 0, 2, -30, 30}}}},
+                    {.operands = {{.dtype = DType::f64, .shape = {7}, .low = -20, .high = 9}}}}})};
 }
 
 }  // namespace lathe

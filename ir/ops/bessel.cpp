@@ -5,7 +5,7 @@
 
 #include "ir/op/chebyshev.h"
 #include "ir/op/pointwise.h"
-#include "ir/op/self.h"
+#include "ir/op/unary_row.h"
 
 namespace lathe {
 namespace {
@@ -226,69 +226,53 @@ T bessel_y(T x) {
 }
 
 template <auto Fn>
-OpDef bessel_row(std::string name, std::string summary, std::vector<std::string> schemas,
-                 double low) {
-  std::vector<Import> imports;
-  for (const std::string& schema : schemas)
-    imports.push_back({.schema = schema + " -> Tensor", .renames = {{"x", "self"}}});
-  return {
-      .name = std::move(name),
-      .summary = std::move(summary),
-      .operands = {{"self"}},
-      .attrs = {},
-      .traits = {.op_class = OpClass::elementwise},
-      .infer = infer_float,
-      .reference = pointwise_reference<[](double x) { return Fn(x); }>,
-      .decompose = Absent{"a core op"},
-      .lower = pointwise_lower<[](Expr x) { return Fn(x); }>,
-      .derivative = Absent{"not needed for inference"},
-      .imports = std::move(imports),
-      .examples = {{.operands = {{.shape = {3, 7}, .low = low, .high = 20}}},
-                   {.operands = {{.shape = {6}, .values = {0, 1, 2, 8, 8.5, 60}}}},
-                   {.operands = {{.dtype = DType::f64, .shape = {7}, .low = low, .high = 30}}}},
-  };
+OpDef bessel_row(std::string name, std::string summary, std::vector<std::string> targets,
+                 double low, std::string operand = "self") {
+  return unary_row(
+      {.name = std::move(name),
+       .summary = std::move(summary),
+       .reference = pointwise_reference<[](double x) { return Fn(x); }>,
+       .lower = pointwise_lower<[](Expr x) { return Fn(x); }>,
+       .derivative = Absent{"not needed for inference"},
+       .targets = std::move(targets),
+       .operand = std::move(operand),
+       .examples = {{.operands = {{.shape = {3, 7}, .low = low, .high = 20}}},
+                    {.operands = {{.shape = {6}, .values = {0, 1, 2, 8, 8.5, 60}}}},
+                    {.operands = {{.dtype = DType::f64, .shape = {7}, .low = low, .high = 30}}}}});
 }
 
 }  // namespace
 
 std::vector<OpDef> define_bessel() {
-  const auto modified = [](const std::string& name) {
-    return "special_modified_bessel_" + name + "(Tensor self)";
-  };
-  const auto scaled = [](const std::string& name) {
-    return "special_scaled_modified_bessel_" + name + "(Tensor x)";
-  };
+  const std::string modified = "special_modified_bessel_";
+  const std::string scaled = "special_scaled_modified_bessel_";
   return {
       bessel_row<[](auto v) { return bessel_i<0, false>(v); }>(
           "i0", "modified Bessel function of the first kind, of order 0",
-          {"i0(Tensor self)", "special_i0(Tensor self)", modified("i0")}, -9),
+          {"i0", "special_i0", modified + "i0"}, -9),
       bessel_row<[](auto v) { return bessel_i<1, false>(v); }>(
           "i1", "modified Bessel function of the first kind, of order 1",
-          {"special_i1(Tensor self)", modified("i1")}, -9),
+          {"special_i1", modified + "i1"}, -9),
       bessel_row<[](auto v) { return bessel_i<0, true>(v); }>("i0e", "e^-|x| i0(x)",
-                                                              {"special_i0e(Tensor self)"}, -9),
+                                                              {"special_i0e"}, -9),
       bessel_row<[](auto v) { return bessel_i<1, true>(v); }>("i1e", "e^-|x| i1(x)",
-                                                              {"special_i1e(Tensor self)"}, -9),
+                                                              {"special_i1e"}, -9),
       bessel_row<[](auto v) { return bessel_k<0, false>(v); }>(
-          "k0", "modified Bessel function of the second kind, of order 0", {modified("k0")}, 0.1),
+          "k0", "modified Bessel function of the second kind, of order 0", {modified + "k0"}, 0.1),
       bessel_row<[](auto v) { return bessel_k<1, false>(v); }>(
-          "k1", "modified Bessel function of the second kind, of order 1", {modified("k1")}, 0.1),
-      bessel_row<[](auto v) { return bessel_k<0, true>(v); }>("k0e", "e^x k0(x)", {scaled("k0")},
-                                                              0.1),
-      bessel_row<[](auto v) { return bessel_k<1, true>(v); }>("k1e", "e^x k1(x)", {scaled("k1")},
-                                                              0.1),
+          "k1", "modified Bessel function of the second kind, of order 1", {modified + "k1"}, 0.1),
+      bessel_row<[](auto v) { return bessel_k<0, true>(v); }>("k0e", "e^x k0(x)", {scaled + "k0"},
+                                                              0.1, "x"),
+      bessel_row<[](auto v) { return bessel_k<1, true>(v); }>("k1e", "e^x k1(x)", {scaled + "k1"},
+                                                              0.1, "x"),
       bessel_row<[](auto v) { return bessel_j<0>(v); }>(
-          "j0", "Bessel function of the first kind, of order 0", {"special_bessel_j0(Tensor self)"},
-          -9),
+          "j0", "Bessel function of the first kind, of order 0", {"special_bessel_j0"}, -9),
       bessel_row<[](auto v) { return bessel_j<1>(v); }>(
-          "j1", "Bessel function of the first kind, of order 1", {"special_bessel_j1(Tensor self)"},
-          -9),
+          "j1", "Bessel function of the first kind, of order 1", {"special_bessel_j1"}, -9),
       bessel_row<[](auto v) { return bessel_y<0>(v); }>(
-          "y0", "Bessel function of the second kind, of order 0",
-          {"special_bessel_y0(Tensor self)"}, 0.1),
+          "y0", "Bessel function of the second kind, of order 0", {"special_bessel_y0"}, 0.1),
       bessel_row<[](auto v) { return bessel_y<1>(v); }>(
-          "y1", "Bessel function of the second kind, of order 1",
-          {"special_bessel_y1(Tensor self)"}, 0.1),
+          "y1", "Bessel function of the second kind, of order 1", {"special_bessel_y1"}, 0.1),
   };
 }
 

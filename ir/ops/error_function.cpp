@@ -5,7 +5,7 @@
 
 #include "ir/op/chebyshev.h"
 #include "ir/op/pointwise.h"
-#include "ir/op/self.h"
+#include "ir/op/unary_row.h"
 
 namespace lathe {
 namespace {
@@ -104,27 +104,19 @@ T normal_quantile(T p) {
 
 OpDef error_row(std::string name, std::string summary, Slot<ReferenceFn> reference,
                 Slot<LowerFn> lower, Slot<DerivativeFn> derivative,
-                std::vector<std::string> schemas, double low, double high) {
-  std::vector<Import> imports;
-  for (const std::string& schema : schemas)
-    imports.push_back({.schema = schema + "(Tensor self) -> Tensor"});
-  return {
-      .name = std::move(name),
-      .summary = std::move(summary),
-      .operands = {{"self"}},
-      .attrs = {},
-      .traits = {.op_class = OpClass::elementwise},
-      .infer = infer_float,
-      .reference = reference,
-      .decompose = Absent{"a core op"},
-      .lower = lower,
-      .derivative = derivative,
-      .imports = std::move(imports),
-      .examples = {{.operands = {{.shape = {3, 7}, .low = low * 0.9, .high = high * 0.9}}},
-                   {.operands = {{.shape = {3},
-                                  .values = {low * 0.875, low * 0.5 + high * 0.5, high * 0.875}}}},
-                   {.operands = {{.dtype = DType::f64, .shape = {5}, .low = low, .high = high}}}},
-  };
+                std::vector<std::string> targets, double low, double high) {
+  return unary_row(
+      {.name = std::move(name),
+       .summary = std::move(summary),
+       .reference = reference,
+       .lower = lower,
+       .derivative = derivative,
+       .targets = std::move(targets),
+       .examples = {
+           {.operands = {{.shape = {3, 7}, .low = low * 0.9, .high = high * 0.9}}},
+           {.operands = {{.shape = {3},
+                          .values = {low * 0.875, low * 0.5 + high * 0.5, high * 0.875}}}},
+           {.operands = {{.dtype = DType::f64, .shape = {5}, .low = low, .high = high}}}}});
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "ir/op/import_call.h"
 #include "ir/op/pointwise.h"
 #include "ir/op/self.h"
+#include "ir/op/unary_row.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -169,24 +170,16 @@ Result<std::vector<TensorType>> infer_polygamma(const Node& node) {
 
 OpDef gamma_row(std::string name, std::string summary, Slot<ReferenceFn> reference,
                 Slot<LowerFn> lower, Slot<DerivativeFn> derivative) {
-  const std::string schema = name + "(Tensor self) -> Tensor";
-  return {
-      .name = std::move(name),
-      .summary = std::move(summary),
-      .operands = {{"self"}},
-      .attrs = {},
-      .traits = {.op_class = OpClass::elementwise},
-      .infer = infer_float,
-      .reference = reference,
-      .decompose = Absent{"a core op"},
-      .lower = lower,
-      .derivative = derivative,
-      .imports = {{schema}},
-      .examples = {{.operands = {{.shape = {3, 7}, .low = -5, .high = 12}}},
-                   {.operands = {{.shape = {6}, .values = {0.25, 1, 2, 3, 8, 100}}}},
-                   {.operands = {{.dtype = DType::f64, .shape = {5}, .low = 0.1, .high = 40}}},
-                   {.operands = {{.dtype = DType::f16, .shape = {5}, .low = 0.5, .high = 4}}}},
-  };
+  return unary_row(
+      {.name = std::move(name),
+       .summary = std::move(summary),
+       .reference = reference,
+       .lower = lower,
+       .derivative = derivative,
+       .examples = {{.operands = {{.shape = {3, 7}, .low = -5, .high = 12}}},
+                    {.operands = {{.shape = {6}, .values = {0.25, 1, 2, 3, 8, 100}}}},
+                    {.operands = {{.dtype = DType::f64, .shape = {5}, .low = 0.1, .high = 40}}},
+                    {.operands = {{.dtype = DType::f16, .shape = {5}, .low = 0.5, .high = 4}}}}});
 }
 
 OpDef polygamma_row() {

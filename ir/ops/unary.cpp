@@ -5,6 +5,7 @@
 #include "ir/op/arithmetic.h"
 #include "ir/op/formula.h"
 #include "ir/op/pointwise.h"
+#include "ir/op/unary_row.h"
 
 namespace lathe {
 namespace {
@@ -19,25 +20,19 @@ struct Domain {  // of the examples
 
 OpDef unary(std::string name, std::string summary, InferFn* infer, Slot<ReferenceFn> reference,
             Slot<LowerFn> lower, Slot<DerivativeFn> derivative, Domain domain = {}) {
-  const std::string schema = name + "(Tensor self) -> Tensor";
-  return {
-      .name = std::move(name),
-      .summary = std::move(summary),
-      .operands = {{"self"}},
-      .attrs = {},
-      .traits = {.op_class = OpClass::elementwise},
-      .infer = infer,
-      .reference = reference,
-      .decompose = Absent{"a core op"},
-      .lower = lower,
-      .derivative = derivative,
-      .imports = {{schema}},
-      .examples =
-          {{.operands =
-                {{.dtype = domain.dtype, .shape = {2, 5}, .low = domain.low, .high = domain.high}}},
-           {.operands =
-                {{.dtype = domain.dtype, .shape = {}, .low = domain.low, .high = domain.high}}}},
+  const auto example = [&](std::vector<int64_t> shape) {
+    return Example{.operands = {{.dtype = domain.dtype,
+                                 .shape = std::move(shape),
+                                 .low = domain.low,
+                                 .high = domain.high}}};
   };
+  return unary_row({.name = std::move(name),
+                    .summary = std::move(summary),
+                    .infer = infer,
+                    .reference = reference,
+                    .lower = lower,
+                    .derivative = derivative,
+                    .examples = {example({2, 5}), example({})}});
 }
 
 constexpr Absent kStep{"the derivative is zero wherever it exists"};
