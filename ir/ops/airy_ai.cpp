@@ -59,8 +59,7 @@ template <class T>
 T airy(T x) {
   const T inside = max(min(x, 2.0), -4.0);
   const T middle = chebyshev<T>(kAiryMiddle, (inside + 1.0) * (1.0 / 3));
-  // Beyond 2^20 the right side is 0, and the left has lost its phase.
-  const T size = min(max(abs(x), 2.0), 0x1p20), root = sqrt(size);
+  const T size = max(abs(x), 2.0), root = sqrt(size);
   const T zeta = size * root * (2.0 / 3), quarter = 1.0 / sqrt(root);
   const T right = chebyshev<T>(kAiryRight, (2 * kZetaOfTwo) / zeta - 1.0) * exp(-zeta) * quarter;
   const T far = max(zeta, kZetaOfFour), part = kZetaOfFour / far;
@@ -70,7 +69,7 @@ T airy(T x) {
   const T wave = p * (cosine + sine) + q * (sine - cosine);
   const T left = wave * quarter * (std::numbers::sqrt2 / 2);
   const T any = select(lt(x, -4.0), left, select(gt(x, 2.0), right, middle));
-  return select(eq(x, x), any, x);
+  return select(lt(abs(x), INFINITY), any, x - x);  // NaN at infinities, as PyTorch has it
 }
 
 }  // namespace

@@ -202,16 +202,16 @@ T large_jy(T x) {
   return wave * turned * sqrt(r * (2 / pi));
 }
 
+// NaN at infinities, as PyTorch has it.
 template <int kOrder, class T>
 T bessel_j(T x) {
   const T size = abs(x), inside = min(size, kSplit), outside = max(size, kSplit);
   const T right =
       select(le(size, kSplit), small_j<kOrder>(inside), large_jy<kOrder, false>(outside));
-  const T odd = kOrder == 0 ? right : select(lt(x, 0.0), -right, right);
-  return select(eq(size, INFINITY), constant_like(x, 0), odd);
+  return kOrder == 0 ? right : select(lt(x, 0.0), -right, right);
 }
 
-// Minus infinity at 0, NaN below.
+// Minus infinity at 0, NaN below and at infinity.
 template <int kOrder, class T>
 T bessel_y(T x) {
   const T inside = min(x, kSplit), place = inside * inside * (1.0 / 32) - 1.0;
@@ -221,8 +221,7 @@ T bessel_y(T x) {
                       : chebyshev<T>(kY1Small, place) * inside + (j - 1.0 / inside) * (2 / pi);
   const T right = select(le(x, kSplit), small, large_jy<kOrder, true>(max(x, kSplit)));
   const T nan = constant_like(x, NAN), infinite = constant_like(x, -INFINITY);
-  const T any = select(eq(x, 0.0), infinite, select(lt(x, 0.0), nan, right));
-  return select(eq(x, INFINITY), constant_like(x, 0), any);
+  return select(eq(x, 0.0), infinite, select(lt(x, 0.0), nan, right));
 }
 
 template <auto Fn>

@@ -99,7 +99,8 @@ T zeta_right(T s, T q, Power&& power) {
   T sum = power(q);
   for (int k = 1; k < kStep; ++k) sum = sum + power(q + k);
   const T a = q + kStep, last = power(a), r = 1.0 / a;
-  sum = sum + a * last / (s - 1.0) + last * 0.5;
+  const T integral = a * last / (s - 1.0);
+  sum = sum + select(eq(a, INFINITY), last, integral) + last * 0.5;
   T factor = s * last * r;
   int k = 1;
   for (double coefficient : kEulerMaclaurin) {
@@ -110,16 +111,16 @@ T zeta_right(T s, T q, Power&& power) {
   return sum;
 }
 
-// Left of zero, for integers s: all of (q + k)^-s, which only q's fraction decides, but those that
-// come before q. `sign` is (-1)^s.
+// Left of zero, for integers s: all of (q + k)^-s, which only q's distance to an integer decides,
+// but those that come before q. `sign` is (-1)^s.
 template <class T, class Power>
 T zeta_of_integer(T s, T q, T sign, Power&& power) {
   const auto is_left = le(q, 0.0);
-  const T fraction = q - floor(q);
-  const T first = zeta_right(s, select(is_left, fraction, q), power);
-  const T behind = zeta_right(s, 1.0 - fraction, power), before = zeta_right(s, 1.0 - q, power);
-  const T left = first + sign * (behind - before);
-  return select(is_left, select(eq(fraction, 0.0), constant_like(q, INFINITY), left), first);
+  const T distance = q - round_even(q);
+  const T first = zeta_right(s, select(is_left, distance + 1.0, q), power);
+  const T behind = zeta_right(s, 1.0 - distance, power), before = zeta_right(s, 1.0 - q, power);
+  const T left = first + power(distance) + sign * (behind - before);
+  return select(is_left, select(eq(q, floor(q)), constant_like(q, INFINITY), left), first);
 }
 
 double power_of(double x, double exponent) { return std::pow(x, exponent); }
