@@ -32,7 +32,7 @@ Term bias_of(const Aten& aten, Term query, Term key) {
 // The results and the weights, as PyTorch's own kernel-free form has them.
 constexpr auto kAttention = [](const Aten& aten) -> std::vector<Term> {
   const ImportCall& call = aten.call();
-  const Term query = aten.tensor("query");
+  const Term given = aten.tensor("query"), query = aten.wide(given);
   const auto fail = [&](const char* why) {
     return std::vector<Term>(2, aten.fail(code::kShapeMismatch, why));
   };
@@ -41,8 +41,8 @@ constexpr auto kAttention = [](const Aten& aten) -> std::vector<Term> {
     return fail("'attention' needs at least two dims of queries, keys and values");
   if (call.is_none("scale") && (!width.is_const() || width.value() < 1))
     return fail("'attention' needs a width that is a number, or a scale");
-  const Term key = heads_of(aten, aten.tensor("key"), query);
-  const Term value = heads_of(aten, aten.tensor("value"), query);
+  const Term key = heads_of(aten, aten.wide(aten.tensor("key")), query);
+  const Term value = heads_of(aten, aten.wide(aten.tensor("value")), query);
   const double scale = call.is_none("scale") ? 1 / std::sqrt(static_cast<double>(width.value()))
                                              : call.float_attr("scale");
   const Term scaled = aten("mul.Scalar", {query, scale});
@@ -51,7 +51,8 @@ constexpr auto kAttention = [](const Aten& aten) -> std::vector<Term> {
   Term weights = aten("_safe_softmax", {scores, -1});
   if (const double p = call.float_attr("dropout_p"); p != 0)
     weights = aten("native_dropout", {weights, p, true});
-  return {aten("matmul", {weights, value}), weights};
+  const auto narrow = [&](Term x) { return aten("to.dtype", {x, given.dtype()}); };
+  return {narrow(aten("matmul", {weights, value})), narrow(weights)};
 };
 
 }  // namespace

@@ -10,31 +10,35 @@
 namespace lathe {
 namespace {
 
-// Sums are computed wide, but every one is rounded to the result's dtype, as PyTorch does.
+// Sums are computed wide, but as PyTorch does: each is rounded to `sums`, and the bounds to the
+// result's dtype.
 struct Spacing {
   const Aten& aten;
-  DType dtype;
+  DType dtype, sums;
   DType compute() const { return is_float(dtype) ? compute_dtype(dtype) : DType::f64; }
 
   Term rounded(Term x) const {
     if (!is_float(dtype)) return aten("to.dtype", {x, compute()});
-    return aten("to.dtype", {aten("to.dtype", {x, dtype}), compute()});
+    return aten("to.dtype", {aten("to.dtype", {x, sums}), compute()});
   }
 
   Term bound(std::string_view arg) const {
-    if (const Term given = aten.tensor(arg))
-      return aten("to.dtype", {aten("to.dtype", {given, dtype}), compute()});
+    if (const Term given = aten.tensor(arg)) return aten("to.dtype", {given, compute()});
     const double value = aten.call().float_attr(arg);
-    return rounded(aten.scalar(is_float(dtype) ? value : std::trunc(value), compute()));
+    return aten.scalar(is_float(dtype) ? value : std::trunc(value), compute());
+  }
+
+  Term rounded_bound(std::string_view arg) const {
+    return aten("to.dtype", {aten("to.dtype", {bound(arg), dtype}), compute()});
   }
 
   // From the nearer end, as PyTorch counts.
   Term numbers() const {
     const int64_t steps = aten.call().int_attr("steps");
-    const Term start = bound("start"), end = bound("end");
+    const Term start = rounded_bound("start"), end = rounded_bound("end");
     if (steps < 0)
       return aten.fail(code::kBadValue, fmt::format("'{}' of {} steps", aten.call().target, steps));
-    if (steps <= 1) return aten("expand", {start, Dims{steps}});
+    if (steps <= 1) return aten("expand", {bound("start"), Dims{steps}});
     const Term span = rounded(aten("sub.Tensor", {end, start}));
     const Term step = rounded(aten("div.Scalar", {span, static_cast<double>(steps - 1)}));
     const Term i = aten.arange(steps);
@@ -49,16 +53,14 @@ struct Spacing {
 
 constexpr auto kLinspace = [](const Aten& aten) {
   const DType dtype = aten.call().dtype_attr("dtype", DType::f32);
-  return aten("to.dtype", {Spacing{aten, dtype}.numbers(), dtype});
+  return aten("to.dtype", {Spacing{aten, dtype, dtype}.numbers(), dtype});
 };
 
 constexpr auto kLogspace = [](const Aten& aten) {
   const DType dtype = aten.call().dtype_attr("dtype", DType::f32);
-  if (dtype == DType::f16 || dtype == DType::bf16)
-    return aten.fail(code::kUnsupported,
-                     fmt::format("'{}' of {}, which PyTorch rounds in its own way",
-                                 aten.call().target, dtype_name(dtype)));
-  const Term exponents = Spacing{aten, dtype}.numbers();
+  // Exponents of halves are f32's.
+  const DType sums = is_float(dtype) ? compute_dtype(dtype) : dtype;
+  const Term exponents = Spacing{aten, dtype, sums}.numbers();
   const Term powers = aten("pow.Scalar", {aten.call().float_attr("base", 10), exponents});
   return aten("to.dtype", {powers, dtype});
 };
