@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,13 @@ struct BufferView {
   size_t num_bytes = 0;
 };
 
+// An output as large as a run found: memory of the host that is the executable's own, until the next
+// run. What the caller gives for it is not looked at.
+struct SizedOutput {
+  BufferView view;
+  std::vector<int64_t> shape;
+};
+
 struct ExecutableStats {
   double codegen_ms = 0;         // loop IR to machine code
   double init_ms = 0;            // folding and packing of weights
@@ -34,10 +42,12 @@ struct ExecutableStats {
 class Executable {
  public:
   virtual ~Executable() = default;
-  // The sizes of the runs that follow: a value of each of the program's symbols, in their order.
+  // The sizes of the runs that follow: a value of each of the program's symbols, in their order,
+  // but those that steps bind.
   // What the program forbids is kDimRange, kBadValue or kTooLarge, and the sizes stay as they were.
   virtual Status bind(std::span<const int64_t> sizes) = 0;
-  // One view per program input and output, in order; sizes are checked. Not reentrant.
+  // One view per program input and output, in order; sizes are checked. Not reentrant. Symbols that
+  // steps bind are no matter of bind(): outputs that need them are found by output().
   virtual Status run(std::span<const BufferView> inputs, std::span<const BufferView> outputs) = 0;
   // Copies what a run wrote to where the next finds it, behind the run: from one view of a call, or
   // memory of the host's, to another of the same size.
@@ -46,6 +56,18 @@ class Executable {
     return Ok{};
   }
   virtual const ExecutableStats& stats() const = 0;
+  // Waits for runs that were put into a queue.
+  virtual Status wait() { return Ok{}; }
+  // Of a program whose steps bind sizes (backends/staged): what the last run found, by symbol.
+  virtual const std::map<std::string, int64_t>& sizes_in_run() const {
+    static const std::map<std::string, int64_t> kNone;
+    return kNone;
+  }
+  // The output of the last run whose size that run found; nothing for others.
+  virtual std::optional<SizedOutput> output(size_t index) const {
+    (void)index;
+    return std::nullopt;
+  }
   // The bytes of a persistent buffer of the program, there as long as they are held; null where the
   // host does not see them.
   virtual std::shared_ptr<const std::byte> persistent(BufferId id) const {

@@ -61,6 +61,7 @@ class Chooser {
     bool is_changed = false;
     for (const auto& [region, phase] : regions) {
       if (region->types[0].num_elements() == Dim(0)) continue;  // nothing is launched
+      if (region->op->traits.binds_size) continue;              // the host reads a number
       const std::optional<KernelPlan> before = region->plan;
       region->plan = forced_.count(region) != 0 ? forced_[region] : std::optional<KernelPlan>();
       LATHE_DO(choose(*region, phase));

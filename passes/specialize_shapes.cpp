@@ -175,11 +175,14 @@ Result<Changed> run_specialize_shapes(Unit& unit, const PassOptions& options,
                                       PassContext& context) {
   Module& module = unit.module;
   std::vector<std::string> symbols = symbols_of(module);
+  for (const std::string& symbol : module.main().bound_symbols()) std::erase(symbols, symbol);
   std::sort(symbols.begin(), symbols.end());
   const bool is_by_hints = options.at("bindings") == "hints";
   Bindings bindings;
   if (is_by_hints) {
-    for (const auto& [name, value] : module.hints) bindings[name] = Dim(value);
+    for (const auto& [name, value] : module.hints)
+      if (std::find(symbols.begin(), symbols.end(), name) != symbols.end())
+        bindings[name] = Dim(value);
   } else {
     LATHE_TRY(bindings, parse_bindings(options.at("bindings"), symbols));
   }

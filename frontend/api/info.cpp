@@ -112,6 +112,8 @@ std::string ms_or_null(double seconds) { return seconds > 0 ? text(seconds * 1e3
 
 }  // namespace
 
+std::string sizes_json(const std::map<std::string, int64_t>& sizes) { return counts_json(sizes); }
+
 std::string info_json(const Model& model, const Build& build, const Target& target, int threads) {
   const Graph& graph = model.module.main();
   const ExecutableStats& stats = build.executable->stats();
@@ -136,6 +138,7 @@ std::string info_json(const Model& model, const Build& build, const Target& targ
       {"dims", counts_json(model.dims)},
       {"inputs", array_of(graph.params, param)},
       {"outputs", array_of(graph.outputs, output)},
+      {"run_sizes", array_of(graph.bound_symbols(), [](const auto& name) { return text(name); })},
       {"mutations", array_of(build.program().mutations, mutation)},
       {"signature", model.signature ? signature_json(*model.signature, model.dims) : "null"},
   });

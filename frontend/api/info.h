@@ -14,6 +14,8 @@ namespace lathe {
 
 std::string info_json(const Model& model, const Build& build, const Target& target, int threads);
 
+std::string sizes_json(const std::map<std::string, int64_t>& sizes);
+
 // `served` by number of an artifact.
 std::string artifacts_json(const Dispatcher& dispatcher,
                            const std::vector<std::unique_ptr<Served>>& served);

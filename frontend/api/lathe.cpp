@@ -50,10 +50,12 @@ struct lathe_model {
   int threads = 1;
   std::vector<std::unique_ptr<lathe::TensorInfo>> inputs;
   std::vector<std::unique_ptr<lathe::TensorInfo>> outputs;
+  std::vector<bool> is_sized_in_run;    // by output
+  std::vector<const void*> sized_data;  // by output: the model's own memory, of the last run
   // Buffers that the model mutates, which other handles may share and then wait for each other.
   lathe::State state;
   std::shared_ptr<std::mutex> turn = std::make_shared<std::mutex>();
-  std::string info, artifacts, kernels;
+  std::string info, artifacts, kernels, run_sizes;
   std::string refusals = "[]";
   double last_run_ms = 0;
 
@@ -118,6 +120,19 @@ Result<std::unique_ptr<Served>> compile(lathe_model& handle, const Artifact& pla
   return served;
 }
 
+// Outputs whose sizes elements decide have none until a run finds them.
+void forget_sized(lathe_model& handle) {
+  handle.sized_data.assign(handle.outputs.size(), nullptr);
+  for (size_t i = 0; i < handle.outputs.size(); ++i) {
+    if (!handle.is_sized_in_run[i]) continue;
+    TensorInfo& tensor = *handle.outputs[i];
+    const Shape& shape = handle.model.module.main().outputs[i].type().shape;
+    for (size_t d = 0; d < shape.size(); ++d)
+      tensor.shape[d] = shape[d].is_const() ? shape[d].value() : -1;
+    tensor.info.num_bytes = 0;
+  }
+}
+
 // From now on runs are for these sizes; compiles when no program serves them. `locs` becomes what
 // the error refers to.
 Status bind_sizes(lathe_model& handle, std::span<const int64_t> sizes, const LocTable*& locs) {
@@ -146,6 +161,7 @@ Status bind_sizes(lathe_model& handle, std::span<const int64_t> sizes, const Loc
     LATHE_DO(served->bind(sizes));
   handle.bound = served.get();
   handle.bound->executable().set_stream(handle.stream);
+  forget_sized(handle);
   if (found.is_new) handle.bound->set_timing(handle.is_timing);
   if (handle.sized) handle.sized->show();
   return Ok{};
@@ -167,6 +183,14 @@ Status load(lathe_model& handle, const ModelSource& source, const char* options_
   return bound;
 }
 
+bool has_any(const TensorType& type, const std::vector<std::string>& symbols) {
+  std::vector<std::string> own;
+  for (const Dim& dim : type.shape) dim.collect_symbols(own);
+  return std::any_of(own.begin(), own.end(), [&](const std::string& name) {
+    return std::find(symbols.begin(), symbols.end(), name) != symbols.end();
+  });
+}
+
 // The caller sees the graph's params and outputs; what programs take and give beyond them is the
 // model's state, which the handle keeps.
 void describe_model(lathe_model& handle) {
@@ -181,8 +205,19 @@ void describe_model(lathe_model& handle) {
   };
   for (size_t i = 0; i < graph.params.size(); ++i)
     add(handle.inputs, build.program().inputs[i], graph.params[i]->types[0]);
-  for (size_t i = 0; i < graph.outputs.size(); ++i)
-    add(handle.outputs, build.program().outputs[i], graph.outputs[i].type());
+  const std::vector<std::string> in_run = graph.bound_symbols();
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    const TensorType& type = graph.outputs[i].type();
+    handle.is_sized_in_run.push_back(has_any(type, in_run));
+    if (!handle.is_sized_in_run.back()) {
+      add(handle.outputs, build.program().outputs[i], type);
+      continue;
+    }
+    TensorType unknown = type;
+    for (Dim& dim : unknown.shape) dim = 0;
+    handle.outputs.push_back(describe(graph.outputs[i].node->name, unknown));
+  }
+  forget_sized(handle);
   handle.info = info_json(handle.model, build, handle.backend->target(), handle.threads);
   // Other sizes may need programs that pack weights anew.
   if (handle.model.dims.empty()) handle.model.weight_file.reset();
@@ -236,11 +271,25 @@ bool has_null(const std::vector<std::unique_ptr<TensorInfo>>& tensors,
   return false;
 }
 
+// What the last run found of outputs whose sizes elements decide.
+void show_sized(lathe_model& handle) {
+  for (size_t i = 0; i < handle.outputs.size(); ++i) {
+    if (!handle.is_sized_in_run[i]) continue;
+    const std::optional<SizedOutput> found = handle.bound->executable().output(i);
+    if (!found) continue;
+    TensorInfo& tensor = *handle.outputs[i];
+    std::copy(found->shape.begin(), found->shape.end(), tensor.shape.begin());
+    tensor.info.num_bytes = found->view.num_bytes;
+    handle.sized_data[i] = found->view.bytes;
+  }
+}
+
 lathe_status run(lathe_model& handle, const void* const* inputs, void* const* outputs) {
   const auto refuse = [&](const char* why) {
     return handle.fail({code::kBadValue, Loc::unknown(), why}, handle.model.module.locs);
   };
   if (!handle.is_loaded()) return refuse("the model is not loaded");
+  forget_sized(handle);
   if (has_null(handle.inputs, inputs) || has_null(handle.outputs, outputs))
     return refuse("a pointer is null, expected memory");
   std::unique_lock<std::mutex> turn(*handle.turn, std::defer_lock);
@@ -252,6 +301,7 @@ lathe_status run(lathe_model& handle, const void* const* inputs, void* const* ou
   handle.last_run_ms = elapsed.count();
   if (!status.ok())
     return handle.fail(status.error(), handle.bound->build().lowered.unit.module.locs);
+  show_sized(handle);
   handle.status = LATHE_OK;
   return LATHE_OK;
 }
@@ -354,6 +404,20 @@ const lathe_tensor_info* lathe_input(const lathe_model* model, int32_t index) {
 }
 const lathe_tensor_info* lathe_output(const lathe_model* model, int32_t index) {
   return model == nullptr ? nullptr : lathe::tensor_at(model->outputs, index);
+}
+
+const void* lathe_output_data(const lathe_model* model, int32_t index) {
+  if (model == nullptr || index < 0 || static_cast<size_t>(index) >= model->sized_data.size())
+    return nullptr;
+  return model->sized_data[static_cast<size_t>(index)];
+}
+const char* lathe_run_sizes(lathe_model* model) {
+  if (model == nullptr || !model->is_loaded()) return "{}";
+  const lathe_status status = model->guard([&] {
+    model->run_sizes = lathe::sizes_json(model->bound->executable().sizes_in_run());
+    return LATHE_OK;
+  });
+  return status == LATHE_OK ? model->run_sizes.c_str() : "{}";
 }
 
 void lathe_set_stream(lathe_model* model, void* stream) {

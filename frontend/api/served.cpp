@@ -59,7 +59,7 @@ Result<std::unique_ptr<Served>> Served::create(Build build, const Model& model, 
   if (!served->build_.symbolic) return served;
   const Program& symbolic = *served->build_.symbolic;
   std::vector<std::string> symbols;
-  for (const auto& [symbol, range] : symbolic.symbols) {
+  for (const std::string& symbol : bound_by_callers(symbolic)) {
     const auto at = model.dims.find(symbol);
     symbols.push_back(symbol);
     served->places_.push_back(static_cast<size_t>(std::distance(model.dims.begin(), at)));

@@ -25,6 +25,15 @@ std::string describe_symbol(const std::string& symbol, const std::vector<ShapeBi
   return symbol;
 }
 
+// Whether each of its sizes is one of these.
+bool is_of(const Guard& guard, const std::map<std::string, DimRange>& symbols) {
+  std::vector<std::string> names;
+  guard.left.collect_symbols(names);
+  guard.right.collect_symbols(names);
+  return std::all_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return symbols.count(name) != 0; });
+}
+
 }  // namespace
 
 bool Artifact::is_symbolic() const {
@@ -41,7 +50,9 @@ Result<Dispatcher> Dispatcher::create(const Model& model, const CompileRequest& 
     const auto range = model.module.dims.find(symbol);
     dispatcher.ranges_[symbol] = range == model.module.dims.end() ? DimRange() : range->second;
   }
-  dispatcher.guards_ = model.module.guards;
+  // Those of sizes that a run finds are checked there.
+  for (const Guard& guard : model.module.guards)
+    if (is_of(guard, dispatcher.ranges_)) dispatcher.guards_.push_back(guard);
   dispatcher.allowed_.emplace(dispatcher.ranges_, dispatcher.guards_);
   const size_t count = dispatcher.symbols_.size();
   dispatcher.dynamic_ = request.dynamic;
@@ -160,7 +171,8 @@ Dispatcher::Choice Dispatcher::again(size_t artifact) {
 
 size_t Dispatcher::add(Artifact planned, const std::vector<Guard>& guards) {
   std::vector<Guard> facts = planned.facts;
-  facts.insert(facts.end(), guards.begin(), guards.end());
+  for (const Guard& guard : guards)
+    if (is_of(guard, ranges_)) facts.push_back(guard);
   Entry entry{rules_of(planned.sizes, facts), num_calls_};
   planned.calls = 1;
   if (artifacts_.size() < limit_) {

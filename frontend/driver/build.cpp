@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "backends/staged/staged.h"
 #include "frontend/driver/autotune.h"
 #include "frontend/driver/machine.h"
 #include "frontend/driver/program_cache.h"
@@ -128,23 +129,43 @@ class CachedBuild {
   std::string line_;
 };
 
+// The program with numbers for sizes, for who reads it: sizes that steps bind have those that
+// choices reckoned with, or others that the rest allows.
+Result<Program> at_sizes(const Program& program, const std::map<std::string, int64_t>& sizes) {
+  const std::vector<std::string> in_run = bound_by_steps(program);
+  if (in_run.empty()) return instantiate(program, sizes);
+  Program any = program;
+  any.guards.clear();
+  for (const std::string& symbol : in_run) any.symbols[symbol] = {};
+  std::map<std::string, int64_t> all = sizes;
+  for (const std::string& symbol : in_run) all[symbol] = program.hints.at(symbol);
+  Result<Program> made = instantiate(any, all);
+  for (int64_t size = 0; !made.ok() && size <= 1; ++size) {
+    for (const std::string& symbol : in_run) all[symbol] = size;
+    made = instantiate(any, all);
+  }
+  return made;
+}
+
 // Compiles the program with its symbols, and binds it to these sizes.
 Status compile_at(Build& build, Backend& backend, const CompileOptions& options,
                   const std::map<std::string, int64_t>& sizes, SharedWeights* shared) {
   Program& program = build.lowered.unit.program;
   std::optional<Program> numbers;
   if (!program.symbols.empty()) {
-    LATHE_TRY(numbers, instantiate(program, sizes));
+    LATHE_TRY(numbers, at_sizes(program, sizes));
   }
   if (shared == nullptr) {
-    LATHE_TRY(build.executable, backend.compile(program, options));
+    LATHE_TRY(build.executable, compile_staged(backend, program, options));
   } else {
-    LATHE_TRY(build.executable, backend.compile(shared->take(program, *build.weights), options));
+    LATHE_TRY(build.executable,
+              compile_staged(backend, shared->take(program, *build.weights), options));
     shared->offer(program, *build.executable, *build.weights);
   }
   if (!numbers) return Ok{};
-  LATHE_TRY(const std::vector<int64_t> ordered, ordered_sizes(program, sizes));
-  LATHE_DO(build.executable->bind(ordered));
+  std::vector<int64_t> ordered;
+  for (const std::string& symbol : bound_by_callers(program)) ordered.push_back(sizes.at(symbol));
+  if (!ordered.empty()) LATHE_DO(build.executable->bind(ordered));
   build.symbolic = std::move(program);
   program = *std::move(numbers);
   return Ok{};
@@ -230,8 +251,8 @@ Result<Build> build(const Model& model, Backend& backend, const CompileRequest& 
 Result<Program> Build::program_at(std::span<const int64_t> sizes) const {
   std::map<std::string, int64_t> values;
   auto size = sizes.begin();
-  for (const auto& [symbol, range] : symbolic->symbols) values[symbol] = *size++;
-  return instantiate(*symbolic, values);
+  for (const std::string& symbol : bound_by_callers(*symbolic)) values[symbol] = *size++;
+  return at_sizes(*symbolic, values);
 }
 
 int64_t Build::flops() const {
@@ -298,15 +319,27 @@ Result<CallBuffers> CallBuffers::create(const Program& program, const std::vecto
   return call;
 }
 
+Status CallBuffers::run(Executable& executable) {
+  LATHE_DO(executable.run(inputs_, outputs_));
+  sized_.clear();
+  for (size_t i = 0; i < outputs_.size(); ++i) sized_.push_back(executable.output(i));
+  return Ok{};
+}
+
 Result<std::vector<Tensor>> CallBuffers::outputs() const {
   std::vector<Tensor> tensors;
   for (size_t i = 0; i < outputs_.size(); ++i) {
     TensorData data;
     data.type = output_types_[i];
     data.type.layout = {};  // callers see row-major memory
+    BufferView view = outputs_[i];
+    if (i < sized_.size() && sized_[i]) {
+      data.type.shape = Shape(sized_[i]->shape.begin(), sized_[i]->shape.end());
+      view = sized_[i]->view;
+    }
     data.strides = row_major_strides(data.type.static_shape());
-    data.bytes = outputs_[i].bytes;
-    data.num_bytes = outputs_[i].num_bytes;
+    data.bytes = view.bytes;
+    data.num_bytes = view.num_bytes;
     LATHE_TRY(Tensor tensor, read_tensor(data));
     tensors.push_back(std::move(tensor));
   }

@@ -65,7 +65,7 @@ class CallBuffers {
   // from the store, and every run sees them as they were.
   static Result<CallBuffers> create(const Program& program, const std::vector<Tensor>& inputs,
                                     WeightStore weights);
-  Status run(Executable& executable) { return executable.run(inputs_, outputs_); }
+  Status run(Executable& executable);
   // For what is not an Executable: gets the views of inputs and outputs.
   template <class Run>
   Status run_with(Run run) {
@@ -79,6 +79,8 @@ class CallBuffers {
   std::vector<BufferView> inputs_;
   std::vector<BufferView> outputs_;
   std::vector<TensorType> output_types_;
+  // By output, where the last run found its size.
+  std::vector<std::optional<SizedOutput>> sized_ = {};
 };
 
 }  // namespace lathe

@@ -53,8 +53,10 @@ Status choose_dims(Model& model, const std::map<std::string, int64_t>& given) {
   std::vector<std::string> symbols;
   for (const auto& param : model.module.main().params)
     for (const Dim& dim : param->types[0].shape) dim.collect_symbols(symbols);
+  const std::vector<std::string> in_run = model.module.main().bound_symbols();
   for (const auto& [symbol, size] : model.module.hints)  // integer arguments bind some
-    if (std::find(symbols.begin(), symbols.end(), symbol) == symbols.end())
+    if (std::find(symbols.begin(), symbols.end(), symbol) == symbols.end() &&
+        std::find(in_run.begin(), in_run.end(), symbol) == in_run.end())
       symbols.push_back(symbol);
   for (const auto& [symbol, size] : given)
     if (std::find(symbols.begin(), symbols.end(), symbol) == symbols.end())

@@ -1,6 +1,7 @@
 // Numbers that are elements of tensors (x.item()). They stay tensors of rank 0: whatever takes a
-// number takes them, arithmetic on them becomes calls on tensors, and sizes cannot be made of them.
-// What a graph asserts of them is not checked: kernels raise nothing.
+// number takes them, and arithmetic on them becomes calls on tensors. Where the file makes a size of
+// one, a node binds its symbol, and it is a size everywhere, with the range that the file has.
+// What else a graph asserts of such numbers is not checked: kernels raise nothing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -66,6 +67,26 @@ std::string symbolic_name(const Argument& arg) {
 
 }  // namespace
 
+bool is_size_of_tensor(const pt2::Node& node) {
+  constexpr std::string_view kSizes[] = {
+      "torch.ops.aten.sym_size.int", "torch.ops.aten.sym_numel.default",
+      "torch.ops.aten.sym_stride.int", "torch.ops.aten.sym_storage_offset.default"};
+  return std::find(std::begin(kSizes), std::end(kSizes), node.target) != std::end(kSizes);
+}
+
+Result<bool> GraphImporter::is_size(const pt2::Graph& graph, const std::string& symbol) {
+  for (const auto& [name, meta] : graph.tensor_values) {
+    for (const pt2::SymInt& size : meta.sizes) {
+      if (!size.expr_str) continue;
+      LATHE_TRY(const Dim dim, symbols_.dim(size));
+      std::vector<std::string> names;
+      dim.collect_symbols(names);
+      if (std::find(names.begin(), names.end(), symbol) != names.end()) return true;
+    }
+  }
+  return false;
+}
+
 bool is_scalar_call(const pt2::Node& node) {
   return is_item(node.target) || tensor_target(node.target) != nullptr;
 }
@@ -80,6 +101,16 @@ Result<bool> GraphImporter::import_data_scalar(const pt2::Node& node, Scope& sco
     if (value == nullptr || !*value || builder_.is_complex(*value)) return false;
     const Value number = builder_.call("reshape", {*value}, {{"shape", std::vector<int64_t>{}}});
     if (!number) return builder_.error();
+    const auto size = scope.graph().sym_int_values.find(name);
+    if (node.outputs.front().tag == Tag::as_sym_int && size != scope.graph().sym_int_values.end()) {
+      LATHE_TRY(const Dim dim, symbols_.dim(size->second));
+      LATHE_TRY(const bool is_in_sizes, is_size(scope.graph(), dim.symbol_name()));
+      if (is_in_sizes && !dim.symbol_name().empty() && !is_bound(dim.symbol_name())) {
+        const Value wide = builder_.call("cast", {number}, {{"dtype", DType::i64}});
+        if (!builder_.call("bind_size", {wide}, {{"size", dim}})) return builder_.error();
+        return true;
+      }
+    }
     scope.bind(name, number);
     return true;
   }

@@ -109,6 +109,7 @@ Result<bool> GraphImporter::is_symbolic(const pt2::Node& node, const pt2::Graph&
   }
   for (const Argument& output : node.outputs)
     if (!is_scalar_tag(output.tag)) return false;
+  if (is_size_of_tensor(node)) return true;
   // A size that the caller's arguments do not determine comes from a tensor's elements.
   for (const Argument& output : node.outputs) {
     if (output.tag != Tag::as_sym_int) continue;
@@ -119,9 +120,14 @@ Result<bool> GraphImporter::is_symbolic(const pt2::Node& node, const pt2::Graph&
     std::vector<std::string> names;
     size.collect_symbols(names);
     for (const std::string& symbol : names)
-      if (!symbols_.is_input_symbol(symbol)) return false;
+      if (!symbols_.is_input_symbol(symbol) && !is_bound(symbol)) return false;
   }
   return true;
+}
+
+bool GraphImporter::is_bound(const std::string& symbol) {
+  const std::vector<std::string> bound = builder_.graph().bound_symbols();
+  return std::find(bound.begin(), bound.end(), symbol) != bound.end();
 }
 
 Status GraphImporter::import_nodes(const pt2::Graph& graph, Scope& scope) {

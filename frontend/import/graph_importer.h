@@ -21,6 +21,8 @@ bool is_scalar_tag(pt2::Argument::Tag tag);
 std::vector<const pt2::Graph*> graphs_of(const pt2::Node& node);
 bool is_region(const pt2::Node& node);
 bool is_cond(const pt2::Node& node);
+// Whether it is an extent, whose value the graph's tables say.
+bool is_size_of_tensor(const pt2::Node& node);
 // Whether it reads the one element of a tensor as a number, or is arithmetic on numbers.
 bool is_scalar_call(const pt2::Node& node);
 
@@ -59,6 +61,10 @@ class GraphImporter {
   Result<Value> in_sizes_of_file(const pt2::Node& node, const std::string& name, Value value,
                                  Scope& scope);
 
+  // Whether a node binds the symbol.
+  bool is_bound(const std::string& symbol);
+  // Whether sizes of tensors have the symbol.
+  Result<bool> is_size(const pt2::Graph& graph, const std::string& symbol);
   // Whether the call only computes sizes, which the graph's tables already hold.
   Result<bool> is_symbolic(const pt2::Node& node, const pt2::Graph& graph);
   Loc locate(const pt2::Node& node);

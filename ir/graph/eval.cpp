@@ -1,5 +1,5 @@
-// Runs a graph by the references of its rows, one node after the other. Symbols are bound first, on
-// a copy, so that a reference only ever sees numbers.
+// Runs a graph by the references of its rows, one node after the other. Symbols are bound first, or
+// where a node binds them, on a copy, so that a reference only ever sees numbers.
 #include "ir/graph/eval.h"
 
 #include <fmt/format.h>
@@ -91,8 +91,10 @@ uint64_t size_bytes(const Tensor& tensor) {
 
 class Evaluator {
  public:
-  Evaluator(const Module& module, const EvalOptions& options)
-      : module_(module), options_(options) {}
+  // `bindable`: what the outermost run() runs, whose symbols nodes bind.
+  Evaluator(const Module& module, const EvalOptions& options, Graph* bindable,
+            std::map<std::string, int64_t> symbols)
+      : module_(module), options_(options), bindable_(bindable), symbols_(std::move(symbols)) {}
 
   // Values of one run of one graph.
   struct Frame {
@@ -122,6 +124,8 @@ class Evaluator {
         return Diag{code::kStopped, Loc::unknown(), "the evaluation was stopped"};
       const Node& node = *graph.nodes[i];
       LATHE_TRY(std::vector<Tensor> results, run_node(node, frame));
+      const std::string symbol = node.bound_symbol();
+      if (!symbol.empty()) LATHE_DO(bind(node, symbol, results.front().integers.front()));
       frame.results[&node] = std::move(results);
       for (const Node* dead : dying[i]) release(frame, dead);
     }
@@ -129,6 +133,17 @@ class Evaluator {
   }
 
  private:
+  Status bind(const Node& node, const std::string& symbol, int64_t size) {
+    LATHE_CHECK(bindable_ != nullptr, "a graph inside another binds no size");
+    symbols_[symbol] = size;
+    if (size < 0)
+      return fault(node, code::kDimRange, fmt::format("'{}' is {}, below 0", symbol, size));
+    Status allowed = lathe::check_sizes({}, {module_.dims, module_.guards}, symbols_);
+    if (!allowed.ok()) return located(std::move(allowed).error(), node);
+    bindable_->substitute({{symbol, Dim(size)}});
+    return check_types(*bindable_);
+  }
+
   // Results that nothing uses die where they are made; outputs live on.
   void note_last_uses(const Graph& graph, Frame& frame) {
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -238,6 +253,8 @@ class Evaluator {
 
   const Module& module_;
   const EvalOptions& options_;
+  Graph* const bindable_;
+  std::map<std::string, int64_t> symbols_;
   uint64_t live_bytes_ = 0;
 };
 
@@ -268,10 +285,13 @@ Result<EvalResult> evaluate(const Module& module, const Graph& graph,
   for (size_t i = 0; i < inputs.size(); ++i)
     bindings.push_back(
         {graph.params[i]->name, graph.params[i]->types.front().shape, inputs[i].shape});
+  const std::vector<std::string> in_run = graph.bound_symbols();
+  std::map<std::string, int64_t> known = options.symbols;
+  for (const std::string& symbol : in_run) known.erase(symbol);
   LATHE_TRY(const auto symbols,
-            bind_symbols(bindings, {module.dims, module.guards}, options.symbols));
+            bind_symbols(bindings, {module.dims, module.guards}, std::move(known)));
   std::unique_ptr<Graph> bound;
-  if (!symbols.empty()) {
+  if (!symbols.empty() || !in_run.empty()) {
     bound = graph.clone();
     bound->substitute({symbols.begin(), symbols.end()});
     LATHE_DO(check_types(*bound));  // references trust them
@@ -281,7 +301,7 @@ Result<EvalResult> evaluate(const Module& module, const Graph& graph,
   std::vector<const Tensor*> pointers;
   for (const Tensor& input : inputs) pointers.push_back(&input);
   Evaluator::Frame frame;
-  LATHE_DO(Evaluator(module, options).run(runnable, pointers, frame, true));
+  LATHE_DO(Evaluator(module, options, bound.get(), symbols).run(runnable, pointers, frame, true));
   EvalResult result;
   for (Value output : runnable.outputs) {
     const Tensor* tensor = frame.find(output);

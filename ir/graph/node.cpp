@@ -101,6 +101,25 @@ bool Node::has_effects() const {
   return false;
 }
 
+std::string Node::bound_symbol() const {
+  const auto* size = op->traits.binds_size ? std::get_if<Dim>(&attr("size")) : nullptr;
+  return size != nullptr && !size->is_const() ? size->symbol_name() : "";
+}
+
+void collect_symbols(const Node& node, std::vector<std::string>& names) {
+  for (const TensorType& type : node.types)
+    for (const Dim& dim : type.shape) dim.collect_symbols(names);
+  for (const Attr& attr : node.attrs) {
+    if (const auto* dim = std::get_if<Dim>(&attr)) dim->collect_symbols(names);
+    if (const auto* dims = std::get_if<std::vector<Dim>>(&attr))
+      for (const Dim& dim : *dims) dim.collect_symbols(names);
+  }
+  for (const auto& body : node.bodies) {
+    for (const auto& param : body->params) collect_symbols(*param, names);
+    for (const auto& inner : body->nodes) collect_symbols(*inner, names);
+  }
+}
+
 const Attr& Node::attr(std::string_view attr_name) const {
   static const Attr kNone;
   const int i = op->attr_index(attr_name);
@@ -204,6 +223,13 @@ void Graph::substitute(const std::map<std::string, Dim>& symbols) {
   };
   for (const auto& param : params) substitute_in(*param);
   for (const auto& node : nodes) substitute_in(*node);
+}
+
+std::vector<std::string> Graph::bound_symbols() const {
+  std::vector<std::string> names;
+  for (const auto& node : nodes)
+    if (std::string own = node->bound_symbol(); !own.empty()) names.push_back(std::move(own));
+  return names;
 }
 
 bool Graph::erase_dead() {

@@ -68,6 +68,8 @@ struct Node {
 
   // What the row alone does not tell: whether this node or one in its bodies has effects.
   bool has_effects() const;
+  // The symbol that a run binds here (Traits::binds_size); empty: none, or it is a number already.
+  std::string bound_symbol() const;
   Value result(int index = 0) { return {this, index}; }
 
   // Operand `i` of the row: one value (maybe null), or the values of a list operand.
@@ -95,6 +97,9 @@ struct Mutation {
   Value value;            // its new contents
 };
 
+// Adds the symbols of types and attributes, the node's and those of its bodies, each once.
+void collect_symbols(const Node& node, std::vector<std::string>& names);
+
 // A function: params in, values out. Params are nodes of op "param" and stand in `params`, not in
 // `nodes`.
 struct Graph {
@@ -114,6 +119,9 @@ struct Graph {
   void replace_uses(Value from, Value to);  // operands (also inside bodies), outputs, mutations
   // Many replacements in one sweep; chains (a -> b, b -> c) are followed to their end.
   void replace_uses(const std::map<Value, Value>& replacements);
+  // The symbols that its nodes bind in a run, in order: sizes that elements of tensors decide, and
+  // not the caller.
+  std::vector<std::string> bound_symbols() const;
   // Replaces symbols in types and attributes, in bodies too.
   void substitute(const std::map<std::string, Dim>& symbols);
   // Removes nodes without users or effects, in bodies too; true when something went. In-place

@@ -95,6 +95,9 @@ struct Traits {
   bool may_use_tf32 = false;    // in f32, by PyTorch's defaults on a GPU
   bool reads_first = true;      // false: its first operand gives the shape alone, no elements
   bool takes_epilogue = false;  // elementwise ops can follow its sums before they are written
+  // The symbol in its attribute `size` is, from here on in a run, the value of its first operand,
+  // a number, which is its result too. An effect: the host sees whether it is allowed.
+  bool binds_size = false;
 };
 
 // A slot is a function or the reason why there is none. It has no default: forgetting one does not

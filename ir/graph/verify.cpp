@@ -15,7 +15,9 @@
 //     no other one names.
 //  8. A constant has either values or a name; those of one weight, and the module's, have one type.
 //  9. Locations are rows of the module's table.
-// 10. The form: no in-place node from `functional` on; from `core` on no op that only has a
+// 10. A symbol that a node binds is bound once, by a node of the function itself, and nothing above
+//     has it.
+// 11. The form: no in-place node from `functional` on; from `core` on no op that only has a
 //     decomposition (contractions excepted: they lower through templates).
 //
 // Does not check: that weights exist (a text has none), that symbols have ranges, that a layout is
@@ -61,6 +63,7 @@ class Verifier {
       LATHE_DO(check_node(*node));
       LATHE_DO(define(*node));
     }
+    LATHE_DO(check_bound_symbols());
     for (Value output : graph_.outputs)
       if (!is_defined(output)) return undefined("an output of the function", output);
     for (const Mutation& mutation : graph_.mutations) LATHE_DO(check_mutation(mutation));
@@ -92,6 +95,33 @@ class Verifier {
     return Diag{code::kUndefinedValue, Loc::unknown(),
                 fmt::format("{} {}", user,
                             value ? "is not defined above its use in its graph" : "is missing")};
+  }
+
+  Status check_bound_symbols() const {
+    std::set<std::string> unbound;
+    for (std::string& symbol : graph_.bound_symbols())
+      if (!unbound.insert(symbol).second)
+        return Diag{code::kRedefinedValue, Loc::unknown(),
+                    fmt::format("two nodes bind the size '{}'", symbol)};
+    if (unbound.empty()) return Ok{};
+    const auto check = [&](const Node& node) -> Status {
+      const std::string own = node.bound_symbol();
+      std::vector<std::string> names;
+      collect_symbols(node, names);
+      for (const std::string& name : names)
+        if (name != own && unbound.contains(name))
+          return fault(
+              node, code::kUndefinedValue,
+              fmt::format("'{}' has the size '{}', which a node below binds", node.name, name));
+      unbound.erase(own);
+      for (const auto& body : node.bodies)
+        if (!body->bound_symbols().empty())
+          return fault(node, code::kBadForm, fmt::format("a body of '{}' binds a size", node.name));
+      return Ok{};
+    };
+    for (const auto& param : graph_.params) LATHE_DO(check(*param));
+    for (const auto& node : graph_.nodes) LATHE_DO(check(*node));
+    return Ok{};
   }
 
   Status check_param(const Node& node) const {

@@ -7,6 +7,7 @@
 #include "ir/op/demands.h"
 #include "ir/op/dense.h"
 #include "ir/op/element.h"
+#include "ir/op/import_call.h"
 #include "ir/op/position.h"
 #include "ir/op/self.h"
 #include "ir/support/diag_codes.h"
@@ -33,7 +34,7 @@ Result<Indexing> indexing(const Node& node) {
     const TensorType& type = indices[d].type();
     if (type.dtype == DType::b8) {
       return Diag{code::kUnsupported, node.loc,
-                  "'index' with a bool mask has a result size that depends on data"};
+                  "'index' takes positions; those of a mask are its 'nonzero'"};
     }
     LATHE_DO(check_positions(node, type));
     auto joined = broadcast(result.positions, type.shape);
@@ -139,6 +140,28 @@ Expr lower_index(ElementContext& context, const Node& node, int, std::span<const
   return cast(context.operand(node, 0, source), node.types.front().dtype);
 }
 
+// Each bool mask as the positions where it holds, one tensor for each of its dims.
+Result<std::vector<Value>> import_index(Builder& builder, const ImportCall& call) {
+  std::vector<Value> indices;
+  size_t place = 0;  // of the dim that a mask's positions are in, where there is one mask
+  for (Value index : call.values("indices")) {
+    if (!index || index.type().dtype != DType::b8) {
+      if (!index && place == indices.size()) ++place;
+      indices.push_back(index);
+      continue;
+    }
+    ImportCall columns{.target = "nonzero_numpy", .args = {{"self", index}}, .loc = call.loc};
+    if (!call.expected.empty() && place < call.expected[0].shape.size())
+      columns.expected = {{DType::i64, {call.expected[0].shape[place]}}};
+    LATHE_TRY(const std::vector<Value> found,
+              import_call(builder, *call.table, std::move(columns)));
+    indices.insert(indices.end(), found.begin(), found.end());
+  }
+  const auto count = static_cast<int>(indices.size());
+  indices.insert(indices.begin(), call.value("self"));
+  return import_node(builder, call, "index", std::move(indices), {}, {count});
+}
+
 OpDef index() {
   const ExampleTensor none{.is_none = true}, self{.shape = {3, 4, 2}};
   const auto at = [](std::vector<int64_t> shape, std::vector<double> values) {
@@ -160,7 +183,8 @@ OpDef index() {
       .decompose = Absent{"a core op"},
       .lower = lower_index,
       .derivative = kScatters,
-      .imports = {{"index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"}},
+      .imports = {{.schema = "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+                   .build = import_index}},
       .examples = {{.operands = {self, at({2}, {2, -1})}, .list_sizes = {1}},
                    {.operands = {self, none, at({2, 1}, {3, 0}), at({2}, {1, 0})},
                     .list_sizes = {3}},

@@ -232,10 +232,10 @@ class Parser {
       LATHE_TRY(copy.destination, parse_buffer_id(lexer_));
       made.kind = copy;
     } else if (lexer_.accept("shape")) {
-      ShapeLaunch shape;
+      ShapeLaunch shape{};
       LATHE_TRY(shape.symbol, lexer_.string());
       LATHE_DO(lexer_.expect("="));
-      LATHE_TRY(shape.value, parse_dim(lexer_));
+      LATHE_TRY(shape.value, parse_buffer_id(lexer_));
       made.kind = std::move(shape);
     } else if (lexer_.accept("host")) {
       HostLaunch host;

@@ -60,7 +60,7 @@ struct LaunchPrinter {
     return fmt::format("copy {} to {}", spell(l.source), spell(l.destination));
   }
   std::string operator()(const ShapeLaunch& l) const {
-    return fmt::format("shape {} = {}", quote(l.symbol), l.value.str());
+    return fmt::format("shape {} = {}", quote(l.symbol), spell(l.value));
   }
   std::string operator()(const HostLaunch& l) const {
     return fmt::format("host {}({}) -> ({})", quote(l.function), buffer_list(l.reads),

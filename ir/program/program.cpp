@@ -1,6 +1,7 @@
 // What launches use, and what the tables of programs count.
 #include "ir/program/program.h"
 
+#include <algorithm>
 #include <set>
 
 namespace lathe {
@@ -15,7 +16,7 @@ std::vector<BufferId> Launch::buffers() const {
     std::vector<BufferId> operator()(const CopyLaunch& l) const {
       return {l.source, l.destination};
     }
-    std::vector<BufferId> operator()(const ShapeLaunch&) const { return {}; }
+    std::vector<BufferId> operator()(const ShapeLaunch& l) const { return {l.value}; }
     std::vector<BufferId> operator()(const HostLaunch& l) const {
       std::vector<BufferId> ids = l.reads;
       ids.insert(ids.end(), l.writes.begin(), l.writes.end());
@@ -23,6 +24,22 @@ std::vector<BufferId> Launch::buffers() const {
     }
   };
   return std::visit(Buffers{}, kind);
+}
+
+std::vector<std::string> bound_by_steps(const Program& program) {
+  std::vector<std::string> symbols;
+  for (const Launch& step : program.steps)
+    if (const auto* shape = std::get_if<ShapeLaunch>(&step.kind)) symbols.push_back(shape->symbol);
+  return symbols;
+}
+
+std::vector<std::string> bound_by_callers(const Program& program) {
+  const std::vector<std::string> by_steps = bound_by_steps(program);
+  std::vector<std::string> symbols;
+  for (const auto& [symbol, range] : program.symbols)
+    if (std::find(by_steps.begin(), by_steps.end(), symbol) == by_steps.end())
+      symbols.push_back(symbol);
+  return symbols;
 }
 
 std::vector<BufferUse> uses(const Program& program, const Launch& launch) {
@@ -45,7 +62,7 @@ std::vector<BufferUse> uses(const Program& program, const Launch& launch) {
     std::vector<BufferUse> operator()(const CopyLaunch& l) const {
       return {{l.source, false}, {l.destination, true}};
     }
-    std::vector<BufferUse> operator()(const ShapeLaunch&) const { return {}; }
+    std::vector<BufferUse> operator()(const ShapeLaunch& l) const { return {{l.value, false}}; }
     std::vector<BufferUse> operator()(const HostLaunch& l) const {
       std::vector<BufferUse> list;
       for (BufferId id : l.reads) list.push_back({id, false});

@@ -5,7 +5,8 @@
 // order; a backend may overlap those that do not depend on each other.
 //
 // Sizes may be expressions of the program's symbols. What they are at one call is a Binding
-// (binding.h); init has none.
+// (binding.h); init has none. A symbol that a step binds has no value before it: such a program is
+// run in pieces (split.h).
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -63,8 +64,8 @@ struct CopyLaunch {
 };  // whole buffers, equal num_bytes
 struct ShapeLaunch {
   std::string symbol;
-  Dim value;
-};  // evaluates a size on the host
+  BufferId value;
+};  // the host reads a number (i64), which the symbol is from here on
 struct HostLaunch {
   std::string function;
   std::vector<BufferId> reads, writes;
@@ -106,6 +107,10 @@ struct Program {
   int64_t num_kernels() const;                   // launches in steps that run on the device
   int64_t in_place_bytes() const;                // weights that steps read where they are mapped
 };
+
+// The symbols that steps bind, in order, and those that callers do, in the order of `symbols`.
+std::vector<std::string> bound_by_steps(const Program& program);
+std::vector<std::string> bound_by_callers(const Program& program);
 
 struct BufferUse {
   BufferId id;

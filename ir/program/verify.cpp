@@ -3,7 +3,7 @@
 // Checked: ids are in range; a kernel launch has one buffer per global buffer of its kernel, each
 // at least as large behind its begin, which is aligned, and writes only what may be written; the
 // operands of a library call lie within their buffers and fit each other; a kernel's dims have
-// values; persistent buffers are
+// values; a symbol that a step binds is bound once, and no step above it needs it; persistent buffers are
 // written by init and read by steps; nothing is read before it is written; every output is written
 // or is an input, a constant or persistent; what is used as an input or output is one of the
 // program; somebody reads what a launch writes; planned temporaries are 64-byte aligned, lie in
@@ -54,6 +54,7 @@ class Verifier {
     }
     for (is_init_ = true, clock_ = 0; clock_ < static_cast<int>(program_.init.size()); ++clock_)
       LATHE_DO(check_launch(program_.init[static_cast<size_t>(clock_)]));
+    for (std::string& symbol : bound_by_steps(program_)) unbound_.insert(std::move(symbol));
     for (is_init_ = false, clock_ = 0; clock_ < static_cast<int>(program_.steps.size()); ++clock_)
       LATHE_DO(check_launch(program_.steps[static_cast<size_t>(clock_)]));
     LATHE_DO(check_outputs());
@@ -154,6 +155,7 @@ class Verifier {
   Status check_launch(const Launch& launch) {
     loc_ = place_of(launch);
     LATHE_DO(std::visit([this](const auto& kind) { return check_kind(kind); }, launch.kind));
+    LATHE_DO(check_is_bound(launch));
     const std::vector<BufferUse> all = uses(program_, launch);
     for (const BufferUse& use : all)
       if (!use.is_written) LATHE_DO(note_use(use));
@@ -199,7 +201,37 @@ class Verifier {
     return Ok{};
   }
 
-  Status check_kind(const ShapeLaunch&) const { return Ok{}; }
+  Status check_kind(const ShapeLaunch& shape) {
+    LATHE_DO(check_id(shape.value, "a shape launch"));
+    const ProgramBuffer& value = buffer(shape.value);
+    if (value.type.dtype != DType::i64 || value.num_bytes != Dim(dtype_bytes(DType::i64)))
+      return fail(fmt::format("a size is one number of i64, {} is {}", quote(shape.value),
+                              to_string(value.type)));
+    if (is_source(value.kind) || value.kind == BufferKind::persistent)
+      return fail(fmt::format("a size is read from what a step or the caller writes, {} is {}",
+                              quote(shape.value), kind_name(value.kind)));
+    if (program_.symbols.empty()) return Ok{};  // with numbers for sizes there is nothing to bind
+    if (is_init_ || program_.symbols.count(shape.symbol) == 0 || unbound_.erase(shape.symbol) == 0)
+      return fail(
+          fmt::format("'{}' is bound, and is no symbol that has no value yet", shape.symbol));
+    return Ok{};
+  }
+
+  // What a launch has to know before it runs.
+  Status check_is_bound(const Launch& launch) const {
+    if (unbound_.empty()) return Ok{};
+    std::vector<std::string> names;
+    if (const auto* kernel = std::get_if<KernelLaunch>(&launch.kind))
+      for (const Dim& size : kernel->sizes) size.collect_symbols(names);
+    if (const auto* library = std::get_if<LibraryLaunch>(&launch.kind))
+      for (const Dim& size : symbolic_sizes(library->call)) size.collect_symbols(names);
+    for (BufferId id : launch.buffers()) buffer(id).num_bytes.collect_symbols(names);
+    for (const std::string& name : names)
+      if (unbound_.contains(name))
+        return fail(
+            fmt::format("'{}' needs the size '{}', which a later step binds", launch.label, name));
+    return Ok{};
+  }
 
   Status check_kind(const KernelLaunch& launch) const {
     if (launch.kernel < 0 || static_cast<size_t>(launch.kernel) >= program_.kernels.size())
@@ -398,6 +430,7 @@ class Verifier {
   const Program& program_;
   const ProgramPlaces* places_;
   std::vector<State> states_;
+  std::set<std::string> unbound_;  // symbols that later steps bind
   Loc loc_;
   bool is_init_ = true;
   int clock_ = 0;

@@ -8,35 +8,18 @@
 #include "passes/analysis/rewrite.h"
 
 namespace lathe {
-namespace {
-
-void collect(const Node& node, std::vector<std::string>& names) {
-  for (const TensorType& type : node.types)
-    for (const Dim& dim : type.shape) dim.collect_symbols(names);
-  for (const Attr& attr : node.attrs) {
-    if (const auto* dim = std::get_if<Dim>(&attr)) dim->collect_symbols(names);
-    if (const auto* dims = std::get_if<std::vector<Dim>>(&attr))
-      for (const Dim& dim : *dims) dim.collect_symbols(names);
-  }
-}
-
-}  // namespace
 
 bool has_symbols(const Node& node) {
   std::vector<std::string> names;
-  collect(node, names);
-  if (!names.empty()) return true;
-  for (const auto& body : node.bodies)
-    for (const auto& inner : body->nodes)
-      if (has_symbols(*inner)) return true;
-  return false;
+  collect_symbols(node, names);
+  return !names.empty();
 }
 
 std::map<std::string, DimRange> ranges_of_symbols(Module& module) {
   std::vector<std::string> names;
   for (const Graph* graph : all_graphs(module)) {
-    for (const auto& param : graph->params) collect(*param, names);
-    for (const auto& node : graph->nodes) collect(*node, names);
+    for (const auto& param : graph->params) collect_symbols(*param, names);
+    for (const auto& node : graph->nodes) collect_symbols(*node, names);
   }
   std::vector<std::string> guarded;
   for (const Guard& guard : module.guards) {
@@ -71,13 +54,13 @@ std::vector<std::string> symbols_of(Module& module) {
   std::vector<std::string> names;
   const std::vector<Graph*> graphs = all_graphs(module);
   for (const Graph* graph : graphs)
-    for (const auto& param : graph->params) collect(*param, names);
+    for (const auto& param : graph->params) collect_symbols(*param, names);
   for (const auto& [name, range] : module.dims) {
     (void)range;
     Dim::symbol(name).collect_symbols(names);
   }
   for (const Graph* graph : graphs)
-    for (const auto& node : graph->nodes) collect(*node, names);
+    for (const auto& node : graph->nodes) collect_symbols(*node, names);
   return names;
 }
 

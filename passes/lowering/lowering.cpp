@@ -12,12 +12,12 @@
 #include "ir/loop/strict.h"
 #include "ir/loop/text.h"
 #include "ir/loop/traffic.h"
+#include "ir/program/tidy.h"
 #include "ir/support/canonical.h"
 #include "ir/support/diag_codes.h"
 #include "passes/analysis/symbols.h"
 #include "passes/lowering/kernel_context.h"
 #include "passes/lowering/recipe.h"
-#include "passes/lowering/tidy.h"
 
 namespace lathe {
 namespace {
@@ -241,6 +241,7 @@ Status Lowering::bind_outputs() {
     const BufferId id = add_buffer(std::move(buffer));
     program_.outputs.push_back(id);
     const bool is_made_by_a_step = value.node->op->name != "param" && !constants_.contains(value) &&
+                                   !value.node->op->traits.binds_size &&
                                    !is_inlined(value, Phase::step) && value.type().layout.empty();
     if (is_made_by_a_step) outputs_.emplace(value, id);  // the first, when it repeats
   }
@@ -348,6 +349,7 @@ Result<BufferId> Lowering::constant_buffer(const Node& node) {
 
 Status Lowering::lower_node(Node& node, Phase phase) {
   if (node.op->traits.has_effects && node.types.empty()) return Ok{};
+  if (node.op->traits.binds_size) return bind_size(node);
   // What a region wants made on its way is part of it.
   const bool is_outermost = region_.empty();
   if (is_outermost) region_ = node.name;
@@ -368,6 +370,29 @@ Status Lowering::lower_node(Node& node, Phase phase) {
     for (const Destination& out : outs) places_[{&node, out.result}] = out.buffer;
   }
   if (is_outermost) region_.clear();
+  return Ok{};
+}
+
+// The number stays where it is, unless it is there before any step.
+Status Lowering::bind_size(Node& node) {
+  LATHE_TRY(BufferId value, materialize(node.operands[0]));
+  places_[node.result()] = value;
+  const std::string symbol = node.bound_symbol();
+  if (symbol.empty()) return Ok{};
+  if (const BufferKind kind = buffer(value).kind;
+      kind != BufferKind::temporary && kind != BufferKind::input && kind != BufferKind::output) {
+    Launch copy;
+    copy.label = copy.region = node.name;
+    copy.origins = {node.loc};
+    const BufferId own = add_temporary(node, "", node.types[0], 1, Phase::step);
+    copy.kind = CopyLaunch{std::exchange(value, own), own};
+    program_.steps.push_back(std::move(copy));
+  }
+  Launch launch;
+  launch.kind = ShapeLaunch{symbol, value};
+  launch.label = launch.region = node.name;
+  launch.origins = {node.loc};
+  program_.steps.push_back(std::move(launch));
   return Ok{};
 }
 

@@ -24,7 +24,7 @@ struct LaunchWriter {
   void operator()(const ShapeLaunch& launch) const {
     json["kind"] = "shape";
     json["symbol"] = launch.symbol;
-    json["value"] = launch.value.str();
+    json["value"] = launch.value;
   }
   void operator()(const HostLaunch& launch) const {
     json["kind"] = "host";

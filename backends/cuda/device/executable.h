@@ -28,6 +28,7 @@ class CudaExecutable final : public Executable {
   Status run(std::span<const BufferView> inputs, std::span<const BufferView> outputs) override;
   Status copy(const BufferView& from, const BufferView& to) override;
   const ExecutableStats& stats() const override { return stats_; }
+  Status wait() override;
   void set_stream(void* stream) override { caller_stream_ = static_cast<CUstream>(stream); }
   std::vector<double> step_seconds() const override { return step_seconds_; }
   void set_timing(bool on) override { is_timing_ = on; }
@@ -99,7 +100,6 @@ class CudaExecutable final : public Executable {
   void use(Bound& bound);
   Status drop_recordings(std::string_view reason);
   Status drop_oldest_sizes();
-  Status wait();
 
   Status execute(const Step& step, CUstream stream);
   Status execute_all(CUstream stream);

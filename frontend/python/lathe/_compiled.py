@@ -43,6 +43,20 @@ class Slot:
         empty = sys.modules["torch"].empty_strided
         return functools.partial(empty, self.shape, self.strides, dtype=self.torch_dtype)
 
+    def empty(self, shape, like):
+        """A new tensor: an array where no tensor of PyTorch's is like it."""
+        if like is None:
+            return np.empty(shape, self.numpy_dtype)
+        return sys.modules["torch"].empty(shape, dtype=self.torch_dtype, device=like.device)
+
+    def copied(self, info, data, like):
+        """A new tensor of what a run wrote into memory of the library's own, on the host."""
+        shape = tuple(info.shape[: info.rank])
+        tensor = self.empty(shape, None if like is None else like.new_empty(0, device="cpu"))
+        if info.num_bytes:
+            ctypes.memmove(address(tensor), data, info.num_bytes)
+        return tensor if like is None else tensor.to(like.device)
+
     def misfit(self, index, tensor):
         """What is wrong with a tensor."""
         names = NUMPY_DTYPES if isinstance(tensor, np.ndarray) else TORCH_DTYPES
@@ -96,6 +110,7 @@ class Compiled:
         leaves = self.info["signature"]["outputs"] if self.info["signature"] else []
         # An output by its number, or a constant, or a size that follows the dims.
         self.results = [(f.get("tensor"), f.get("constant"), linear(f.get("size"))) for f in leaves]
+        self.run_sizes = frozenset(self.info.get("run_sizes", ()))  # symbols that a run finds
         self.seen = {}  # Sizes by their sizes, the latest last
         self.first = self.at(self.info["dims"])
         self.input_pointers = ctypes.c_void_p * len(self.first.inputs)
@@ -116,6 +131,7 @@ class Compiled:
         results = [
             (i, constant if size.symbol is None else size.at(dims))
             for i, constant, size in self.results
+            if size.symbol not in self.run_sizes
         ]
         found = Sizes(sizes, numbers, inputs, outputs, results)
         self.seen = {**dict(list(self.seen.items())[-MAX_SEEN + 1 :]), sizes: found}
@@ -143,10 +159,10 @@ class Compiled:
         info_at = getattr(self.library, f"lathe_{side}")
         return [Slot(info_at(self.model, i).contents) for i in range(count)]
 
-    def run(self, at, inputs):
-        """Runs on contiguous tensors; returns new outputs, PyTorch's if an input is."""
-        like = None  # the first of PyTorch's tensors
-        input_pointers, output_pointers = self.input_pointers(), self.output_pointers()
+    def pointers_to(self, at, inputs):
+        """The pointers to tensors that fit the inputs, and the first that is PyTorch's."""
+        like = None
+        input_pointers = self.input_pointers()
         for i, (tensor, slot) in enumerate(zip(inputs, at.inputs)):
             is_array = isinstance(tensor, np.ndarray)
             dtype = slot.numpy_dtype if is_array else slot.torch_dtype
@@ -155,7 +171,12 @@ class Compiled:
             input_pointers[i] = address(tensor)
             if like is None and not is_array:
                 like = tensor
-        outputs = []
+        return input_pointers, like
+
+    def run(self, at, inputs):
+        """Runs on contiguous tensors; returns new outputs, PyTorch's if an input is."""
+        input_pointers, like = self.pointers_to(at, inputs)
+        outputs, output_pointers = [], self.output_pointers()
         device = None if like is None else like.device
         for i, slot in enumerate(at.outputs):
             if device is None:
@@ -172,6 +193,41 @@ class Compiled:
             stream_of(like),
         )
         return outputs
+
+    def run_sized(self, at, inputs):
+        """As run, of a model whose elements decide sizes: also the leaves of the result."""
+        input_pointers, like = self.pointers_to(at, inputs)
+        outputs, output_pointers = [], self.output_pointers()
+        for i, slot in enumerate(at.outputs):
+            is_known = all(size >= 0 for size in slot.shape)
+            outputs.append(slot.empty(slot.shape, like) if is_known else None)
+            output_pointers[i] = address(outputs[i]) if is_known else None
+
+        def run():
+            library, model = self.library, self.model
+            numbers = ctypes.addressof(at.numbers), len(at.sizes)
+            pointers = ctypes.addressof(input_pointers), ctypes.addressof(output_pointers)
+            if stream_of(like):
+                library.lathe_set_stream(model, stream_of(like))
+            if at.sizes:
+                status = library.lathe_run_shaped(model, *numbers, *pointers)
+            else:
+                status = library.lathe_run(model, *pointers)
+            if status != 0:
+                raise_failure(status, library.lathe_error(model))
+            for i, slot in enumerate(at.outputs):
+                if outputs[i] is None:
+                    info = library.lathe_output(model, i).contents
+                    data = library.lathe_output_data(model, i)
+                    outputs[i] = slot.copied(info, data, like)
+            return json.loads(library.lathe_run_sizes(model))
+
+        found = {**dict(zip(self.info["dims"], at.sizes)), **self.handle.alone(run)}
+        results = [
+            (i, constant if size.symbol is None else size.at(found))
+            for i, constant, size in self.results
+        ]
+        return outputs, results
 
 
 class Linear(typing.NamedTuple):

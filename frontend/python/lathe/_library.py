@@ -17,6 +17,8 @@ ADDED = (
     "lathe_refusals",
     "lathe_kernels",
     "lathe_set_timing",
+    "lathe_output_data",
+    "lathe_run_sizes",
 )
 
 # The numbers of lathe_dtype, as NumPy and PyTorch spell them. NumPy has no bf16: its bits are u16.
@@ -97,6 +99,8 @@ def open_library(path):
         "lathe_artifacts": (text, [handle]),
         "lathe_kernels": (text, [handle]),
         "lathe_set_timing": (None, [handle, ctypes.c_int32]),
+        "lathe_output_data": (pointers, [handle, ctypes.c_int32]),
+        "lathe_run_sizes": (text, [handle]),
         "lathe_share_state": (ctypes.c_int, [handle, handle]),
         "lathe_last_run_ms": (ctypes.c_double, [handle]),
         "lathe_num_threads": (ctypes.c_int32, [handle]),

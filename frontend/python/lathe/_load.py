@@ -114,6 +114,7 @@ class Model(Caller):
         is_flat = self.in_spec is None or self.plain_count >= 0
         is_plain = all("size" not in leaves[k] or dim.symbol in dims for k, dim in sizes)
         is_plain = is_plain and not self.complex_leaves and not self.complex_outputs
+        is_plain = is_plain and not self.compiled.run_sizes
         self.is_offered = _extension.module is not None and is_flat and is_plain
 
     @property
@@ -152,7 +153,10 @@ class Model(Caller):
                 name = self.info["inputs"][i]["name"]
                 raise LatheError(f"'{name}' is changed by the model, but cannot be written")
         at = self.compiled.at(self.sizes_of(tensors, leaves))
-        outputs = self.compiled.run(at, tensors)
+        if self.compiled.run_sizes:
+            outputs, results = self.compiled.run_sized(at, tensors)
+        else:
+            outputs, results = self.compiled.run(at, tensors), at.results
         self.offer(at)
         for k, i in self.mutated:
             # The model changed a copy where the caller's memory was not contiguous.
@@ -161,7 +165,7 @@ class Model(Caller):
                 leaves[k][...] = in_complex(new) if k in self.complex_leaves else new
         for i in self.complex_outputs:
             outputs[i] = in_complex(outputs[i])
-        return unflatten(outputs, at.results, self.out_spec)
+        return unflatten(outputs, results, self.out_spec)
 
     def flatten(self, args, kwargs):
         if self.in_spec is None:

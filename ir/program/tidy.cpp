@@ -1,5 +1,5 @@
 // Launches, kernels and buffers that a program does not need: see tidy.h.
-#include "passes/lowering/tidy.h"
+#include "ir/program/tidy.h"
 
 #include <map>
 #include <numeric>
@@ -49,7 +49,7 @@ struct Renumber {
     rename(launch.source);
     rename(launch.destination);
   }
-  void operator()(ShapeLaunch&) const {}
+  void operator()(ShapeLaunch& launch) const { rename(launch.value); }
   void operator()(HostLaunch& launch) const {
     rename(launch.reads);
     rename(launch.writes);
