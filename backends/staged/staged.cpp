@@ -56,6 +56,7 @@ class StagedExecutable final : public Executable {
       buffer.shape = program.buffers[i].type.shape;
       std::vector<std::string> names;
       buffer.num_bytes.collect_symbols(names);
+      for (const Dim& dim : buffer.shape) dim.collect_symbols(names);
       buffer.is_sized_in_run = std::any_of(names.begin(), names.end(), [&](const auto& name) {
         return std::find(in_run.begin(), in_run.end(), name) != in_run.end();
       });

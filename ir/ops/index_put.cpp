@@ -1,8 +1,10 @@
 // index_put: a tensor with elements written at integer positions of its leading dims.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "ir/op/composite.h"
 #include "ir/op/dense.h"
 #include "ir/op/element.h"
 #include "ir/op/position.h"
@@ -118,6 +120,113 @@ Expr lower_index_put(ElementContext& context, const Node& node, int, std::span<c
       });
 }
 
+// ---- import: what the row does not do by itself -------------------------------------------------
+
+// Elements of `values`, one for each place where the mask holds and in their order, or one for all.
+Term put_by_mask(const Aten& aten, Term mask) {
+  const Term self = aten.tensor("self");
+  Term values = aten.tensor("values");
+  const size_t masked = static_cast<size_t>(mask.rank());
+  const Shape shape = self.shape();
+  Shape wide = mask.shape(), rest(shape.begin() + static_cast<ptrdiff_t>(masked), shape.end());
+  wide.resize(shape.size(), 1);
+  if (values.rank() > static_cast<int>(rest.size()) && Aten::size(values, 0) != Dim(1)) {
+    if (Aten::size(values, 0) == Dim(0)) return aten("clone", {self});
+    const Term counts = aten("cumsum", {aten("reshape", {mask, Dims{-1}}), 0});
+    const Term place = aten("clamp_min", {aten("sub.Scalar", {counts, 1}), 0});
+    Shape each = mask.shape();
+    const Shape own = values.shape();
+    if (!own[0].is_const()) {  // there may be none, and then nothing is taken
+      Shape one = own;
+      one[0] = 1;
+      const std::vector<Term> all = {values, aten.full(one, 0, values.dtype())};
+      values = aten("cat", {all, 0});
+    }
+    each.insert(each.end(), own.begin() + 1, own.end());
+    values = aten("reshape", {aten("index_select", {values, 0, place}), each});
+  } else if (values.rank() > static_cast<int>(rest.size())) {
+    values = aten("squeeze.dim", {values, 0});
+  }
+  const Term here = aten("reshape", {mask, wide});
+  if (!aten.call().bool_attr("accumulate")) return aten("where.self", {here, values, self});
+  const Term none = aten.full({}, 0, self.dtype());
+  return aten("add.Tensor", {self, aten("where.self", {here, values, none})});
+}
+
+// The indexed dims first, and the dims of `values` as what they are written to has them.
+Term put_in_front(const Aten& aten, const std::vector<Term>& indices) {
+  const Term self = aten.tensor("self"), values = aten.tensor("values");
+  std::vector<Term> given;
+  Dims dims, others;
+  Shape positions;
+  for (int64_t d = 0; d < self.rank(); ++d) {
+    const bool is_given =
+        static_cast<size_t>(d) < indices.size() && indices[static_cast<size_t>(d)];
+    (is_given ? dims : others).push_back(d);
+    if (!is_given) continue;
+    given.push_back(indices[static_cast<size_t>(d)]);
+    positions = broadcast(positions, given.back().shape()).value_or(positions);
+  }
+  if (given.empty()) return aten.fail(code::kShapeMismatch, "'index_put' got no positions");
+  const bool is_adjacent = dims.back() - dims.front() + 1 == static_cast<int64_t>(dims.size());
+  const auto place = static_cast<size_t>(is_adjacent ? dims.front() : 0);
+  const size_t rank = positions.size() + others.size();
+  Shape wide = values.shape();
+  if (wide.size() > rank)
+    return aten.fail(code::kShapeMismatch, "'index_put' of values of more dims than their places");
+  wide.insert(wide.begin(), rank - wide.size(), Dim(1));
+  Dims order, there, back(static_cast<size_t>(self.rank()));
+  for (size_t i = 0; i < positions.size(); ++i) order.push_back(static_cast<int64_t>(place + i));
+  for (size_t i = 0; i < rank; ++i)
+    if (i < place || i >= place + positions.size()) order.push_back(static_cast<int64_t>(i));
+  there = dims;
+  there.insert(there.end(), others.begin(), others.end());
+  for (size_t i = 0; i < there.size(); ++i)
+    back[static_cast<size_t>(there[i])] = static_cast<int64_t>(i);
+  const Term moved = aten("permute", {aten("reshape", {values, wide}), order});
+  const Term written = aten("index_put", {aten("permute", {self, there}), given, moved,
+                                          aten.call().bool_attr("accumulate")});
+  return aten("permute", {written, back});
+}
+
+Result<std::vector<Value>> import_index_put(Builder& builder, const ImportCall& call) {
+  const Aten aten(builder, call);
+  std::vector<Value> given = call.values("indices");
+  while (!given.empty() && !given.back()) given.pop_back();
+  const auto is_mask = [](Value index) { return index && index.type().dtype == DType::b8; };
+  const bool is_one_mask = given.size() == 1 && is_mask(given[0]);
+  Term written = aten.null();
+  if (is_one_mask && given[0].type().rank() <= aten.tensor("self").rank()) {
+    written = put_by_mask(aten, {builder, given[0]});
+  } else {
+    std::vector<Term> indices;
+    for (Value index : given) {
+      if (!is_mask(index)) {
+        indices.emplace_back(builder, index);
+        continue;
+      }
+      ImportCall columns{.target = "nonzero_numpy", .args = {{"self", index}}, .loc = call.loc};
+      LATHE_TRY(const std::vector<Value> found,
+                import_call(builder, *call.table, std::move(columns)));
+      for (Value column : found) indices.emplace_back(builder, column);
+    }
+    const bool is_leading = std::all_of(indices.begin(), indices.end(),
+                                        [](Term index) { return static_cast<bool>(index); });
+    if (is_leading) {
+      std::vector<Value> operands = {call.value("self")};
+      operands.insert(operands.end(), indices.begin(), indices.end());
+      operands.push_back(call.value("values"));
+      return import_node(builder, call, "index_put", std::move(operands),
+                         {{"accumulate", call.bool_attr("accumulate")}},
+                         {static_cast<int>(indices.size())});
+    }
+    written = put_in_front(aten, indices);
+  }
+  if (call.in_place) written = aten("copy_", {aten.tensor("self"), written});
+  if (builder.failed()) return builder.error();
+  return std::vector<Value>{written};
+}
+
 OpDef index_put() {
   const auto at = [](std::vector<int64_t> shape, std::vector<double> values) {
     return ExampleTensor{
@@ -135,8 +244,9 @@ OpDef index_put() {
       .decompose = Absent{"a core op"},
       .lower = lower_index_put,
       .derivative = kGathers,
-      .imports = {{"index_put(Tensor self, Tensor?[] indices, Tensor values, bool "
-                   "accumulate=False) -> Tensor"}},
+      .imports = {{.schema = "index_put(Tensor self, Tensor?[] indices, Tensor values, bool "
+                             "accumulate=False) -> Tensor",
+                   .build = import_index_put}},
       .examples = {{.operands = {{.shape = {4, 2}}, at({3}, {0, -1, 0}), {.shape = {2}}},
                     .attrs = {{"accumulate", true}},
                     .list_sizes = {1}},

@@ -26,6 +26,7 @@ try:
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.export import graph_signature as signature
     from torch.fx.experimental.proxy_tensor import make_fx
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
     from torch.testing._internal.common_device_type import toleranceOverride
     from torch.testing._internal.common_methods_invocations import op_db
     from torch.utils import _pytree as pytree
@@ -115,10 +116,10 @@ class Sample:
 
 def trace(sample):
     """The graph as torch.export traces it, with its constants as further inputs."""
-    mode = FakeTensorMode()
+    mode = FakeTensorMode(shape_env=ShapeEnv())  # sizes that elements decide are symbols of it
     try:
         with torch.no_grad():
-            fakes = [mode.from_tensor(t) for t in sample.tensors]
+            fakes = [mode.from_tensor(t, static_shapes=True) for t in sample.tensors]
             with mode:
                 module = make_fx(sample, pre_dispatch=True)(*fakes)
     except Exception as error:  # whatever an operator raises under tracing
@@ -135,7 +136,7 @@ def trace(sample):
                  module.graph.inserting_before(next(iter(module.graph.nodes))))
         with place:
             last = [module.graph.placeholder(node.name + "_value")]
-        last[0].meta["val"] = mode.from_tensor(value)
+        last[0].meta["val"] = mode.from_tensor(value, static_shapes=True)
         tensors.append(value)
         node.replace_all_uses_with(last[0])
         module.graph.erase_node(node)
