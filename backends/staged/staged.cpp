@@ -73,6 +73,7 @@ class StagedExecutable final : public Executable {
       stage.steps = std::move(piece.steps);
       stage.symbol = std::move(piece.symbol);
       stage.value = piece.value;
+      stage.loc = piece.loc;
       const ExecutableStats& stats = stage.executable->stats();
       stats_.codegen_ms += stats.codegen_ms;
       stats_.init_ms += stats.init_ms;
@@ -106,7 +107,16 @@ class StagedExecutable final : public Executable {
     for (size_t i = 0; i < outputs.size(); ++i)
       if (!at(outputs_[i]).is_sized_in_run && at(outputs_[i]).view.bytes == nullptr)
         at(outputs_[i]).view = outputs[i];
-    for (Stage& stage : stages_) LATHE_DO(run_stage(stage));
+    Loc loc;  // of what bound the last size
+    for (Stage& stage : stages_) {
+      if (Status bound = bind_stage(stage, values_); !bound.ok()) {
+        Diag error = std::move(bound).error();
+        if (error.loc.is_unknown()) error.loc = loc;
+        return error;
+      }
+      LATHE_DO(run_stage(stage));
+      loc = stage.loc;
+    }
     // An output that is an input or another output as well.
     for (size_t i = 0; i < outputs.size(); ++i) {
       const BufferView& view = at(outputs_[i]).view;
@@ -159,6 +169,7 @@ class StagedExecutable final : public Executable {
     std::vector<int> steps;
     std::string symbol;  // bound behind it
     BufferId value = -1;
+    Loc loc = {};
   };
   // Of the whole program.
   struct Buffer {
@@ -180,7 +191,6 @@ class StagedExecutable final : public Executable {
   }
 
   Status run_stage(Stage& stage) {
-    LATHE_DO(bind_stage(stage, values_));
     std::vector<BufferView> inputs, outputs;
     for (BufferId id : stage.inputs) inputs.push_back(at(id).view);
     for (BufferId id : stage.outputs) {
@@ -222,7 +232,7 @@ class StagedExecutable final : public Executable {
     LATHE_DO(stage.executable->copy(at(stage.value).view, number));
     LATHE_DO(stage.executable->wait());
     if (size < 0)
-      return Diag{code::kDimRange, Loc::unknown(),
+      return Diag{code::kDimRange, stage.loc,
                   fmt::format("'{}' of program '{}' is {}, below 0", stage.symbol, name_, size)};
     found_[stage.symbol] = values_[stage.symbol] = size;
     return Ok{};

@@ -77,6 +77,7 @@ class Splitter {
       if (shape != nullptr) {
         made.symbol = shape->symbol;
         made.value = shape->value;
+        if (!program_.steps[i].origins.empty()) made.loc = program_.steps[i].origins.front();
         continue;
       }
       own.steps.push_back(program_.steps[i]);

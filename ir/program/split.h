@@ -22,6 +22,7 @@ struct Piece {
   // last.
   std::string symbol = {};
   BufferId value = -1;
+  Loc loc = {};  // of the step that binds it
 };
 
 // `program` is verified. One piece where no step binds a size.
