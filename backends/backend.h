@@ -23,8 +23,8 @@ struct BufferView {
   size_t num_bytes = 0;
 };
 
-// An output as large as a run found: memory of the host that is the executable's own, until the next
-// run. What the caller gives for it is not looked at.
+// An output as large as a run found: memory of the host that is the executable's own, until the
+// next run. What the caller gives for it is not looked at.
 struct SizedOutput {
   BufferView view;
   std::vector<int64_t> shape;

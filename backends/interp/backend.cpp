@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "backends/interp/run_program.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -11,11 +10,12 @@ namespace {
 
 class Interpreter final : public Backend {
  public:
-  explicit Interpreter(const Target& target) : target_(target) {}
+  Interpreter(const Target& target, const InterpretLimits& limits)
+      : target_(target), limits_(limits) {}
   const Target& target() const override { return target_; }
   Result<std::unique_ptr<Executable>> compile(const Program& program,
                                               const CompileOptions& options) override {
-    return interpret(program, options);
+    return interpret(program, options, limits_);
   }
   std::vector<std::string> emits() const override { return {}; }
   Result<std::string> emit(const Program&, const std::string& what) override {
@@ -26,12 +26,13 @@ class Interpreter final : public Backend {
 
  private:
   Target target_;
+  InterpretLimits limits_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_interpreter(const Target& target) {
-  return std::make_unique<Interpreter>(target);
+std::unique_ptr<Backend> make_interpreter(const Target& target, const InterpretLimits& limits) {
+  return std::make_unique<Interpreter>(target, limits);
 }
 
 }  // namespace lathe

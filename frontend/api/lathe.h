@@ -123,10 +123,10 @@ LATHE_EXPORT int32_t lathe_num_outputs(const lathe_model* model);
 LATHE_EXPORT const lathe_tensor_info* lathe_input(const lathe_model* model, int32_t index);
 LATHE_EXPORT const lathe_tensor_info* lathe_output(const lathe_model* model, int32_t index);
 
-/* Elements may decide how large an output is (nonzero, x[mask]). Before the first run such a one has
- * extents of -1 and no bytes; lathe_run ignores its pointer, which may be null, and afterwards
- * lathe_output tells its shape and this its memory, which is the model's own, until the next call of
- * lathe_run. Null for other outputs. */
+/* Elements may decide how large an output is (nonzero, x[mask]). Before a run such a one has extents
+ * of -1 and no bytes; lathe_run ignores its pointer, which may be null, and afterwards lathe_output
+ * tells its shape and this its memory, which is the model's own, until the next call of lathe_run or
+ * lathe_bind. Null for other outputs. */
 LATHE_EXPORT const void* lathe_output_data(const lathe_model* model, int32_t index);
 /* The sizes that the last run found, by symbol, as a JSON object: {"u0": 3}. Valid until the next
  * call of this. */
@@ -182,8 +182,9 @@ LATHE_EXPORT int32_t lathe_num_threads(const lathe_model* model);
 
 /* What is known of the model, as a JSON object: "name", "target", "isa", "threads", "kernels",
  * "gflop", "compile_ms", "cache", "load_ms", "arena_bytes", "persistent_bytes", "dims", "inputs",
- * "outputs" (with symbolic shapes), "run_sizes" (symbols that a run finds), "mutations" (names of the inputs and buffers that a run
- * changes), and "signature" (how args, kwargs and results flatten). */
+ * "outputs" (with symbolic shapes), "run_sizes" (symbols that a run finds), "mutations" (names of
+ * the inputs and buffers that a run changes), and "signature" (how args, kwargs and results
+ * flatten). */
 LATHE_EXPORT const char* lathe_info(const lathe_model* model);
 
 #ifdef __cplusplus

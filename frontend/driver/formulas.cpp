@@ -8,7 +8,8 @@
 namespace lathe {
 
 ProgramFormulas formulas_of(const Program& symbolic, const std::vector<std::vector<size_t>>& groups,
-                            const std::map<std::string, int64_t>& sizes) {
+                            std::map<std::string, int64_t> sizes) {
+  for (const auto& [symbol, hint] : symbolic.hints) sizes.try_emplace(symbol, hint);
   const auto formula = [&](const Dim& dim) {
     const Result<int64_t> here = dim.evaluate(sizes);
     return Formula{dim.str(), here.ok() ? std::optional(*here) : std::nullopt};

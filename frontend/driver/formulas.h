@@ -28,8 +28,9 @@ struct ProgramFormulas {
   std::string sizes;  // "s0 = 4, s1 = 128"
 };
 
-// `groups` has the places of steps; `sizes` a value of each symbol.
+// `groups` has the places of steps; `sizes` a value of each symbol that a caller binds. Others have
+// their hints.
 ProgramFormulas formulas_of(const Program& symbolic, const std::vector<std::vector<size_t>>& groups,
-                            const std::map<std::string, int64_t>& sizes);
+                            std::map<std::string, int64_t> sizes);
 
 }  // namespace lathe

@@ -1,6 +1,6 @@
-// Numbers that are elements of tensors (x.item()). They stay tensors of rank 0: whatever takes a
-// number takes them, and arithmetic on them becomes calls on tensors. Where the file makes a size of
-// one, a node binds its symbol, and it is a size everywhere, with the range that the file has.
+// Numbers that are elements of tensors (x.item()). They stay tensors of rank 0: what takes a
+// number takes them, and arithmetic on them becomes calls on tensors. Where the file makes a size
+// of one, a node binds its symbol, and it is a size everywhere, with the range that the file has.
 // What else a graph asserts of such numbers is not checked: kernels raise nothing.
 #include <fmt/format.h>
 

@@ -17,8 +17,8 @@ namespace {
 
 Term in_line(const Aten& aten, Term x) { return aten("reshape", {x, Dims{-1}}); }
 
-// The count as the extent `dim` of result 0. The symbol is the file's, where it has a new one; where
-// it says which known size the count is, that one, and the graph asserts that it is.
+// The count as the extent `dim` of result 0. The symbol is the file's, where it has a new one;
+// where it says which known size the count is, that one, and the graph asserts that it is.
 Dim bound(const Aten& aten, Term count, size_t dim = 0) {
   const Graph& graph = count.builder().graph();
   std::vector<std::string> known = graph.bound_symbols();
@@ -63,8 +63,10 @@ std::vector<Term> columns(Term found, const Shape& shape) {
   Dim stride = 1;
   for (size_t d = shape.size(); d-- > 0;) {
     const Dim extent = Dim::max(shape[d], 1);
-    const Term row = apply("floor_divide", {found, size_like(found, stride)});
-    all.insert(all.begin(), apply("remainder", {row, size_like(found, extent)}));
+    Term at = found;
+    if (stride != Dim(1)) at = apply("floor_divide", {at, size_like(found, stride)});
+    if (d > 0) at = apply("remainder", {at, size_like(found, extent)});
+    all.insert(all.begin(), at);
     stride = stride * extent;
   }
   return all;

@@ -3,8 +3,8 @@
 // Checked: ids are in range; a kernel launch has one buffer per global buffer of its kernel, each
 // at least as large behind its begin, which is aligned, and writes only what may be written; the
 // operands of a library call lie within their buffers and fit each other; a kernel's dims have
-// values; a symbol that a step binds is bound once, and no step above it needs it; persistent buffers are
-// written by init and read by steps; nothing is read before it is written; every output is written
+// values; a symbol that a step binds is bound once, and no step above it needs it; persistent
+// buffers are written by init and read by steps; nothing is read before it is written; every output is written
 // or is an input, a constant or persistent; what is used as an input or output is one of the
 // program; somebody reads what a launch writes; planned temporaries are 64-byte aligned, lie in
 // their arena and do not overlap while both are alive.

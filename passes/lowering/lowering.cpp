@@ -213,53 +213,6 @@ BufferId Lowering::add_temporary(const Node& of, std::string_view suffix, Tensor
   return id;
 }
 
-Status Lowering::bind_params() {
-  for (const auto& param : graph_.params) {
-    ProgramBuffer buffer;
-    buffer.name = param->name;
-    buffer.type = param->types[0];
-    buffer.num_bytes = bytes_of(buffer.type);
-    buffer.kind = BufferKind::input;
-    const BufferId id = add_buffer(std::move(buffer));
-    places_[param->result()] = id;
-    program_.inputs.push_back(id);
-  }
-  return Ok{};
-}
-
-Status Lowering::bind_outputs() {
-  output_values_ = graph_.outputs;
-  for (const Mutation& mutation : graph_.mutations) output_values_.push_back(mutation.value);
-  for (size_t i = 0; i < output_values_.size(); ++i) {
-    const Value value = output_values_[i];
-    ProgramBuffer buffer;
-    buffer.name = value.node->name;
-    buffer.type = value.type();
-    buffer.type.layout.clear();
-    buffer.num_bytes = bytes_of(buffer.type);
-    buffer.kind = BufferKind::output;
-    const BufferId id = add_buffer(std::move(buffer));
-    program_.outputs.push_back(id);
-    const bool is_made_by_a_step = value.node->op->name != "param" && !constants_.contains(value) &&
-                                   !value.node->op->traits.binds_size &&
-                                   !is_inlined(value, Phase::step) && value.type().layout.empty();
-    if (is_made_by_a_step) outputs_.emplace(value, id);  // the first, when it repeats
-  }
-  return Ok{};
-}
-
-void Lowering::bind_mutations(size_t num_inputs) {
-  for (size_t i = 0; i < graph_.mutations.size(); ++i) {
-    const Mutation& mutation = graph_.mutations[i];
-    const BufferId output = program_.outputs[graph_.outputs.size() + i];
-    for (size_t p = 0; p < graph_.params.size(); ++p) {
-      const bool is_target =
-          mutation.is_input == (p < num_inputs) && graph_.params[p]->name == mutation.target;
-      if (is_target) program_.mutations.push_back({mutation.target, program_.inputs[p], output});
-    }
-  }
-}
-
 // What init computes anyway it writes as steps read it: a table of biases with its heads first.
 bool Lowering::is_rearranged_constant(Value value) const {
   const Traits& traits = value.node->op->traits;
@@ -370,29 +323,6 @@ Status Lowering::lower_node(Node& node, Phase phase) {
     for (const Destination& out : outs) places_[{&node, out.result}] = out.buffer;
   }
   if (is_outermost) region_.clear();
-  return Ok{};
-}
-
-// The number stays where it is, unless it is there before any step.
-Status Lowering::bind_size(Node& node) {
-  LATHE_TRY(BufferId value, materialize(node.operands[0]));
-  places_[node.result()] = value;
-  const std::string symbol = node.bound_symbol();
-  if (symbol.empty()) return Ok{};
-  if (const BufferKind kind = buffer(value).kind;
-      kind != BufferKind::temporary && kind != BufferKind::input && kind != BufferKind::output) {
-    Launch copy;
-    copy.label = copy.region = node.name;
-    copy.origins = {node.loc};
-    const BufferId own = add_temporary(node, "", node.types[0], 1, Phase::step);
-    copy.kind = CopyLaunch{std::exchange(value, own), own};
-    program_.steps.push_back(std::move(copy));
-  }
-  Launch launch;
-  launch.kind = ShapeLaunch{symbol, value};
-  launch.label = launch.region = node.name;
-  launch.origins = {node.loc};
-  program_.steps.push_back(std::move(launch));
   return Ok{};
 }
 

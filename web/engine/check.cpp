@@ -6,7 +6,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "backends/interp/run_program.h"
+#include "backends/interp/backend.h"
+#include "backends/staged/staged.h"
 #include "frontend/driver/build.h"
 #include "frontend/driver/check.h"
 #include "ir/support/diag_codes.h"
@@ -97,14 +98,23 @@ Status check_size(const Model& model, const Program& program) {
                           kMaxFlops / kMillion)};
 }
 
-Result<std::vector<Tensor>> run_loops(const Program& program, const Model& model,
-                                      const std::vector<Tensor>& inputs) {
+// `program` is `source` with numbers for sizes: those of `model`, but for sizes that steps bind, which
+// the run finds.
+Result<std::vector<Tensor>> run_loops(const Program& program, const Program& source,
+                                      const Model& model, const std::vector<Tensor>& inputs) {
   LATHE_TRY(CallBuffers call, CallBuffers::create(program, inputs, model.weights()));
   WeightStore weights = model.weights();
   CompileOptions options;
   options.weight = [&](const std::string& name) { return weights.get(name); };
+  const bool is_staged = !bound_by_steps(source).empty();
+  const auto interpreter = make_interpreter(*find_target("simd128"), {.max_bytes = kMaxBytes});
   LATHE_TRY(std::unique_ptr<Executable> executable,
-            interpret(program, options, {.max_bytes = kMaxBytes}));
+            compile_staged(*interpreter, is_staged ? source : program, options));
+  std::vector<int64_t> sizes;
+  if (is_staged)
+    for (const std::string& symbol : bound_by_callers(source))
+      sizes.push_back(model.dims.at(symbol));
+  if (!sizes.empty()) LATHE_DO(executable->bind(sizes));
   LATHE_DO(call.run(*executable));
   return call.outputs();
 }
@@ -167,7 +177,7 @@ Result<Answer> handle_check(Workspace& workspace, const Request& request) {
   if (!pieces.is_used_up()) return request.bad("results", "more bytes came than tensors need");
 
   if (!has_results) {
-    Result<std::vector<Tensor>> computed = run_loops(program, model, inputs);
+    Result<std::vector<Tensor>> computed = run_loops(program, *run->program(), model, inputs);
     if (!computed.ok()) return refused(computed.error(), run->locs);
     results = *std::move(computed);
   }
