@@ -23,8 +23,8 @@ struct BufferView {
   size_t num_bytes = 0;
 };
 
-// An output as large as a run found: memory of the host that is the executable's own, until the
-// next run. What the caller gives for it is not looked at.
+// An output as large as a run found, in memory of the executable's own, until the next run: copy()
+// takes it out. What the caller gives for it is not looked at.
 struct SizedOutput {
   BufferView view;
   std::vector<int64_t> shape;
@@ -56,6 +56,9 @@ class Executable {
     return Ok{};
   }
   virtual const ExecutableStats& stats() const = 0;
+  // Memory as large as that for inputs and outputs, where runs take them without copying; aligned.
+  // `what` is for errors. It may outlive the executable.
+  virtual Result<std::shared_ptr<std::byte>> allocate(size_t num_bytes, const std::string& what);
   // Waits for runs that were put into a queue.
   virtual Status wait() { return Ok{}; }
   // Of a program whose steps bind sizes (backends/staged): what the last run found, by symbol.

@@ -32,7 +32,7 @@ class InterpretedProgram final : public Executable {
     for (const ProgramBuffer& b : program_.buffers)
       num_bytes_.push_back(b.num_bytes.is_const() ? b.num_bytes.value() : 0);
     LATHE_DO(check_bytes(num_bytes_));
-    LATHE_DO(allocate(options));
+    LATHE_DO(fill_buffers(options));
     is_bound_ = program_.symbols.empty();
     return execute(program_.init);
   }
@@ -96,7 +96,7 @@ class InterpretedProgram final : public Executable {
     return Ok{};
   }
 
-  Status allocate(const CompileOptions& options) {
+  Status fill_buffers(const CompileOptions& options) {
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const ProgramBuffer& b = program_.buffers[i];
       memory_[i].assign(static_cast<size_t>(num_bytes_[i]), std::byte{0xff});

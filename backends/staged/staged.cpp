@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include "backends/binding/binding.h"
@@ -13,30 +12,18 @@
 namespace lathe {
 namespace {
 
-// Memory of the host, aligned as targets want buffers; what is there only grows.
-class HostMemory {
- public:
-  Status reserve(size_t num_bytes, const std::string& name) {
-    if (num_bytes <= size_) return Ok{};
-    bytes_.reset();
-    size_ = 0;
-    const auto align = static_cast<size_t>(kBufferAlignment);
-    const size_t rounded = (num_bytes + align - 1) / align * align;
-    bytes_.reset(static_cast<std::byte*>(std::aligned_alloc(align, rounded)));
-    if (bytes_ == nullptr)
-      return Diag{code::kTooLarge, Loc::unknown(),
-                  fmt::format("no memory for the {} bytes of '{}'", num_bytes, name)};
-    size_ = rounded;
+// What is there only grows.
+struct OwnMemory {
+  std::shared_ptr<std::byte> bytes = nullptr;
+  size_t num_bytes = 0;
+
+  Status reserve(Executable& executable, size_t wanted, const std::string& name) {
+    if (wanted <= num_bytes) return Ok{};
+    *this = {};
+    LATHE_TRY(bytes, executable.allocate(wanted, name));
+    num_bytes = wanted;
     return Ok{};
   }
-  std::byte* address() const { return bytes_.get(); }
-
- private:
-  struct Free {
-    void operator()(std::byte* bytes) const { std::free(bytes); }
-  };
-  std::unique_ptr<std::byte, Free> bytes_;
-  size_t size_ = 0;
 };
 
 class StagedExecutable final : public Executable {
@@ -120,12 +107,11 @@ class StagedExecutable final : public Executable {
     // An output that is an input or another output as well.
     for (size_t i = 0; i < outputs.size(); ++i) {
       const BufferView& view = at(outputs_[i]).view;
-      is_sized_in_run_ = is_sized_in_run_ || at(outputs_[i]).is_sized_in_run;
       if (at(outputs_[i]).is_sized_in_run || view.bytes == outputs[i].bytes) continue;
       LATHE_DO(stages_.back().executable->copy(view, outputs[i]));
     }
     add_arenas();
-    return is_sized_in_run_ ? wait() : Ok{};
+    return Ok{};
   }
 
   Status copy(const BufferView& from, const BufferView& to) override {
@@ -177,8 +163,8 @@ class StagedExecutable final : public Executable {
     Dim num_bytes = 0;
     Shape shape = {};
     bool is_sized_in_run = false;
-    HostMemory memory = {};  // where it is not the caller's
-    BufferView view = {};    // of this run
+    OwnMemory memory = {};  // where it is not the caller's
+    BufferView view = {};   // of this run
   };
 
   Buffer& at(BufferId id) { return buffers_[static_cast<size_t>(id)]; }
@@ -212,15 +198,15 @@ class StagedExecutable final : public Executable {
       return Diag{code::kTooLarge, Loc::unknown(),
                   fmt::format("'{}' of program '{}' is too large", buffer.name, name_)};
     const auto bytes = static_cast<size_t>(*num_bytes);
-    HostMemory next;
-    HostMemory& memory = is_read ? next : buffer.memory;
+    OwnMemory next;
+    OwnMemory& memory = is_read ? next : buffer.memory;
     // One byte more: what is empty has a place too.
-    LATHE_DO(memory.reserve(bytes + 1, buffer.name));
+    LATHE_DO(memory.reserve(*stage.executable, bytes + 1, buffer.name));
     if (is_read) {
       std::swap(buffer.memory, next);
       replaced_.push_back(std::move(next));
     }
-    return BufferView{buffer.memory.address(), bytes};
+    return BufferView{buffer.memory.bytes.get(), bytes};
   }
 
   // What the piece wrote for the next one's size.
@@ -249,11 +235,10 @@ class StagedExecutable final : public Executable {
   const size_t num_steps_;
   std::vector<Buffer> buffers_;
   std::vector<Stage> stages_;
-  std::vector<HostMemory> replaced_;               // what a running piece may still read
+  std::vector<OwnMemory> replaced_;                // what a running piece may still read
   std::map<std::string, int64_t> given_;           // sizes that the caller bound
   std::map<std::string, int64_t> values_, found_;  // of a run
   bool is_bound_ = false;
-  bool is_sized_in_run_ = false;  // an output: the caller reads it on the host
   ExecutableStats stats_;
 };
 
@@ -263,8 +248,10 @@ Result<std::unique_ptr<Executable>> compile_staged(Backend& backend, const Progr
                                                    const CompileOptions& options) {
   if (bound_by_steps(program).empty()) return backend.compile(program, options);
   LATHE_DO(verify(program));
+  CompileOptions own = options;
+  own.reduce_overhead = false;  // sizes and addresses differ from run to run
   auto made = std::make_unique<StagedExecutable>(program);
-  LATHE_DO(made->compile(backend, split(program), options));
+  LATHE_DO(made->compile(backend, split(program), own));
   return std::unique_ptr<Executable>(std::move(made));
 }
 

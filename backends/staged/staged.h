@@ -1,7 +1,7 @@
 // Programs whose steps bind sizes, on any backend: in pieces (ir/program/split.h), each an
 // executable of its own, between which the host reads a number.
 //
-// What crosses a cut lies in memory of the host; a backend of a device copies it there and back.
+// What crosses a cut lies in memory of the backend's choice. No run of it is one CUDA graph.
 #pragma once
 #include <memory>
 

@@ -50,8 +50,8 @@ struct lathe_model {
   int threads = 1;
   std::vector<std::unique_ptr<lathe::TensorInfo>> inputs;
   std::vector<std::unique_ptr<lathe::TensorInfo>> outputs;
-  std::vector<bool> is_sized_in_run;    // by output
-  std::vector<const void*> sized_data;  // by output: the model's own memory, of the last run
+  std::vector<lathe::BufferView> sized_data;  // by output: the model's own memory, of the last run
+  std::vector<bool> is_sized_in_run;          // by output
   // Buffers that the model mutates, which other handles may share and then wait for each other.
   lathe::State state;
   std::shared_ptr<std::mutex> turn = std::make_shared<std::mutex>();
@@ -122,7 +122,7 @@ Result<std::unique_ptr<Served>> compile(lathe_model& handle, const Artifact& pla
 
 // Outputs whose sizes elements decide have none until a run finds them.
 void forget_sized(lathe_model& handle) {
-  handle.sized_data.assign(handle.outputs.size(), nullptr);
+  handle.sized_data.assign(handle.outputs.size(), {});
   for (size_t i = 0; i < handle.outputs.size(); ++i) {
     if (!handle.is_sized_in_run[i]) continue;
     TensorInfo& tensor = *handle.outputs[i];
@@ -280,7 +280,7 @@ void show_sized(lathe_model& handle) {
     TensorInfo& tensor = *handle.outputs[i];
     std::copy(found->shape.begin(), found->shape.end(), tensor.shape.begin());
     tensor.info.num_bytes = found->view.num_bytes;
-    handle.sized_data[i] = found->view.bytes;
+    handle.sized_data[i] = found->view;
   }
 }
 
@@ -302,6 +302,20 @@ lathe_status run(lathe_model& handle, const void* const* inputs, void* const* ou
   if (!status.ok())
     return handle.fail(status.error(), handle.bound->build().lowered.unit.module.locs);
   show_sized(handle);
+  handle.status = LATHE_OK;
+  return LATHE_OK;
+}
+
+lathe_status copy_output(lathe_model& handle, int32_t index, void* to) {
+  const bool is_there = index >= 0 && static_cast<size_t>(index) < handle.sized_data.size();
+  const BufferView from = is_there ? handle.sized_data[static_cast<size_t>(index)] : BufferView();
+  if (from.bytes == nullptr || (to == nullptr && from.num_bytes > 0))
+    return handle.fail({code::kBadValue, Loc::unknown(),
+                        "expected an output whose size a run found, and memory for it"},
+                       handle.model.module.locs);
+  const BufferView view{static_cast<std::byte*>(to), from.num_bytes};
+  const Status copied = from.num_bytes == 0 ? Ok{} : handle.bound->executable().copy(from, view);
+  if (!copied.ok()) return handle.fail(copied.error(), handle.model.module.locs);
   handle.status = LATHE_OK;
   return LATHE_OK;
 }
@@ -406,10 +420,9 @@ const lathe_tensor_info* lathe_output(const lathe_model* model, int32_t index) {
   return model == nullptr ? nullptr : lathe::tensor_at(model->outputs, index);
 }
 
-const void* lathe_output_data(const lathe_model* model, int32_t index) {
-  if (model == nullptr || index < 0 || static_cast<size_t>(index) >= model->sized_data.size())
-    return nullptr;
-  return model->sized_data[static_cast<size_t>(index)];
+lathe_status lathe_copy_output(lathe_model* model, int32_t index, void* to) {
+  if (model == nullptr) return LATHE_WRONG_INPUT;
+  return model->guard([&] { return lathe::copy_output(*model, index, to); });
 }
 const char* lathe_run_sizes(lathe_model* model) {
   if (model == nullptr || !model->is_loaded()) return "{}";

@@ -322,7 +322,18 @@ Result<CallBuffers> CallBuffers::create(const Program& program, const std::vecto
 Status CallBuffers::run(Executable& executable) {
   LATHE_DO(executable.run(inputs_, outputs_));
   sized_.clear();
-  for (size_t i = 0; i < outputs_.size(); ++i) sized_.push_back(executable.output(i));
+  sized_bytes_.clear();
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    sized_.push_back(executable.output(i));
+    if (!sized_.back()) continue;
+    SizedOutput& output = *sized_.back();
+    LATHE_TRY(std::shared_ptr<std::byte> bytes, new_bytes(output.view.num_bytes, "a result"));
+    const BufferView own{bytes.get(), output.view.num_bytes};
+    LATHE_DO(executable.copy(output.view, own));
+    LATHE_DO(executable.wait());
+    output.view = own;
+    sized_bytes_.push_back(std::move(bytes));
+  }
   return Ok{};
 }
 

@@ -81,6 +81,7 @@ class CallBuffers {
   std::vector<TensorType> output_types_;
   // By output, where the last run found its size.
   std::vector<std::optional<SizedOutput>> sized_ = {};
+  std::vector<std::shared_ptr<std::byte>> sized_bytes_ = {};
 };
 
 }  // namespace lathe

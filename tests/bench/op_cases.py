@@ -175,6 +175,7 @@ ROWS = {
 # Rows that no call of PyTorch is: parts of graphs, what others decompose into, and what draws.
 NO_CALL = {
     "alias": "a name for its operand", "assert_metadata": "checks, and computes nothing",
+    "bind_size": "the host reads a number",
     "constant": "a value of the graph", "dropout": "its operand, where nothing is trained",
     "fused": "a group that a pass makes", "ldl_solve": "what ldl is read by",
     "param": "an argument of the graph",
@@ -189,6 +190,11 @@ COMPOSITES = {
              ("torch.sort(a, stable=True)", [(100_000, 10)])],
     "topk": [("torch.topk(a, 10)", [WIDE]), ("torch.topk(a, 10)", [LINE])],
     "kthvalue": [("torch.kthvalue(a, 100)", [WIDE])],
+    "nonzero": [("torch.nonzero(a > 1)", [WIDE])],
+    "masked_select": [("a[a > 1]", [WIDE])],
+    "unique": [("torch.unique(a, return_counts=True)", [(("int", 500), (100_000,))])],
+    "repeat_interleave": [("torch.repeat_interleave(a, b, 0)", [WIDE, (("int", 4), (1000,))])],
+    "bincount": [("torch.bincount(a)", [(("int", 500), (1_000_000,))])],
     "median": [("torch.median(a, 1)", [WIDE]), ("torch.median(a)", [LINE])],
     "mode": [("torch.mode(a, 1)[0]", [(("int", 20), (100, 1000))])],
     "quantile": [("torch.quantile(a, 0.3, 1)", [WIDE])],

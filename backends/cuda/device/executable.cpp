@@ -327,6 +327,14 @@ Status CudaExecutable::copy(const BufferView& from, const BufferView& to) {
   return device_.check(device_.api().synchronize(stream_), "copying what the run changed");
 }
 
+Result<std::shared_ptr<std::byte>> CudaExecutable::allocate(size_t num_bytes,
+                                                            const std::string& what) {
+  LATHE_DO(device_.use());
+  LATHE_TRY(DeviceMemory made, DeviceMemory::allocate(device_, num_bytes, what));
+  const auto memory = std::make_shared<DeviceMemory>(std::move(made));
+  return std::shared_ptr<std::byte>(memory, reinterpret_cast<std::byte*>(memory->address()));
+}
+
 Status CudaExecutable::execute(const Step& step, CUstream stream) {
   if (step.is_fenced)
     LATHE_DO(device_.check(device_.api().fill(fence_.address(), 0, 1, stream), "a fence"));

@@ -28,6 +28,7 @@ class CudaExecutable final : public Executable {
   Status run(std::span<const BufferView> inputs, std::span<const BufferView> outputs) override;
   Status copy(const BufferView& from, const BufferView& to) override;
   const ExecutableStats& stats() const override { return stats_; }
+  Result<std::shared_ptr<std::byte>> allocate(size_t num_bytes, const std::string& what) override;
   Status wait() override;
   void set_stream(void* stream) override { caller_stream_ = static_cast<CUstream>(stream); }
   std::vector<double> step_seconds() const override { return step_seconds_; }

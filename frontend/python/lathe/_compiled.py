@@ -49,14 +49,6 @@ class Slot:
             return np.empty(shape, self.numpy_dtype)
         return sys.modules["torch"].empty(shape, dtype=self.torch_dtype, device=like.device)
 
-    def copied(self, info, data, like):
-        """A new tensor of what a run wrote into memory of the library's own, on the host."""
-        shape = tuple(info.shape[: info.rank])
-        tensor = self.empty(shape, None if like is None else like.new_empty(0, device="cpu"))
-        if info.num_bytes:
-            ctypes.memmove(address(tensor), data, info.num_bytes)
-        return tensor if like is None else tensor.to(like.device)
-
     def misfit(self, index, tensor):
         """What is wrong with a tensor."""
         names = NUMPY_DTYPES if isinstance(tensor, np.ndarray) else TORCH_DTYPES
@@ -216,10 +208,13 @@ class Compiled:
             if status != 0:
                 raise_failure(status, library.lathe_error(model))
             for i, slot in enumerate(at.outputs):
-                if outputs[i] is None:
-                    info = library.lathe_output(model, i).contents
-                    data = library.lathe_output_data(model, i)
-                    outputs[i] = slot.copied(info, data, like)
+                if outputs[i] is not None:
+                    continue
+                info = library.lathe_output(model, i).contents
+                outputs[i] = slot.empty(tuple(info.shape[: info.rank]), like)
+                status = library.lathe_copy_output(model, i, address(outputs[i]))
+                if status != 0:
+                    raise_failure(status, library.lathe_error(model))
             return json.loads(library.lathe_run_sizes(model))
 
         found = {**dict(zip(self.info["dims"], at.sizes)), **self.handle.alone(run)}

@@ -17,7 +17,7 @@ ADDED = (
     "lathe_refusals",
     "lathe_kernels",
     "lathe_set_timing",
-    "lathe_output_data",
+    "lathe_copy_output",
     "lathe_run_sizes",
 )
 
@@ -99,7 +99,7 @@ def open_library(path):
         "lathe_artifacts": (text, [handle]),
         "lathe_kernels": (text, [handle]),
         "lathe_set_timing": (None, [handle, ctypes.c_int32]),
-        "lathe_output_data": (pointers, [handle, ctypes.c_int32]),
+        "lathe_copy_output": (ctypes.c_int, [handle, ctypes.c_int32, pointers]),
         "lathe_run_sizes": (text, [handle]),
         "lathe_share_state": (ctypes.c_int, [handle, handle]),
         "lathe_last_run_ms": (ctypes.c_double, [handle]),
