@@ -29,10 +29,10 @@ constexpr int64_t kTaskWrites = 4000;  // about 10 us
 constexpr int64_t kUnroll = 8;
 
 struct Writes {
-  std::vector<int64_t> serial;  // extents of what runs in order
-  std::vector<int64_t> free;    // of what does not meet; the last in blocks, when they are rows
-  bool has_rows = false;        // the last free dim is that of rows
-  bool has_lanes = false;       // whose positions are the same
+  Shape serial;            // extents of what runs in order
+  Shape free;              // of what does not meet; the last in blocks, when they are rows
+  bool has_rows = false;   // the last free dim is that of rows
+  bool has_lanes = false;  // whose positions are the same
   std::function<std::vector<Expr>(Index serial, Index free)> place;
   std::function<Expr(Index serial, Index free)> value;
 };
@@ -45,7 +45,7 @@ class ScatterLowering {
         root_(root),
         phase_(phase),
         kernel_(lowering, node, phase),
-        shape_(root.types[0].static_shape()) {}
+        shape_(root.types[0].shape) {}
 
   Status run(BufferId out) {
     KernelContext copy(lowering_, node_, phase_);
@@ -53,8 +53,8 @@ class ScatterLowering {
       return copy.element(root_.operands[0], index);
     }));
     const Writes writes = root_.op->name == "index_put" ? index_put() : scatter();
-    for (const std::vector<int64_t>* extents : {&writes.serial, &writes.free})
-      if (std::count(extents->begin(), extents->end(), 0) > 0) return Ok{};
+    for (const Shape* extents : {&writes.serial, &writes.free})
+      if (std::count(extents->begin(), extents->end(), Dim(0)) > 0) return Ok{};
     emit(writes, out);
     if (kernel_.error()) return *kernel_.error();
     return lowering_.emit_kernel(kernel_.kernel(), kernel_.buffers(), describe(node_), phase_);
@@ -64,7 +64,7 @@ class ScatterLowering {
   // self[i, index[i, j], k] = src[i, j, k]: every line along dim by itself.
   Writes scatter() {
     const auto dim = static_cast<size_t>(known_dim(root_, root_.types[0].rank()));
-    const std::vector<int64_t> index_shape = root_.operands[1].type().static_shape();
+    const Shape index_shape = root_.operands[1].type().shape;
     const auto at = [dim](Index serial, Index free) {
       std::vector<Expr> index(free.begin(), free.end());
       index.insert(index.begin() + static_cast<ptrdiff_t>(dim), serial[0]);
@@ -93,12 +93,12 @@ class ScatterLowering {
     const size_t chosen = static_cast<size_t>(root_.list_sizes[0]);
     Writes writes;
     for (size_t d = 0; d < chosen; ++d) {
-      const std::vector<int64_t> own = root_.operands[1 + d].type().static_shape();
+      const Shape own = root_.operands[1 + d].type().shape;
       if (own.size() > writes.serial.size())
         writes.serial.insert(writes.serial.begin(), own.size() - writes.serial.size(), 1);
       for (size_t i = 0; i < own.size(); ++i) {
-        int64_t& extent = writes.serial[writes.serial.size() - own.size() + i];
-        if (own[i] != 1) extent = own[i];
+        Dim& extent = writes.serial[writes.serial.size() - own.size() + i];
+        if (own[i] != Dim(1)) extent = own[i];
       }
     }
     writes.free.assign(shape_.begin() + static_cast<ptrdiff_t>(chosen), shape_.end());
@@ -120,33 +120,32 @@ class ScatterLowering {
     return writes;
   }
 
-  Var add_var(const char* name, int64_t extent) {
-    return kernel_.kernel().add_var(
-        {name, loop::VarKind::loop, DType::i64, 1, 0, std::max<int64_t>(1, extent) - 1});
+  Var add_var(const char* name, const Dim& extent) {
+    return kernel_.kernel().add_loop_var(name, extent);
   }
 
   void emit(const Writes& writes, BufferId out) {
     loop::Pool& pool = kernel_.pool();
-    std::vector<int64_t> tasks = writes.free;
-    const int64_t columns = writes.has_rows ? tasks.back() : 1;
-    if (writes.has_rows) tasks.back() = (columns + kBlock - 1) / kBlock;
-    int64_t count = 1, per_task = std::min(columns, kBlock);
-    for (int64_t extent : tasks) count *= extent;
-    for (int64_t extent : writes.serial) per_task *= extent;
+    Shape tasks = writes.free;
+    const Dim columns = writes.has_rows ? tasks.back() : Dim(1);
+    if (writes.has_rows) tasks.back() = Dim::floor_div(columns + (kBlock - 1), kBlock);
+    Dim count = 1, per_task = Dim::min(columns, kBlock);
+    for (const Dim& extent : tasks) count = count * extent;
+    for (const Dim& extent : writes.serial) per_task = per_task * extent;
     const Var task = add_var("task", count);
     Block body;
     std::vector<Expr> free(tasks.size()), serial;
     Expr rest = pool.var(task);
     for (size_t i = tasks.size(); i-- > 0;) {
-      const Expr own = i == 0 ? rest : loop::mod(rest, pool.integer(tasks[i]));
-      const Var var =
-          kernel_.kernel().add_var({"line", loop::VarKind::let, DType::i64, 1, 0, tasks[i] - 1});
+      const Expr own = i == 0 ? rest : loop::mod(rest, pool.size(tasks[i]));
+      const Var var = add_var("line", tasks[i]);
+      kernel_.kernel().vars[var.id].kind = loop::VarKind::let;
       body.push_back({loop::Let{var, own}});
       free[i] = pool.var(var);
-      rest = loop::floor_div(rest, pool.integer(tasks[i]));
+      rest = loop::floor_div(rest, pool.size(tasks[i]));
     }
     std::vector<Var> vars;
-    for (int64_t extent : writes.serial) {
+    for (const Dim& extent : writes.serial) {
       vars.push_back(add_var("k", extent));
       serial.push_back(pool.var(vars.back()));
     }
@@ -160,25 +159,27 @@ class ScatterLowering {
     }
     for (size_t i = vars.size(); i-- > 0;) {
       Block outer;
-      outer.push_back({For{vars[i], pool.integer(0), pool.integer(writes.serial[i]), 1,
+      outer.push_back({For{vars[i], pool.integer(0), pool.size(writes.serial[i]), 1,
                            LoopKind::serial, std::move(step)}});
       step = std::move(outer);
     }
     for (loop::Stmt& stmt : step) body.push_back(std::move(stmt));
-    kernel_.kernel().grain = std::max<int64_t>(1, kTaskWrites / std::max<int64_t>(1, per_task));
+    kernel_.kernel().grain = std::max<int64_t>(
+        1, kTaskWrites / std::max<int64_t>(1, size_at(per_task, lowering_.hints())));
     kernel_.kernel().body.push_back(
-        {For{task, pool.integer(0), pool.integer(count), 1, LoopKind::parallel, std::move(body)}});
+        {For{task, pool.integer(0), pool.size(count), 1, LoopKind::parallel, std::move(body)}});
   }
 
   // All of the last serial loop, several in a step: a loop of single ones takes twice the time.
   void emit_several(Block& block, const Writes& writes, Var var, std::vector<Expr> serial,
                     Index free, BufferId out) {
     loop::Pool& pool = kernel_.pool();
-    const int64_t extent = writes.serial.back(), whole = extent / kUnroll * kUnroll;
-    const auto loop = [&](int64_t from, int64_t to, int64_t step, Block inside) {
-      if (from < to)
-        block.push_back({For{var, pool.integer(from), pool.integer(to), step, LoopKind::serial,
-                             std::move(inside)}});
+    const Dim& extent = writes.serial.back();
+    const Dim whole = Dim::floor_div(extent, kUnroll) * Dim(kUnroll);
+    const auto loop = [&](const Dim& from, const Dim& to, int64_t step, Block inside) {
+      if (from != to)
+        block.push_back(
+            {For{var, pool.size(from), pool.size(to), step, LoopKind::serial, std::move(inside)}});
     };
     const Var u = add_var("u", kUnroll);
     Block one, several;
@@ -193,22 +194,22 @@ class ScatterLowering {
   }
 
   void emit_row(Block& block, const Writes& writes, const std::vector<Expr>& serial,
-                std::vector<Expr> free, Expr first, int64_t columns, BufferId out) {
+                std::vector<Expr> free, Expr first, const Dim& columns, BufferId out) {
     loop::Pool& pool = kernel_.pool();
     const Var column = add_var("column", columns);
     free.back() = pool.var(column);
-    const Expr end = loop::min(first + pool.integer(kBlock), pool.integer(columns));
+    const Expr end = loop::min(first + pool.integer(kBlock), pool.size(columns));
     const int lanes = lowering_.target().row_lanes(4);
     Block inside;
-    if (!writes.has_lanes || columns < lanes) {
+    if (!writes.has_lanes || (columns.is_const() && columns.value() < lanes)) {
       emit_write(inside, writes, serial, free, out, {});
       block.push_back({For{column, first, end, 1, LoopKind::serial, std::move(inside)}});
       return;
     }
     loop::VectorAxis axis{column, lanes, {}};
-    if (columns % lanes != 0)
-      axis.mask = loop::lt(pool.ramp(pool.var(column), 1, lanes),
-                           loop::splat(pool.integer(columns), lanes));
+    if (!columns.is_const() || columns.value() % lanes != 0)
+      axis.mask =
+          loop::lt(pool.ramp(pool.var(column), 1, lanes), loop::splat(pool.size(columns), lanes));
     emit_write(inside, writes, serial, free, out, axis);
     block.push_back({For{column, first, end, lanes, LoopKind::serial, std::move(inside)}});
   }
@@ -229,7 +230,7 @@ class ScatterLowering {
       block.push_back({loop::Let{at, place[d]}});
       index[d] = pool.var(at);
       const Expr own =
-          loop::binary(loop::BinaryOp::bit_or, index[d], pool.integer(shape_[d] - 1) - index[d]);
+          loop::binary(loop::BinaryOp::bit_or, index[d], pool.size(shape_[d] - 1) - index[d]);
       beyond = beyond ? loop::binary(loop::BinaryOp::bit_or, beyond, own) : own;
     }
     const std::optional<loop::ReduceOp> op = write_op(root_);
@@ -254,7 +255,7 @@ class ScatterLowering {
   const Node& root_;
   Phase phase_;
   KernelContext kernel_;
-  std::vector<int64_t> shape_;
+  const Shape shape_;
 };
 
 Result<Verdict> emit_scatter(Lowering& lowering, Node& node, std::span<const Destination> outs,
@@ -276,6 +277,7 @@ KernelDef kernel_scatter() {
       .roots = {"index_put", "scatter", "scatter_reduce"},
       .members = Members::prologue,
       .needs = Needs::registers,
+      .takes_sizes = true,
       .emit = emit_scatter,
       .example = R"(
 func @main(%x: f32[40, 8], %at: i64[20, 8], %y: f32[20, 8]) -> f32[40, 8] {
