@@ -123,10 +123,10 @@ LATHE_EXPORT int32_t lathe_num_outputs(const lathe_model* model);
 LATHE_EXPORT const lathe_tensor_info* lathe_input(const lathe_model* model, int32_t index);
 LATHE_EXPORT const lathe_tensor_info* lathe_output(const lathe_model* model, int32_t index);
 
-/* Elements may decide how large an output is (nonzero, x[mask]). Before a run such a one has extents
- * of -1 and no bytes; lathe_run ignores its pointer, which may be null, and afterwards lathe_output
- * tells its shape, and this copies its num_bytes, which the model holds until the next lathe_run or
- * lathe_bind. */
+/* Elements may decide how large an output is (nonzero, x[mask]). Before a run such a one has
+ * extents of -1 and no bytes; lathe_run ignores its pointer, which may be null; afterwards
+ * lathe_output tells its shape, and this copies its num_bytes, which the model holds until the next
+ * lathe_run or lathe_bind. */
 LATHE_EXPORT lathe_status lathe_copy_output(lathe_model* model, int32_t index, void* to);
 /* The sizes that the last run found, by symbol, as a JSON object: {"u0": 3}. Valid until the next
  * call of this. */

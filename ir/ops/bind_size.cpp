@@ -31,7 +31,7 @@ std::vector<OpDef> define_bind_size() {
       .summary = "the number, which `size` is from here on",
       .doc = "A number below 0, or outside the range of the symbol, ends the run.",
       .operands = {{"value"}},
-      .attrs = {{.name = "size", .kind = AttrKind::dim, .doc = "a symbol"}},
+      .attrs = {{.name = "size", .kind = AttrKind::dim, .doc = "a symbol, or what it is"}},
       .traits = {.op_class = OpClass::opaque, .has_effects = true, .binds_size = true},
       .infer = infer_bind_size,
       .reference = [](const Node&, std::span<const Tensor* const> operands)
@@ -40,7 +40,7 @@ std::vector<OpDef> define_bind_size() {
       .lower = Absent{"the host reads the number"},
       .derivative = Absent{"a number of elements has no gradient"},
       .examples = {{.operands = {{.dtype = DType::i64, .values = {3}}},
-                    .attrs = {{"size", Dim::symbol("u0")}}}},
+                    .attrs = {{"size", Dim(3)}}}},
   }};
 }
 

@@ -4,9 +4,9 @@
 // at least as large behind its begin, which is aligned, and writes only what may be written; the
 // operands of a library call lie within their buffers and fit each other; a kernel's dims have
 // values; a symbol that a step binds is bound once, and no step above it needs it; persistent
-// buffers are written by init and read by steps; nothing is read before it is written; every output is written
-// or is an input, a constant or persistent; what is used as an input or output is one of the
-// program; somebody reads what a launch writes; planned temporaries are 64-byte aligned, lie in
+// buffers are written by init and read by steps; nothing is read before it is written; every output
+// is written or is an input, a constant or persistent; what is used as an input or output is one of
+// the program; somebody reads what a launch writes; planned temporaries are 64-byte aligned, lie in
 // their arena and do not overlap while both are alive.
 // Of sizes with symbols what no size satisfies is refused, and the rest left to who binds them.
 // Not checked: the kernels themselves (loop::verify), and that a launch which gets the same memory

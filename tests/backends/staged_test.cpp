@@ -85,7 +85,11 @@ const std::vector<std::vector<double>> kInputs = {
 };
 
 TEST(Staged, ResultsAreAsLongAsElementsSay) {
-  expect_same(model_of("  %y = index_select(%x, %at) {dim = 0}\n  %z = mul(%x, %x)\n  return %y, %at, %z, %x\n",
+  expect_same(model_of(R"(
+  %y = index_select(%x, %at) {dim = 0}
+  %z = mul(%x, %x)
+  return %y, %at, %z, %x
+)",
                        "(%x: f32[8]) -> f32[u0], i64[u0], f32[8], f32[8]"),
               kInputs);
 }
@@ -119,8 +123,8 @@ TEST(Staged, AResultThatEveryPieceHasIsWrittenOnce) {
 }
 
 TEST(Staged, ASizeOutsideItsRangeIsRefusedWithItsName) {
-  const Model model = model_of("  %y = index_select(%x, %at) {dim = 0}\n  return %y\n", "(%x: f32[8]) -> f32[u0]",
-                               "dim u0 in [0, 3]\n");
+  const Model model = model_of("  %y = index_select(%x, %at) {dim = 0}\n  return %y\n",
+                               "(%x: f32[8]) -> f32[u0]", "dim u0 in [0, 3]\n");
   for (const auto& backend : backends()) {
     BuildFailure failure;
     auto built = build(model, *backend, {}, failure);

@@ -98,8 +98,8 @@ Status check_size(const Model& model, const Program& program) {
                           kMaxFlops / kMillion)};
 }
 
-// `program` is `source` with numbers for sizes: those of `model`, but for sizes that steps bind, which
-// the run finds.
+// `program` is `source` with numbers for sizes: those of `model`, but for sizes that steps bind,
+// which the run finds.
 Result<std::vector<Tensor>> run_loops(const Program& program, const Program& source,
                                       const Model& model, const std::vector<Tensor>& inputs) {
   LATHE_TRY(CallBuffers call, CallBuffers::create(program, inputs, model.weights()));
