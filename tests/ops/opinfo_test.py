@@ -2,8 +2,8 @@
 
 Each sample is traced to the graph that torch.export gives and written in its format; run_calls runs
 it in the interpreter and on the CPU. What Lathe refuses with a diagnostic is counted, by reason;
-whatever runs must be right. --test_env=OPINFO_OPS=PATTERN looks at some operators alone, and
-OPINFO_DTYPES=complex64 at other dtypes.
+whatever runs must be right. --test_env=OPINFO_OPS=PATTERN looks at some operators alone,
+OPINFO_DTYPES=complex64 at other dtypes, and OPINFO_TARGET=wasm at WebAssembly in Node.
 """
 
 import collections
@@ -38,6 +38,7 @@ sys.path.insert(0, str(pathlib.Path("frontend/python").resolve()))
 from lathe.conformance.draws import Draws  # noqa: E402
 
 RUN_CALLS = os.environ.get("RUN_CALLS", "tests/ops/run_calls")
+TARGET = os.environ.get("OPINFO_TARGET", "cpu")
 DTYPES = tuple(getattr(torch, name)
                for name in os.environ.get("OPINFO_DTYPES", "float32,int64").split(","))
 NAMES = {"bool": torch.bool, "u8": torch.uint8, "i8": torch.int8, "i16": torch.int16,
@@ -184,7 +185,7 @@ class Lathe:
 
     def start(self):
         if self.process is None or self.process.poll() is not None:
-            self.process = subprocess.Popen([RUN_CALLS], stdin=subprocess.PIPE,
+            self.process = subprocess.Popen([RUN_CALLS, TARGET], stdin=subprocess.PIPE,
                                             stdout=subprocess.PIPE)
 
     def number(self):
@@ -206,7 +207,7 @@ class Lathe:
         return torch.frombuffer(bytearray(data), dtype=dtype).reshape(shape)
 
     def run(self, model, tensors):
-        """("ran", [interpreter's, CPU's results]), or what was said instead."""
+        """("ran", [interpreter's, target's results]), or what was said instead."""
         self.start()
         call = [struct.pack("<q", len(model)), model, struct.pack("<q", len(tensors))]
         for tensor in tensors:
@@ -337,7 +338,7 @@ class Checker:
             results = [some[: len(wanted)] for some in results]
         if choice := choice_among_equals(module):
             wanted, *results = (with_elements(choice, tensors, r) for r in (wanted, *results))
-        for who, found in zip(("interpreter", "cpu"), results, strict=True):
+        for who, found in zip(("interpreter", TARGET), results, strict=True):
             words = difference(sample, found, wanted, bounds)
             if words and has_either_sign and len(found) == len(wanted):
                 words = difference(sample, *map(sample.without_signs, (found, wanted)), bounds,

@@ -1,10 +1,12 @@
-// Runs exported calls, one after another, in the interpreter and on the CPU, for opinfo_test.py.
+// Runs exported calls, one after another, in the interpreter and on a target, for opinfo_test.py:
+//   run_calls [TARGET [ISA]]
+// The target is the CPU unless given; "wasm" keeps one Node process for all calls.
 //
 // Reads calls from standard input and answers each on standard output. Numbers are little-endian
 // i64; a text or tensor's bytes are their number and then they.
 //   call:    model JSON, number of inputs, the bytes of each
 //   answer:  "ran", number of outputs, for each: dtype, rank, extents, the interpreter's bytes, the
-//            CPU's bytes. Otherwise "refused" or "internal", and the error as it is printed.
+//            target's bytes. Otherwise "refused" or "internal", and the error as it is printed.
 // Ends with its input. A crash ends it in the midst of an answer.
 #include <cstdint>
 #include <cstdio>
@@ -98,17 +100,17 @@ Result<Answer> run(const Call& call, Backend& backend, LocTable& locs) {
   LATHE_DO(buffers.run(*built.executable));
   LATHE_TRY(answer.compiled, buffers.outputs());
   LATHE_CHECK(answer.compiled.size() == answer.interpreted.size(),
-              "the CPU gives another number of results than the interpreter");
+              "the target gives another number of results than the interpreter");
   for (size_t i = 0; i < answer.compiled.size(); ++i) {
     LATHE_CHECK(answer.compiled[i].dtype == answer.interpreted[i].dtype &&
                     answer.compiled[i].shape == answer.interpreted[i].shape,
-                "the CPU gives another type than the interpreter");
+                "the target gives another type than the interpreter");
   }
   return answer;
 }
 
-int serve() {
-  auto backend = make_backend("cpu", "");
+int serve(const std::string& target, const std::string& isa) {
+  auto backend = make_backend(target, isa);
   if (!backend.ok()) {
     std::fprintf(stderr, "%s\n", backend.error().message.c_str());
     return 2;
@@ -131,4 +133,6 @@ int serve() {
 }  // namespace
 }  // namespace lathe
 
-int main() { return lathe::serve(); }
+int main(int argc, char** argv) {
+  return lathe::serve(argc > 1 ? argv[1] : "cpu", argc > 2 ? argv[2] : "");
+}
