@@ -1,11 +1,12 @@
 """python -m lathe.conformance: what a backend of torch.compile gets right."""
 
 import argparse
+import collections
 import json
 import os
 import sys
 
-from lathe.sweep import journal
+from lathe.sweep import environment, journal
 from lathe.conformance import driver, table
 from lathe.conformance.opinfo import DTYPES
 from lathe.conformance.suites import SUITES, Choice
@@ -51,6 +52,14 @@ def options_of(texts):
     return found
 
 
+def asked_for(entries):
+    """A record for each suite and dtype: how many entries a run has, so that a report can say what
+    is still missing."""
+    counts = collections.Counter((e["suite"], e["dtype"]) for e in entries)
+    return [{"kind": "asked", "suite": suite, "dtype": dtype, "entries": n,
+             "about": SUITES[suite].summary} for (suite, dtype), n in counts.items()]
+
+
 def main(words=None):
     p = parser()
     asked = p.parse_args(words)
@@ -70,6 +79,7 @@ def main(words=None):
             p.error("no entry has this name and dtype")
         file = journal.Journal(path)
         results = driver.Results(file, settings)
+        results.describe(environment.describe(), *asked_for(entries))
         done = [0]
 
         def progress(entry):

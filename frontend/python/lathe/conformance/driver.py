@@ -169,6 +169,12 @@ class Results:
         if not journal.records:
             journal.append({"kind": "conformance", **settings})
 
+    def describe(self, *records):
+        """Adds those that the journal does not have: of the machine, and of what was asked for."""
+        for record in records:
+            if record not in self.journal.records:
+                self.journal.append(record)
+
     def is_done(self, entry):
         return key(entry) in self.done
 

@@ -3,7 +3,7 @@
 import collections
 import re
 
-from lathe.conformance.verdict import COUNTED
+from lathe.conformance.outcomes import COUNTED
 
 
 def read(records):

@@ -1,18 +1,8 @@
-"""What became of a case, and whether an answer is eager's."""
+"""Whether an answer is eager's."""
 
 import torch
 from torch.utils import _pytree as pytree
 
-# Of a case; the first that fits.
-VERDICTS = {
-    "agrees": "eager's answer",
-    "wrong": "another answer, or an error that eager does not raise only when it runs",
-    "refused": "the backend says that it cannot",
-    "crashed": "the process ended",
-    "timeout": "not done in time",
-    "untraced": "PyTorch has no graph for it, or eager itself fails: not counted",
-}
-COUNTED = ("agrees", "wrong", "refused", "crashed", "timeout")
 RMSE_FACTOR = 3  # torch._dynamo.utils.same's, for errors against float64
 MODEL_TOLERANCE = 1e-3
 

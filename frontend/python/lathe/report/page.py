@@ -1,24 +1,17 @@
-"""The page: one HTML file that needs no other, with everything that the results say.
-
-Jinja2 escapes whatever comes from the file; only our own SVG, style and script go in as they are.
-The page's policy allows that one script by its hash, so even what slipped through could not run.
-"""
+"""The page: one HTML file that needs no other, with everything that the results say."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
-import re
-from importlib import resources
 
 import numpy as np
 
-from lathe.report import ablation, answer, estimates, plots, quantities
+from lathe.report import ablation, answer, estimates, frame, plots, quantities
 from lathe.report.configurations import options_word
+from lathe.report.frame import markup
+from lathe.report.journal_file import number
 from lathe.report.summary import error_share
 
-INSTALL = "pip install Jinja2==3.1.6"
 _MOST_CHANGES = 50  # of one kind
 _VERDICTS = [("faster", "became faster"), ("slower", "became slower"), ("broke", "broke"),
              ("mended", "were mended")]
@@ -41,43 +34,25 @@ _METHOD = (
 
 def html(summary, comparison, doubts):
     """The page's text; raises plots.MissingLibrary."""
-    try:
-        import jinja2
-    except ImportError:
-        raise plots.MissingLibrary(f"the page needs Jinja2: {INSTALL}") from None
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined,
-                                     trim_blocks=True, lstrip_blocks=True)
-    environment.filters["tight"] = _tight
+    environment = frame.environment()
     environment.globals.update(
-        {name: getattr(quantities, name) for name in (
-            "times", "interval", "plural", "milliseconds", "byte_count", "percent", "share")},
-        figure=_figure, value=_value, number=_sort_key, range=_range,
-        width=lambda ends: ends and ends[1] - ends[0], count="{:,}".format,
-        error_share=error_share, missing=quantities.MISSING,
+        {name: getattr(quantities, name)
+         for name in ("times", "interval", "milliseconds", "byte_count", "share")},
+        figure=_figure, range=_range, width=lambda ends: ends and ends[1] - ends[0],
+        error_share=error_share,
         failures=lambda line: answer.failure_counts([one.row for one in line.measured]))
     tables = ablation.tables(summary)
     drawn = figures(summary, comparison, tables)
-    return environment.from_string(_own("page.html")).render(
-        **_frame(), results=summary.results, baseline=summary.baseline or "",
+    return environment.get_template("page.html").render(
+        **frame.style_and_script(["page.css"], ["tables.js", "page.js"]),
+        results=summary.results, baseline=summary.baseline or "",
         baselines=summary.baselines, lines=summary.lines, measured=summary.measured,
         cards=answer.cards(summary), sentences=answer.sentences(summary), doubts=doubts,
         comparison=comparison, verdicts=_VERDICTS, changes=_changes(comparison),
         most_changes=_MOST_CHANGES, tables=tables, plots=_in_page(drawn), heat_words=_HEAT_WORDS,
         parts=_parts(comparison, drawn, tables), reasons=_reasons(summary),
-        environments=_environments(summary.results), method=_METHOD,
-        details=_markup()(_json([_detail(one) for one in summary.measured])))
-
-
-def _own(name):
-    """The text of a file of this package."""
-    return resources.files("lathe.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def _frame():
-    """Style and script, and the hash by which the page's policy knows the script."""
-    script, safe = _own("page.js"), _markup()
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return {"css": safe(_own("page.css")), "script": safe(script), "script_hash": digest}
+        environments=frame.environment_tables(summary.results.environments.values()),
+        method=_METHOD, details=frame.in_script([_detail(one) for one in summary.measured]))
 
 
 def figures(summary, comparison, tables):
@@ -137,7 +112,7 @@ def _heat_maps(summary):
 
 
 def _in_page(drawn):
-    safe = _markup()
+    safe = markup()
     maps = [(title, safe(svg)) for name, (title, svg) in drawn.items()
             if name.startswith("heat_map")]
     named = {name: safe(drawn[name][1]) if name in drawn else ""
@@ -175,26 +150,6 @@ def _reasons(summary):
                   key=lambda group: -len(group[2]))
 
 
-def _environments(results):
-    tables = []
-    for entry in results.environments.values():
-        packages = entry.get("packages")
-        words = {"id": entry.get("id"), "processor": entry.get("cpu"), "cores": entry.get("cores"),
-                 "memory": quantities.byte_count(_number(entry.get("memory_bytes"))),
-                 "GPU": entry.get("gpu") or "none", "system": entry.get("os"),
-                 "Python": entry.get("python"), "Lathe": entry.get("lathe"),
-                 "node": entry.get("node"),
-                 "packages": ", ".join(f"{k} {v}" for k, v in packages.items())
-                 if isinstance(packages, dict) else None}
-        tables.append([(name, quantities.MISSING if text is None else str(text))
-                       for name, text in words.items()])
-    return tables
-
-
-def _number(value):
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
 def _detail(one):
     """What a row shows when it is opened; all of it text, but for the samples."""
     row = one.row
@@ -229,8 +184,8 @@ def _detail(one):
 
 
 def _kernel(kernel):
-    times = [quantities.milliseconds(_number(kernel.get(k))) for k in ("ms", "predicted_ms")]
-    kind, count = _word(kernel.get("kind")), _number(kernel.get("count")) or 1
+    times = [quantities.milliseconds(number(kernel.get(k))) for k in ("ms", "predicted_ms")]
+    kind, count = _word(kernel.get("kind")), number(kernel.get("count")) or 1
     sign = _KIND_SIGNS.get(kind)
     label = _word(kernel.get("label")) + (f" x{count:.0f}" if count > 1 else "")
     return [label, f"{sign} {kind}" if sign else kind,
@@ -247,43 +202,15 @@ def _rounded(values):
     return [float(f"{v:.4g}") if np.isfinite(v) else None for v in values]
 
 
-def _json(value):
-    """JSON that can stand in a script element: nothing in it can end that."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-
-
-def _markup():
-    import markupsafe  # Jinja2 brings it
-
-    return markupsafe.Markup
-
-
-def _sort_key(value):
-    """What a table sorts by; nothing sorts last."""
-    return "" if value is None else f"{value:.6g}"
-
-
-def _value(value, write):
-    """A cell that sorts by its number."""
-    words = quantities.MISSING if value is None else write(value)
-    return _markup()('<td data-value="{}">{}</td>').format(_sort_key(value), words)
-
-
 def _range(spread_ms):
     if spread_ms is None:
         return quantities.MISSING
     return " to ".join(map(quantities.milliseconds, spread_ms))
 
 
-def _tight(rows):
-    """Without white space between cells: a thousand rows would make ten thousand nodes of it."""
-    return _markup()(re.sub(r">\s+<", "><", rows))
-
-
 def _figure(svg, caption):
     if not svg:
         return ""
-    return _markup()('<figure><figcaption>{}</figcaption><div class="wide" tabindex="0" '
+    return markup()('<figure><figcaption>{}</figcaption><div class="wide" tabindex="0" '
                      'role="region" aria-label="{}">{}</div></figure>'
                      ).format(caption, caption, svg)

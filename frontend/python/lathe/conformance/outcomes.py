@@ -1,0 +1,12 @@
+"""What may become of a case, in words; it needs no PyTorch."""
+
+# The first that fits.
+VERDICTS = {
+    "agrees": "eager's answer",
+    "wrong": "another answer, or an error that eager does not raise only when it runs",
+    "refused": "the backend says that it cannot",
+    "crashed": "the process ended",
+    "timeout": "not done in time",
+    "untraced": "PyTorch has no graph for it, or eager itself fails: not counted",
+}
+COUNTED = ("agrees", "wrong", "refused", "crashed", "timeout")
