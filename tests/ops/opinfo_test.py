@@ -3,7 +3,7 @@
 Each sample is traced to the graph that torch.export gives and written in its format; run_calls runs
 it in the interpreter and on the CPU. What Lathe refuses with a diagnostic is counted, by reason;
 whatever runs must be right. --test_env=OPINFO_OPS=PATTERN looks at some operators alone,
-OPINFO_DTYPES=complex64 at other dtypes, and OPINFO_TARGET=wasm at WebAssembly in Node.
+OPINFO_DTYPES=complex64 at other dtypes, and OPINFO_TARGET="wasm relaxed" at another target.
 """
 
 import collections
@@ -38,7 +38,7 @@ sys.path.insert(0, str(pathlib.Path("frontend/python").resolve()))
 from lathe.conformance.draws import Draws  # noqa: E402
 
 RUN_CALLS = os.environ.get("RUN_CALLS", "tests/ops/run_calls")
-TARGET = os.environ.get("OPINFO_TARGET", "cpu")
+TARGET = os.environ.get("OPINFO_TARGET", "cpu")  # and an instruction set, behind a space
 DTYPES = tuple(getattr(torch, name)
                for name in os.environ.get("OPINFO_DTYPES", "float32,int64").split(","))
 NAMES = {"bool": torch.bool, "u8": torch.uint8, "i8": torch.int8, "i16": torch.int16,
@@ -185,7 +185,7 @@ class Lathe:
 
     def start(self):
         if self.process is None or self.process.poll() is not None:
-            self.process = subprocess.Popen([RUN_CALLS, TARGET], stdin=subprocess.PIPE,
+            self.process = subprocess.Popen([RUN_CALLS, *TARGET.split()], stdin=subprocess.PIPE,
                                             stdout=subprocess.PIPE)
 
     def number(self):
