@@ -224,8 +224,10 @@ constexpr auto kImag = [](const Aten& aten) { return pair(aten, aten.tensor("sel
 constexpr auto kUnchanged = [](const Aten& aten) { return aten("alias", aten.tensor("self")); };
 
 constexpr auto kComplex = [](const Aten& aten) {
-  const std::vector<Term> both =
-      aten.all("broadcast_tensors", {std::vector<Term>{aten.tensor("real"), aten.tensor("imag")}});
+  const Term real = aten.tensor("real"), imag = aten.tensor("imag");
+  if (real.dtype() != imag.dtype())
+    return aten.fail(code::kDtypeMismatch, "'complex' needs parts of one dtype");
+  const std::vector<Term> both = aten.all("broadcast_tensors", {std::vector<Term>{real, imag}});
   return both.size() == 2 ? join(aten, both[0], both[1]) : aten.null();
 };
 

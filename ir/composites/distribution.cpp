@@ -59,6 +59,8 @@ Built multinomial(Builder& builder, const ImportCall& call) {
   if (!self || self.rank() < 1 || self.rank() > 2 || !is_float(self.dtype()))
     return aten.refuse(code::kShapeMismatch, "'multinomial' needs one or two dims of floats");
   const Dim count = aten.size("num_samples");
+  if (count.is_const() && count.value() <= 0)
+    return aten.refuse(code::kBadModel, "'multinomial' needs num_samples > 0");
   if (call.bool_attr("replacement")) {
     const Term totals = aten("cumsum", {self, -1});
     Shape size = self.shape();

@@ -23,6 +23,17 @@ constexpr auto kPut = [](const Aten& aten) {
   return aten("reshape", {written, self.shape()});
 };
 
+// Whether the sizes beside `dim` are, or may be, those of self: what is added or copied is not
+// broadcast.
+bool has_rows_of_self(const Aten& aten, Term source) {
+  const auto without_dim = [&](Shape shape) {
+    if (!shape.empty())
+      shape.erase(shape.begin() + aten.dim("dim", static_cast<int>(shape.size())));
+    return shape;
+  };
+  return !differ(without_dim(aten.tensor("self").shape()), without_dim(source.shape()));
+}
+
 // Rows of `dim` written: `source` has that dim too, or broadcasts to what is written.
 Term rows_written(const Aten& aten, Term source, bool adds) {
   const Term self = aten.tensor("self");
@@ -39,6 +50,8 @@ Term rows_written(const Aten& aten, Term source, bool adds) {
 
 constexpr auto kIndexAdd = [](const Aten& aten) {
   const Term source = aten.tensor("source");
+  if (!has_rows_of_self(aten, source))
+    return aten.fail(code::kShapeMismatch, "'index_add' needs rows of self's sizes");
   const Attr alpha = is_float(source.dtype())
                          ? aten.attr("alpha")
                          : Attr{static_cast<int64_t>(aten.call().float_attr("alpha", 1))};
@@ -47,7 +60,10 @@ constexpr auto kIndexAdd = [](const Aten& aten) {
 };
 
 constexpr auto kIndexCopy = [](const Aten& aten) {
-  return rows_written(aten, aten.tensor("source"), false);
+  const Term source = aten.tensor("source");
+  if (!has_rows_of_self(aten, source))
+    return aten.fail(code::kShapeMismatch, "'index_copy' needs rows of self's sizes");
+  return rows_written(aten, source, false);
 };
 
 constexpr auto kIndexFill = [](const Aten& aten) {
@@ -79,8 +95,11 @@ constexpr auto kTakeAlongDim = [](const Aten& aten) {
 // The nth place of the mask takes the nth element of source.
 constexpr auto kMaskedScatter = [](const Aten& aten) {
   const Term self = aten.tensor("self"), source = flat(aten, aten.tensor("source"));
-  const auto shape = broadcast(self.shape(), aten.tensor("mask").shape()).value_or(Shape{});
-  const Term mask = aten("expand", {aten.tensor("mask"), shape});
+  const Term given = aten.tensor("mask");
+  if (given.dtype() != DType::b8)
+    return aten.fail(code::kDtypeMismatch, "'masked_scatter' needs a mask of bools");
+  const auto shape = broadcast(self.shape(), given.shape()).value_or(Shape{});
+  const Term mask = aten("expand", {given, shape});
   const Term counts = aten("cumsum", {flat(aten, mask), 0});
   const std::vector<Term> places = {aten("clamp_min", {aten("sub.Scalar", {counts, 1}), 0})};
   const Dim size = Aten::size(source, 0);

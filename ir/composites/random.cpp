@@ -52,6 +52,7 @@ Built uniform_between(Builder& builder, const ImportCall& call) {
   const Aten aten(builder, call);
   const TensorType type = drawn(call, DType::f32);
   const double from = call.float_attr("from"), to = call.float_attr("to", 1);
+  if (!(from <= to)) return aten.refuse(code::kBadModel, "'uniform' needs from <= to");
   return std::vector<Value>{uniform(aten, type.shape, type.dtype) * (to - from) + from};
 }
 
