@@ -65,15 +65,18 @@ std::string refusals_json(const ModelSource& source, bool is_imported, const Dia
   std::vector<RefusedCall> refusals;
   const LocRow& row = locs[locs.origin(diag.loc)];
   if (is_imported) {
-    if (!row.fx_node.empty()) refusals.push_back({row.fx_node, row.fx_target, diag.message});
+    if (!row.fx_node.empty())
+      refusals.push_back({row.fx_node, row.fx_target, diag.message, diag.code});
   } else if (source.graph) {
     Result<std::vector<RefusedCall>> found = find_refused_calls(*source.graph);
     if (found.ok()) refusals = *std::move(found);
   }
   nlohmann::json rows = nlohmann::json::array();
   for (const RefusedCall& refusal : refusals)
-    rows.push_back(
-        {{"node", refusal.node}, {"target", refusal.target}, {"reason", refusal.reason}});
+    rows.push_back({{"node", refusal.node},
+                    {"target", refusal.target},
+                    {"reason", refusal.reason},
+                    {"code", refusal.code}});
   return rows.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

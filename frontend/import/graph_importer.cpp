@@ -144,8 +144,8 @@ Status GraphImporter::import_nodes(const pt2::Graph& graph, Scope& scope) {
     Status status = import_node(node, scope);
     if (status.ok()) continue;
     if (refused_ != nullptr && &scope == &scope_)
-      refused_->push_back(
-          {call_name(node), std::string(short_target(node.target)), status.error().message});
+      refused_->push_back({call_name(node), std::string(short_target(node.target)),
+                           status.error().message, status.error().code});
     return status;
   }
   return Ok{};
@@ -279,8 +279,8 @@ Status GraphImporter::refuse_unsupported() {
     if (found.empty()) continue;
     const std::string_view target = short_target(node.target);
     const std::string_view missing = short_target(found.begin()->second.target);
-    refused_->push_back(
-        {call_name(node), std::string(target), fmt::format("Lathe has no op for '{}'", missing)});
+    refused_->push_back({call_name(node), std::string(target),
+                         fmt::format("Lathe has no op for '{}'", missing), code::kUnsupportedOp});
   }
   return Ok{};
 }

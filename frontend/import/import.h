@@ -19,6 +19,7 @@ struct RefusedCall {
   std::string node;    // the call's name in the graph
   std::string target;  // "aten.linalg_eig.default"
   std::string reason;  // a sentence without a period
+  std::string code;    // of ir/support/diag_codes.h
 };
 
 struct ImportOptions {

@@ -22,6 +22,8 @@ from lathe.backend.scalars import move_scalars
 from lathe.backend.weights import MAX_REPACKS, Watch
 
 aten = torch.ops.aten
+# Such a call is wrong, or Lathe knows less than PyTorch, whose decompositions may ask nothing.
+EAGER_JUDGES = ("shape-mismatch", "dtype-mismatch")
 FRAME = re.compile(r'File "(.*)", line (\d+), in .*\n\s*(.*)')
 
 
@@ -162,7 +164,7 @@ class Compiled:
             nodes = {node.name: node for node in piece.nodes}
             blamed = [call for call in error.calls if call["node"] in nodes]
             for call in blamed:
-                self.avoid(nodes[call["node"]], call["reason"])
+                self.avoid(nodes[call["node"]], call["reason"], call["code"] in EAGER_JUDGES)
             return None if blamed else self.refuse(piece, first_line(error))
         except Unwritable as error:
             if error.node is not None and error.node.op == "call_function":
@@ -172,11 +174,11 @@ class Compiled:
             check_options(self.options.of_library(self.target))  # are they to blame?
             return self.refuse(piece, first_line(error))
 
-    def avoid(self, node, reason):
+    def avoid(self, node, reason, is_eagers=False):
         """Puts others in the place of a call that Lathe refuses, or leaves it to eager."""
         name = node.name
         of_graph = next((n for n in self.graph.nodes if n.name == name), None)  # of no copy of it
-        if of_graph is None or not self.decompositions.replace(of_graph):
+        if of_graph is None or is_eagers or not self.decompositions.replace(of_graph):
             self.refused[name] = reason
         else:
             self.gm.recompile()
