@@ -83,6 +83,16 @@ class ConformanceTest(unittest.TestCase):
         found = self.verdicts("odd_right", "--suite", "errors", "--only", "^gather$")
         self.assertIn("agrees", found)
 
+    def test_error_inputs_that_pytorch_compiles_are_no_fault_of_the_backend(self):
+        flags = ("--suite", "errors", "--only", "^__radd__$")
+        self.assertEqual(self.verdicts("odd_right", *flags), {"untraced"})
+
+    def test_lathe_refuses_wrong_types_and_sizes(self):
+        names = "^(complex|index_add|index_copy|masked_scatter|uniform)$"
+        for backend in ("lathe", "export"):
+            found = self.verdicts(backend, "--suite", "errors", "--only", names)
+            self.assertLessEqual(found, {"agrees", "untraced"}, backend)
+
     def test_a_run_that_was_killed_goes_on(self):
         flags = ("--suite", "behaviour", "--only", "^(empty|aliases|strides)")
         calm, stormy = Run(self), Run(self)

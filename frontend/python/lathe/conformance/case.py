@@ -181,20 +181,22 @@ def widened(tensor):
 
 
 def judge_error(case, engine):
-    """Refused by both, or by neither."""
+    """Refused by both, or by neither: then it is a case as any other."""
     eager = raised(lambda: run(case.module, *copies((case.args, case.kwargs))))
     if eager is None:
-        return "untraced", "eager raises nothing here"
+        return judge(dataclasses.replace(case, kind="answer"), engine)
 
     def call():
         own = copies((case.args, case.kwargs))
         with torch.no_grad():
             return engine.prepare(case.module, *own)(*own[0], **own[1])
 
-    found = raised(call)
-    if found is None:
-        return "wrong", f"runs where eager raises {first_line(eager)}"
-    return "agrees", ""
+    if raised(call) is not None:
+        return "agrees", ""
+    own = copies((case.args, case.kwargs))
+    if raised(lambda: run(lambda *a, **k: engine.without_backend(case.module, a, k), *own)) is None:
+        return "untraced", f"PyTorch's own graph runs where eager raises {first_line(eager)}"
+    return "wrong", f"runs where eager raises {first_line(eager)}"
 
 
 def raised(call):
