@@ -9,6 +9,7 @@ import unittest
 
 sys.path.insert(0, "frontend/python")
 
+import conformance_runs
 import journals
 from summary_test import suite
 
@@ -87,6 +88,26 @@ class CommandTest(unittest.TestCase):
         self.report(self.results, "-o", link)
         self.assertTrue(link.is_symlink())
         self.assertIn("## What do the modes buy?", target.read_text())
+
+    def conformance(self, backend):
+        path = self.folder / f"conformance-{backend}.jsonl"
+        path.write_bytes(conformance_runs.data(conformance_runs.many(4, 2, backend)))
+        return path
+
+    def test_runs_of_conformance_stand_side_by_side(self):
+        paths = [self.conformance(backend) for backend in ("lathe", "inductor")]
+        self.assertEqual(self.report(*paths, "-o", "a.md").split(), ["a.md"])
+        self.assertIn("## What lathe and inductor get right", (self.folder / "a.md").read_text())
+
+    def test_what_is_of_speed_is_refused_for_conformance(self):
+        run = self.conformance("lathe")
+        for words, said in (((run, "-o", "a.csv"), "expected one of .html, .md"),
+                            ((run, "--svg", "figures"), "has no plots"),
+                            ((run, "--against", run, "-o", "a.md"), "side by side"),
+                            ((run, self.results, "-o", "a.md"), "holds no case"),
+                            ((self.results, run, "-o", "a.md"), "holds no conformance")):
+            self.assertIn(said, self.report(*words, expect=2))
+        self.assertEqual(self.names(), ["conformance-lathe.jsonl", "modes.sweep.jsonl"])
 
     def test_help_names_every_option(self):
         words = self.report("--help")

@@ -3,7 +3,7 @@
 # The first that fits.
 VERDICTS = {
     "agrees": "eager's answer",
-    "wrong": "another answer, or an error that eager does not raise only when it runs",
+    "wrong": "another answer, or an error when it runs that eager does not raise",
     "refused": "the backend says that it cannot",
     "crashed": "the process ended",
     "timeout": "not done in time",

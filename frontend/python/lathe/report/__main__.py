@@ -1,4 +1,4 @@
-"""python -m lathe.report: what a sweep found, as a page, tables or a summary."""
+"""python -m lathe.report: what sweeps and runs of conformance found, as a page or tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from pathlib import Path
 
 from lathe import _archive
 from lathe.report import comparison, dashboard_csv, markdown, page, plots, results_file, summary
-from lathe.report import ablation, trust
+from lathe.report import ablation, journal_file, trust
+from lathe.report.conformance import markdown as conformance_markdown
+from lathe.report.conformance import page as conformance_page
+from lathe.report.conformance import run_file
+from lathe.report.conformance import summary as conformance
 
 FORMATS = (".html", ".csv", ".md")
 
@@ -35,11 +39,13 @@ def main(words=None):
 def _parser():
     parser = argparse.ArgumentParser(
         prog="lathe report", description=__doc__.split(": ", 1)[1],
-        epilog="Without -o the page is written beside RESULTS. A .csv has the columns of PyTorch's "
-               "dashboard, one file for each configuration.")
-    parser.add_argument("results", metavar="RESULTS", type=Path,
-                        help="what ./lathe sweep wrote (results/NAME.sweep.jsonl), or ./lathe run "
-                             "(results/NAME.json)")
+        epilog="Without -o the page is written beside the first of RESULTS. A .csv has the columns "
+               "of PyTorch's dashboard, one file for each configuration.")
+    parser.add_argument("results", metavar="RESULTS", type=Path, nargs="+",
+                        help="what ./lathe sweep wrote (results/NAME.sweep.jsonl) or ./lathe run "
+                             "(results/NAME.json); or what python -m lathe.conformance wrote "
+                             "(results/conformance-NAME.jsonl), several of which stand side by "
+                             "side")
     parser.add_argument("--against", metavar="EARLIER", type=Path,
                         help="an earlier file: what became faster or slower, broke or was mended")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, action="append", default=[],
@@ -51,8 +57,8 @@ def _parser():
 
 def _check(arguments):
     """The files to write; refuses what cannot work before anything is read."""
-    inputs = [path for path in (arguments.results, arguments.against) if path]
-    outputs = arguments.output or ([] if arguments.svg else [_beside(arguments.results)])
+    inputs = [*arguments.results, *([arguments.against] if arguments.against else [])]
+    outputs = arguments.output or ([] if arguments.svg else [_beside(arguments.results[0])])
     for path in outputs:
         if path.suffix not in FORMATS:
             near = difflib.get_close_matches(path.suffix, FORMATS, 1, 0.4) or [".html"]
@@ -84,7 +90,15 @@ def _nearest(path):
 
 def _report(arguments, outputs):
     """Writes everything and gives the paths; all is made before the first file is."""
-    now = summary.summarise(results_file.read(arguments.results))
+    first, *others = arguments.results
+    records, troubles = journal_file.records(first)
+    if run_file.is_run(records):
+        runs = [run_file.from_records(first, records, troubles), *map(run_file.read, others)]
+        return _write(_conformance(runs, arguments, outputs), None)
+    if others:
+        raise UserError(f"{first}: holds no conformance; of sweeps a report shows one, and beside "
+                        f"it an earlier one: --against {others[0]}")
+    now = summary.summarise(results_file.from_records(first, records, troubles))
     compared = None
     if arguments.against:
         earlier = summary.summarise(results_file.read(arguments.against))
@@ -101,11 +115,27 @@ def _report(arguments, outputs):
     if arguments.svg:
         drawn = page.figures(now, compared, ablation.tables(now))
         if not drawn:
-            raise UserError(f"{arguments.results}: has no speed-up to plot")
+            raise UserError(f"{first}: has no speed-up to plot")
         for name, (_, svg) in drawn.items():
             path = arguments.svg / f"{dashboard_csv.file_name(name)}.svg"
             texts[path] = plots.standalone(svg)
     return _write(texts, arguments.svg)
+
+
+def _conformance(runs, arguments, outputs):
+    """The texts by path."""
+    if arguments.against:
+        raise UserError(f"{arguments.against}: runs of conformance stand side by side: give it as "
+                        "another RESULTS, without --against")
+    if arguments.svg:
+        raise UserError("--svg: a page of conformance has no plots; expected -o")
+    compared = conformance.compare(runs)
+    write = {".html": conformance_page.html, ".md": conformance_markdown.text}
+    for path in outputs:
+        if path.suffix not in write:
+            raise UserError(f"{path}: a {path.suffix} is of speed-ups, which conformance has none "
+                            f"of; expected one of {', '.join(write)}")
+    return {path: write[path.suffix](compared) for path in outputs}
 
 
 def _write(texts, folder):

@@ -36,7 +36,7 @@ def escape(words):
     return words
 
 
-def _table(head, rows):
+def github_table(head, rows):
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     lines += ["| " + " | ".join(map(escape, row)) + " |" for row in rows[:_MOST_LINES]]
     if len(rows) > _MOST_LINES:
@@ -57,7 +57,7 @@ def _configurations(summary):
             "95 % interval", "first call", "warm", "memory saved"]
     note = ("Geometric means over the models that passed, failed rows left out; medians of first "
             "calls; memory: the baseline's peak over the candidate's.")
-    return [_table(head, rows), note]
+    return [github_table(head, rows), note]
 
 
 def _ablation(table):
@@ -66,7 +66,7 @@ def _ablation(table):
     for name, cells in table.rows:
         rows.append([name, *(f"{times(c.slowdown and c.slowdown.value)} ({interval(c.slowdown)})"
                              for c in cells)])
-    return [f"**One taken out: {escape(table.title)}**", _table(head, rows)]
+    return [f"**One taken out: {escape(table.title)}**", github_table(head, rows)]
 
 
 def _comparison(comparison):
@@ -83,7 +83,7 @@ def _comparison(comparison):
                          times(change.ratio and change.ratio.value),
                          interval(change.ratio) if change.ratio else change.now.row.reason[:120]])
     if rows:
-        parts.append(_table(["", "model", "configuration", "now / before", "95 % interval, or why"],
+        parts.append(github_table(["", "model", "configuration", "now / before", "95 % interval, or why"],
                             rows))
     return parts + [escape(note) for note in comparison.notes]
 
@@ -95,7 +95,7 @@ def _failures(summary):
     rows = [[one.model, one.configuration.label, one.row.status_word, one.row.reason[:160]]
             for one in failed]
     return [f"<details><summary>{plural(len(failed), 'row')} failed</summary>\n\n"
-            + _table(["model", "configuration", "what", "reason"], rows) + "\n\n</details>"]
+            + github_table(["model", "configuration", "what", "reason"], rows) + "\n\n</details>"]
 
 
 def _environments(results):

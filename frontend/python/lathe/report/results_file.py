@@ -82,7 +82,11 @@ class Results:
 def read(path):
     """The results in the file at `path`; raises ResultsError."""
     path = Path(path)
-    records, troubles = journal_file.records(path)
+    return from_records(path, *journal_file.records(path))
+
+
+def from_records(path, records, troubles):
+    """The results of what journal_file.records gave for the path; raises ResultsError."""
     sweep, environments, rows, seen, unknown = {}, {}, {}, Counter(), Counter()
     for record in records:
         kind = record.get("kind")
@@ -102,7 +106,8 @@ def read(path):
         seen[f"of an unknown kind, such as '{next(iter(unknown))}',"] = unknown.total()
     if not rows:
         raise ResultsError(f"{path}: holds no row that can be read{_because(troubles, seen)}")
-    troubles += [f"{plural(n, 'record')} {what} left out." for what, n in seen.items() if n]
+    troubles = troubles + [f"{plural(n, 'record')} {what} left out."
+                           for what, n in seen.items() if n]
     if not sweep:
         troubles.append("The record that describes the sweep is missing: its title, its question "
                         "and the number of its jobs are unknown.")
