@@ -27,8 +27,8 @@ constexpr auto kPut = [](const Aten& aten) {
 // broadcast.
 bool has_rows_of_self(const Aten& aten, Term source) {
   const auto without_dim = [&](Shape shape) {
-    if (!shape.empty())
-      shape.erase(shape.begin() + aten.dim("dim", static_cast<int>(shape.size())));
+    const int64_t dim = aten.dim("dim", static_cast<int>(shape.size()));
+    if (!shape.empty()) shape.erase(shape.begin() + static_cast<ptrdiff_t>(dim));
     return shape;
   };
   return !differ(without_dim(aten.tensor("self").shape()), without_dim(source.shape()));
