@@ -11,7 +11,7 @@ sys.path.insert(0, "frontend/python")
 sys.path.insert(0, "tests/tools")
 
 import chromium
-from conformance_runs import case, many, run
+from conformance_runs import case, many, run, timed
 from lathe.report.conformance import page, run_file, summary
 
 HOSTILE = ["<script>alert(1)</script>", "\"><img src=x onerror=alert(2)>", "</script><b>",
@@ -132,6 +132,13 @@ class BrowserTest(unittest.TestCase):
         self.find(evaluate, "case:0")
         self.assertIn("--only '^...rm.-rf..HOME...$'",
                       evaluate("document.querySelector('td.detail').textContent"))
+
+    def test_a_case_that_was_timed_says_how_fast_it_is(self):
+        path = self.write("timed", html(run(timed("resnet", [1.5, 2, 2.5]), timed("vgg", "fast"))))
+        for name, there in (("resnet", True), ("vgg", False)):
+            evaluate = self.browser.open(path.resolve().as_uri() + f"#find=name:{name}")
+            text = evaluate("document.querySelector('td.detail').textContent")
+            self.assertEqual("2.00x as fast as eager (1.50x to 2.50x" in text, there, text)
 
     def test_narrow_screens_do_not_scroll_sideways(self):
         evaluate = self.browser.open(self.small, width=390, height=800)

@@ -15,6 +15,10 @@ def case(name, number, verdict="agrees", words="", suite="ops", dtype="f32", giv
             "verdict": verdict, "words": words, "given": given}
 
 
+def timed(name, speedup):
+    return {**case(name, 0, suite="models"), "measured": {"speedup": speedup}}
+
+
 def asked(entries, suite="ops", dtype="f32"):
     return {"kind": "asked", "suite": suite, "dtype": dtype, "entries": entries, "about": SUITE}
 

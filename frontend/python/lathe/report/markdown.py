@@ -83,8 +83,8 @@ def _comparison(comparison):
                          times(change.ratio and change.ratio.value),
                          interval(change.ratio) if change.ratio else change.now.row.reason[:120]])
     if rows:
-        parts.append(github_table(["", "model", "configuration", "now / before", "95 % interval, or why"],
-                            rows))
+        head = ["", "model", "configuration", "now / before", "95 % interval, or why"]
+        parts.append(github_table(head, rows))
     return parts + [escape(note) for note in comparison.notes]
 
 

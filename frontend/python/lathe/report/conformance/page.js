@@ -89,8 +89,9 @@ function detail([entry, number, given, found]) {
   add("Case", `${name} in ${dtype}${which}`);
   if (words[given]) add("Arguments", words[given], "pre");
   found.forEach((one, run) => {
-    const said = one && one.length > 1 && words[one[1]];
-    if (said) add(`${labels[run]}: ${one[0]}`, said, "pre");
+    const [verdict, said, , speed] = one ?? [];
+    if (words[said]) add(`${labels[run]}: ${verdict}`, words[said], "pre");
+    if (speed) add(`${labels[run]}: time`, speed);
   });
   const again = [...new Set(backends)].map((backend) => command(backend, suite, name, dtype));
   if (again.some(Boolean)) add("Again", again.filter(Boolean).join("\n"), "pre");

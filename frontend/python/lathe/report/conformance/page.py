@@ -6,7 +6,7 @@ import json
 import urllib.parse
 
 from lathe.conformance.outcomes import VERDICTS
-from lathe.report import frame
+from lathe.report import frame, quantities
 from lathe.report.conformance import summary
 
 _SIGNS = {"agrees": "✓", "untraced": "·", None: "–"}
@@ -34,9 +34,9 @@ def html(comparison):
         verdicts=VERDICTS, shown=[v for v in VERDICTS if v != "agrees"],
         sentences=summary.sentences(comparison), worst=comparison.worst,
         groups=_groups(comparison), combinations=comparison.combinations,
-        parts=_parts(comparison), most_entries=_MOST_ENTRIES, most_worst=summary.MOST_WORST, doubts=comparison.doubts,
-        facts=_facts(comparison.runs), method=_METHOD, number_of_cases=len(comparison.cases), sign=_sign,
-        data=frame.in_script(_data(comparison)))
+        parts=_parts(comparison), most_entries=_MOST_ENTRIES, most_worst=summary.MOST_WORST,
+        doubts=comparison.doubts, facts=_facts(comparison.runs), method=_METHOD,
+        number_of_cases=len(comparison.cases), sign=_sign, data=frame.in_script(_data(comparison)))
 
 
 def title(comparison):
@@ -110,6 +110,13 @@ def _facts(runs):
     return [(name, ["; ".join(words) for words in all_words]) for name, all_words in found.items()]
 
 
+def _speed(speedup):
+    if speedup is None:
+        return ""
+    low, median, high = map(quantities.times, speedup)
+    return f"{median} as fast as eager ({low} to {high} in eight of ten pairs of calls)"
+
+
 def _data(comparison):
     """What the search works on. Words that many cases share are there once."""
     words, places = [], {}
@@ -127,10 +134,10 @@ def _data(comparison):
         if key not in at:
             at[key] = len(entries)
             entries.append([case.entry.suite, case.entry.label, case.entry.name, case.entry.dtype])
-        found = [one and ([one.verdict] if one.verdict == "agrees" and not one.words else
-                          [one.verdict, place(one.words),
-                           reasons.get((run, one.verdict, summary.reason_of(one)), -1)])
-                 for run, one in enumerate(case.found)]
+        found = [one and [one.verdict, *(
+            () if one.verdict == "agrees" and not one.words and not one.speedup else
+            (place(one.words), reasons.get((run, one.verdict, summary.reason_of(one)), -1),
+             _speed(one.speedup)))] for run, one in enumerate(case.found)]
         cases.append([at[key], case.number, place(case.given), found])
     return {"labels": comparison.labels, "backends": [run.backend for run in comparison.runs],
             "words": words, "entries": entries, "cases": cases}

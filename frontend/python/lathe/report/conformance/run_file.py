@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lathe.report import journal_file
-from lathe.report.journal_file import ResultsError, count, mapping, safe, text
+from lathe.report.journal_file import ResultsError, amount, count, mapping, safe, text
 from lathe.report.quantities import plural
 
 _MAX_WORDS = 1000  # characters of a reason or of arguments
@@ -23,6 +23,7 @@ class Case:
     verdict: str
     words: str  # why, where it does not agree
     given: str  # the arguments
+    speedup: tuple | None = None  # eager's time over the backend's: 10th percentile, median, 90th
 
 
 @dataclass
@@ -99,7 +100,13 @@ def _keep_case(run, record):
         raise TypeError
     words = " ".join(text(record.get("words")).split())[:_MAX_WORDS]
     given = text(record.get("given"))[:_MAX_WORDS]
-    run.cases[*_entry(record), number] = Case(_word(record, "verdict"), words, given)
+    verdict, speedup = _word(record, "verdict"), mapping(record.get("measured")).get("speedup")
+    run.cases[*_entry(record), number] = Case(verdict, words, given, _speedup(speedup))
+
+
+def _speedup(value):
+    numbers = [amount(one) for one in value] if isinstance(value, list) else []
+    return tuple(numbers) if len(numbers) == 3 and all(numbers) else None
 
 
 def _keep_entry(run, record):

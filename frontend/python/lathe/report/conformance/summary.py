@@ -13,6 +13,7 @@ from lathe.report.quantities import plural
 _ORDER = ("ops", "modules", "models", "examples", "behaviour", "errors", "graphs")
 MOST_WORST = 60
 _MOST_COMBINATIONS = 60
+_MOST_WORDS = 160  # characters of a reason
 
 
 @dataclass
@@ -165,7 +166,10 @@ def _reasons(cases, runs):
 
 def reason_of(case):
     """A case's words without its numbers."""
-    return re.sub(r"\d+", "N", case.words)[:160] or "no reason was recorded"
+    words = re.sub(r"\d+", "N", case.words)
+    if len(words) > _MOST_WORDS:
+        words = words[:_MOST_WORDS].rpartition(" ")[0] + " ..."
+    return words or "no reason was recorded"
 
 
 def _doubts(runs, labels):
