@@ -107,8 +107,8 @@ LATHE_EXPORT lathe_model* lathe_load_memory(const char* json, uint64_t size,
                                             const lathe_weight* weights, int32_t count,
                                             const char* options);
 /* After lathe_load_memory failed: the graph's calls that Lathe refuses, as a JSON array of "node"
- * (the call's name in the graph), "target", "reason" and "code". All that cannot be imported, or the one
- * that a later step failed at; empty when no call is to blame. */
+ * (the call's name in the graph), "target", "reason" and "code". All that cannot be imported, or
+ * the one that a later step failed at; empty when no call is to blame. */
 LATHE_EXPORT const char* lathe_refusals(const lathe_model* model);
 LATHE_EXPORT void lathe_free(lathe_model* model); /* null is fine */
 

@@ -9,7 +9,9 @@ from lathe._library import TORCH_DTYPES, Weight
 
 
 class RefusedCalls(LatheError):
-    """Calls of the graph that Lathe has nothing for: "node", "target", "reason" and "code" of each."""
+    """Calls of the graph that Lathe has nothing for: "node", "target", "reason" and "code" of
+    each.
+    """
 
     def __init__(self, calls, message):
         super().__init__(message)
