@@ -9,7 +9,7 @@ import sys
 from lathe.sweep import environment, journal
 from lathe.conformance import driver, table
 from lathe.conformance.opinfo import DTYPES
-from lathe.conformance.suites import SUITES, Choice
+from lathe.conformance.suites import ASKED_FOR, SUITES, Choice
 
 
 def parser():
@@ -24,7 +24,7 @@ def parser():
     p.add_argument("--option", action="append", default=[], metavar="NAME=JSON",
                    help="of the backend, such as fail_on_fallback=true")
     p.add_argument("--suite", action="append", choices=list(SUITES),
-                   help="all but graphs unless given")
+                   help=f"all but {' and '.join(ASKED_FOR)} unless given")
     p.add_argument("--dtypes", default="f32", help=f"of {', '.join(DTYPES)}; comma-separated")
     p.add_argument("--only", default="", metavar="REGEX", help="entries whose name has it")
     p.add_argument("--share", type=float, default=1.0, help="of the cases, drawn by --seed")
@@ -72,7 +72,7 @@ def main(words=None):
                 "modules": asked.modules, "device": asked.device, "threads": 1,
                 "share": asked.share, "seed": asked.seed, "seconds": asked.seconds}
     path = asked.results or f"results/conformance-{asked.backend}.jsonl"
-    suites = asked.suite or [name for name in SUITES if name != "graphs"]
+    suites = asked.suite or [name for name in SUITES if name not in ASKED_FOR]
     try:
         entries = [e for name in suites for e in SUITES[name].entries(choice)]
         if not entries:

@@ -7,7 +7,7 @@ import typing
 import torch
 from torch.utils import _pytree as pytree
 
-from lathe.conformance import verdict
+from lathe.conformance import timing, verdict
 from lathe.conformance.draws import Draws, states
 from lathe.conformance.engine import Refused, Untraced, copies, first_line
 
@@ -30,6 +30,8 @@ class Case:
     process: typing.Callable | None = None
     is_random: bool = False  # a graph that nobody would write, whose digits may be noise
     float64: bool = True  # whether the module can be run in float64 for the exact answer
+    is_timed: bool = False  # beside eager, where it agrees
+    measured: dict | None = None  # what timing.measure gave
 
     def describe(self):
         def text(leaf):
@@ -79,6 +81,8 @@ def judge(case, engine):
         return "untraced", str(error)
     except Exception as error:
         return "wrong", f"raises {first_line(error)}"
+    if case.is_timed:
+        case.measured = timing.measure(case.module, call, case.args, case.kwargs)
     return "agrees", ""
 
 

@@ -61,7 +61,9 @@ class Worker:
         self.process = None
 
     def run(self, entry, done, keep):
-        """All cases of an entry that are not in `done`; keep(number, verdict, words, given)."""
+        """All cases of an entry that are not in `done`: keep(number, verdict, words, given,
+        measured) with what the worker measured, or None.
+        """
         done = set(done)
         while True:
             self.start()
@@ -86,16 +88,16 @@ class Worker:
             record = self.line(self.settings["seconds"])
             if record is None:
                 verdict, words = self.end()
-                keep(number, verdict, words, given)
+                keep(number, verdict, words, given, None)
                 return number if number >= 0 else None
             if "begin" in record:
                 number, given = record["begin"], record["given"]
             elif "case" in record:
                 self.count += 1
                 done.add(number)
-                keep(number, record["verdict"], record["words"], given)
+                keep(number, record["verdict"], record["words"], given, record.get("measured"))
             elif "broken" in record:
-                keep(-1, "untraced", record["broken"], "")
+                keep(-1, "untraced", record["broken"], "", None)
             else:
                 return None
 
@@ -181,9 +183,11 @@ class Results:
     def numbers(self, entry):
         return [n for n in self.cases[key(entry)] if n >= 0]
 
-    def add(self, entry, number, verdict, words, given):
+    def add(self, entry, number, verdict, words, given, measured):
         record = {"kind": "case", **identity(entry), "case": number, "verdict": verdict,
                   "words": words, "given": given}
+        if measured is not None:
+            record["measured"] = measured
         self.cases[key(entry)][number] = record
         self.journal.append(record)
 

@@ -87,6 +87,10 @@ class Export:
     def prepare(self, module, args, kwargs, calls=()):
         import lathe
 
+        if archive := getattr(module, "archive", None):
+            model = refusing(lathe.LatheError, lathe.load)(archive, weights=module.weights,
+                                                           **self.options)
+            return refusing(lathe.LatheError, model)
         shapes = dynamic_shapes(module, args, kwargs, calls) if calls else None
         try:
             program = torch.export.export(module, tuple(args), dict(kwargs), dynamic_shapes=shapes)

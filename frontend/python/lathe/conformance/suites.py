@@ -3,7 +3,7 @@
 import dataclasses
 
 from lathe.conformance import (behaviour, examples, modules, opinfo, random_graphs,
-                               whole_models)
+                               whole_models, zoo_graphs)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +33,10 @@ SUITES = {
                        behaviour.entries, behaviour.cases),
     "models": Suite("models of transformers, timm and torchvision, small and random",
                     whole_models.entries, whole_models.cases),
+    "zoo": Suite("the graphs of tests/zoo, models of full size", zoo_graphs.entries,
+                 zoo_graphs.cases),
     "graphs": Suite("random graphs by NNSmith, where it is installed",
                     random_graphs.entries, random_graphs.cases),
 }
+# Of which there are many, or which take long.
+ASKED_FOR = ("graphs", "zoo")

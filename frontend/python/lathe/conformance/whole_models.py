@@ -27,4 +27,4 @@ def cases(entry, device):
     module, args, kwargs = models.place(make(2), parts["source"], "float32", device)
     bound = verdict.MODEL_TOLERANCE
     yield Case("", module, tuple(args), kwargs, bounds={"rtol": bound, "atol": bound},
-               float64=False)
+               float64=False, is_timed=True)

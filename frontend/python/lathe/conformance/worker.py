@@ -53,7 +53,8 @@ def judged(case, engine):
     from lathe.conformance.case import judge
 
     verdict, words = judge(case, engine)
-    return {"verdict": verdict, "words": words}
+    measured = {} if case.measured is None else {"measured": case.measured}
+    return {"verdict": verdict, "words": words, **measured}
 
 
 def is_chosen(entry, number, settings):
