@@ -76,7 +76,7 @@ function command(backend, suite, name, dtype) {
   const pattern = name.replace(/[^\w:-]/g, ".");
   return (
     `python -m lathe.conformance --backend ${backend} --suite ${suite} --dtypes ${dtype}` +
-    ` --only '^${pattern}$' --results again.jsonl`
+    ` --only '^${pattern}$' --results again-${backend}.jsonl`
   );
 }
 // Details of one case, under it.
