@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ir/op/dense.h"
 #include "ir/op/promotion.h"
 #include "ir/support/diag_codes.h"
 
@@ -363,7 +364,9 @@ Result<Value> import_tensor(Builder& builder, const ImportCall& call, std::strin
   if (const Dim* dim = std::get_if<Dim>(attr); dim && !dim->is_const()) {
     return builder.call("size_value", {}, {{"value", *dim}, {"dtype", dtype}});
   }
-  if (const auto* integer = std::get_if<int64_t>(attr)) return builder.integer(*integer, dtype);
+  // An integer that the dtype lacks wraps, or PyTorch raises.
+  if (const auto* integer = std::get_if<int64_t>(attr))
+    return builder.integer(is_integer(dtype) ? wrap(dtype, *integer) : *integer, dtype);
   const auto value = as_numbers(*attr);
   if (!value || value->size() != 1) {
     return Diag{code::kBadModel, call.loc,
