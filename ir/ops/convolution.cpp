@@ -175,15 +175,21 @@ Result<std::vector<Value>> import_padded(Builder& b, const ImportCall& call, Val
   const Value weight = call.value("weight"), bias = call.value("bias");
   const bool is_single = input.type().rank() + 1 == weight.type().rank();
   if (is_single) input = b.call("unsqueeze", {input}, {{"dim", int64_t{0}}});
+  // A list of one number stands for one in each dim.
+  const auto spatial = [&](Ints list) {
+    if (list.size() == 1)
+      list.resize(static_cast<size_t>(std::max(weight.type().rank() - 2, 0)), list[0]);
+    return list;
+  };
   const bool transposed =
       call.bool_attr("transposed") || call.schema->name.starts_with("conv_transpose");
   LATHE_TRY(std::vector<Value> results,
             import_node(b, call, "convolution", {input, weight, bias},
-                        {{"stride", call.ints_attr("stride")},
-                         {"padding", std::move(padding)},
-                         {"dilation", call.ints_attr("dilation")},
+                        {{"stride", spatial(call.ints_attr("stride"))},
+                         {"padding", spatial(std::move(padding))},
+                         {"dilation", spatial(call.ints_attr("dilation"))},
                          {"transposed", transposed},
-                         {"output_padding", call.ints_attr("output_padding")},
+                         {"output_padding", spatial(call.ints_attr("output_padding"))},
                          {"groups", call.int_attr("groups", 1)}}));
   if (is_single) results = {b.call("squeeze", {results.front()}, {{"dim", Ints{0}}})};
   return results;
@@ -191,23 +197,6 @@ Result<std::vector<Value>> import_padded(Builder& b, const ImportCall& call, Val
 
 Result<std::vector<Value>> import_convolution(Builder& b, const ImportCall& call) {
   return import_padded(b, call, call.value("input"), call.ints_attr("padding"));
-}
-
-// "same" keeps the size at stride 1, with more behind than before; "valid" does not pad.
-Result<std::vector<Value>> import_named_padding(Builder& b, const ImportCall& call) {
-  const Shape& weight = call.value("weight").type().shape;
-  const size_t rank = weight.size() < 2 ? 0 : weight.size() - 2;
-  Ints dilation = call.ints_attr("dilation"), padding(rank, 0), behind(2 * rank, 0);
-  dilation.resize(rank, 1);
-  for (size_t d = 0; d < rank && call.string_attr("padding") == "same"; ++d) {
-    const int64_t total = dilation[d] * (weight[2 + d].value() - 1);
-    padding[d] = total / 2;
-    behind[2 * (rank - 1 - d) + 1] = total % 2;
-  }
-  Value input = call.value("input");
-  if (behind != Ints(2 * rank, 0)) input = b.call("pad", {input}, {{"pad", std::move(behind)}});
-  if (b.failed()) return b.error();
-  return import_padded(b, call, input, std::move(padding));
 }
 
 std::vector<Import> convolution_imports() {
@@ -226,9 +215,6 @@ std::vector<Import> convolution_imports() {
     };
     add("conv" + rank + "d" + head + list("padding", "0") + dilation + ", SymInt groups=1",
         import_convolution);
-    add("conv" + rank + "d.padding" + head + ", str padding=\"valid\"" + dilation +
-            ", SymInt groups=1",
-        import_named_padding);
     add("conv_transpose" + rank + "d" + (rank == "1" ? "" : ".input") + head +
             list("padding", "0") + list("output_padding", "0") + ", SymInt groups=1" + dilation,
         import_convolution);
