@@ -43,7 +43,8 @@ Term moved(const Aten& aten, const char* running, Term batch) {
   const double momentum = aten.call().float_attr("momentum");
   const Term step = aten("mul.Scalar", {batch, momentum});
   return aten("to.dtype",
-              {aten("add.Tensor", {step, aten("mul.Scalar", {own, 1 - momentum})}), own.dtype()});
+              {aten("add.Tensor", {step, aten("mul.Scalar", {aten.wide(own), 1 - momentum})}),
+               own.dtype()});
 }
 
 // Writes what moved where it was.
@@ -108,8 +109,13 @@ constexpr auto kInstanceNorm = [](const Aten& aten) {
   Dims dims;
   for (int d = 2; d < input.rank(); ++d) dims.push_back(d);
   const Statistics own = statistics_of(aten, input, dims);
-  move_in_place(aten, "running_mean", aten("mean.dim", {own.mean, Dims{0}}));
-  move_in_place(aten, "running_var", aten("mean.dim", {own.population_variance, Dims{0}}));
+  // Each sample's move is rounded, then their mean.
+  const auto move = [&](const char* running, Term statistic) {
+    if (const Term each = moved(aten, running, statistic))
+      aten("copy_", {aten.tensor(running), aten("mean.dim", {each, Dims{0}})});
+  };
+  move("running_mean", own.mean);
+  move("running_var", own.population_variance);
   return result;
 };
 

@@ -19,17 +19,33 @@ struct Sampling {
   std::vector<int64_t> sizes;  // of the spatial dims
 };
 
-// From [-1, 1] to positions of elements.
+// From [-1, 1] to positions of elements, with the roundings of PyTorch: halves are rounded at each
+// step, and a position near the middle of two elements is nearest to one of them.
 Term unnormalized(const Aten& aten, const Sampling& how, Term place, size_t d) {
   const auto size = static_cast<double>(how.sizes[d]);
-  const double scale = how.align_corners ? (size - 1) / 2 : size / 2;
-  return aten("add.Scalar", {aten("mul.Scalar", {place, scale}), (size - 1) / 2});
+  const Term from_zero = aten("add.Scalar", {place, 1.0});
+  if (how.sizes.size() == 2) {
+    const double scale = how.align_corners ? (size - 1) / 2 : size / 2;
+    const Term scaled = aten("mul.Scalar", {from_zero, scale});
+    return how.align_corners ? scaled : aten("sub.Scalar", {scaled, 0.5});
+  }
+  if (how.align_corners)
+    return aten("mul.Scalar", {aten("mul.Scalar", {from_zero, 0.5}), size - 1});
+  return aten("mul.Scalar",
+              {aten("sub.Scalar", {aten("mul.Scalar", {from_zero, size}), 1.0}), 0.5});
 }
 
 // Thrown back between the first and the last element, or between their outer edges.
-Term reflected(const Aten& aten, Term place, double low, double span) {
+Term reflected(const Aten& aten, const Sampling& how, Term place, double low, double span) {
   if (span == 0) return aten("zeros_like", {place});
   const Term distance = aten("abs", {aten("sub.Scalar", {place, low})});
+  if (how.sizes.size() == 2) {
+    const Term turns = aten("trunc", {aten("div.Scalar", {distance, 2 * span})});
+    const Term extra = aten("sub.Tensor", {distance, aten("mul.Scalar", {turns, 2 * span})});
+    const Term back = aten("rsub.Scalar", {extra, 2 * span});
+    const Term nearer = aten("minimum", {extra, back});
+    return low == 0 ? nearer : aten("add.Scalar", {nearer, low});
+  }
   const Term extra = aten("fmod.Scalar", {distance, span});
   const Term flips = aten("floor", {aten("div.Scalar", {distance, span})});
   const Term is_even = aten("eq.Scalar", {aten("fmod.Scalar", {flips, 2.0}), 0});
@@ -41,8 +57,8 @@ Term bordered(const Aten& aten, const Sampling& how, Term place, size_t d) {
   if (how.border == Border::zeros) return place;
   const auto size = static_cast<double>(how.sizes[d]);
   if (how.border == Border::reflection)
-    place = how.align_corners ? reflected(aten, place, 0, size - 1)
-                              : reflected(aten, place, -0.5, size);
+    place = how.align_corners ? reflected(aten, how, place, 0, size - 1)
+                              : reflected(aten, how, place, -0.5, size);
   return aten("clamp", {place, 0.0, size - 1});
 }
 

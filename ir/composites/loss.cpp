@@ -35,12 +35,17 @@ constexpr auto kSmoothL1 = [](const Aten& aten) {
 };
 
 constexpr auto kHuber = [](const Aten& aten) {
+  // Of halves in f32, rounded before they are reduced.
   const double delta = aten.call().float_attr("delta");
-  const Term d = difference(aten), distance = aten("abs", {d});
+  const DType dtype = difference(aten).dtype();
+  const Term d =
+      aten("sub.Tensor", aten.wide(aten.tensor("self")), aten.wide(aten.tensor("target")));
+  const Term distance = aten("abs", {d});
   const Term near = aten("mul.Scalar", {aten("mul.Tensor", {d, d}), 0.5});
   const Term far = aten("mul.Scalar", {aten("sub.Scalar", {distance, 0.5 * delta}), delta});
   const Term is_near = aten("lt.Scalar", {distance, delta});
-  return reduced_loss(aten, aten("where.self", {is_near, near, far}));
+  const Term loss = aten("where.self", {is_near, near, far});
+  return reduced_loss(aten, aten("to.dtype", {loss, dtype}));
 };
 
 constexpr auto kSoftMargin = [](const Aten& aten) {

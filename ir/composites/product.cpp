@@ -144,8 +144,10 @@ constexpr auto kBilinear = [](const Aten& aten) {
   const Term x1 = aten.tensor("input1"), x2 = aten.tensor("input2");
   const Term weight = aten.tensor("weight"), bias = aten.tensor("bias");
   const Term inner = aten("tensordot", {x1, weight, Dims{-1}, Dims{1}});
-  const Term product = aten("mul.Tensor", {inner, aten("unsqueeze", {x2, -2})});
-  const Term sums = aten("sum.dim_IntList", {product, Dims{-1}});
+  // The second product is rounded once it is summed, as the first.
+  const Term product =
+      aten("mul.Tensor", {aten.wide(inner), aten("unsqueeze", {aten.wide(x2), -2})});
+  const Term sums = aten("to.dtype", {aten("sum.dim_IntList", {product, Dims{-1}}), inner.dtype()});
   return bias ? aten("add.Tensor", {sums, bias}) : sums;
 };
 
