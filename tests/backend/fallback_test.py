@@ -159,6 +159,20 @@ class FallbackTest(BackendTest):
         x = torch.randn(2, 4)
         self.expect(compiled(x), second(twice(first(x))))
 
+    def test_checks_come_last(self):
+        def f(x, y):
+            z = torch.linalg.inv(torch.linalg.inv(x) + 1) @ x
+            y.add_(1)
+            return z.sin()
+
+        compiled = self.expect_eager(f, (torch.eye(3) * 2, torch.zeros(2)), in_eager=2)
+        places = [s.runs_in for s in self.report().segments if s.calls]
+        self.assertEqual(places[:2], ["lathe", "eager"])
+        y = torch.zeros(2)
+        with self.assertRaisesRegex(RuntimeError, "linalg.inv: .* is singular"):
+            compiled(torch.zeros(3, 3), y)
+        self.assertEqual(y.tolist(), [0, 0])
+
     def test_complex_numbers_cross_the_cut(self):
         self.expect_eager(lambda x: twice(torch.fft.fft(x * 2)).real + 1, (torch.randn(8),),
                           in_eager=1)

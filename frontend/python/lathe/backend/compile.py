@@ -16,7 +16,7 @@ from lathe._load import Model
 from lathe._memory import Graph, RefusedCalls
 from lathe.backend.decompose import Decompositions
 from lathe.backend.outputs import Outputs, with_strides
-from lathe.backend.pieces import Piece, cut, is_symbolic, is_tensor_call
+from lathe.backend.pieces import Piece, cut, is_symbolic, is_tensor_call, put_checks_last
 from lathe.backend.report import Segment
 from lathe.backend.scalars import move_scalars
 from lathe.backend.weights import MAX_REPACKS, Watch
@@ -41,6 +41,7 @@ class Compiled:
     def __init__(self, gm, example_inputs, weights, options, report):
         self.options, self.report = options, report
         self.constants = lift_constants(gm)
+        put_checks_last(gm.graph)
         self.outputs = Outputs(gm.graph)
         gm.recompile()
         self.gm, self.graph = gm, gm.graph

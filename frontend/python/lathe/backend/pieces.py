@@ -9,7 +9,10 @@ import dataclasses
 import operator
 
 import torch
+from torch._higher_order_ops.effects import with_effects
 from torch.fx import Graph, GraphModule, Node
+
+CHECKS = (torch.ops.aten._linalg_check_errors.default,)
 
 
 @dataclasses.dataclass
@@ -41,6 +44,31 @@ class Piece:
             copies[node] = graph.node_copy(node, copies.__getitem__)
         graph.output(tuple(copies[node] for node in self.outputs))
         return GraphModule(graphs, graph)
+
+
+def put_checks_last(graph):
+    """Calls that raise or do nothing, behind all that computes and before what changes an input:
+    elsewhere each would cut the graph in two.
+    """
+    places = {node: i for i, node in enumerate(graph.nodes)}
+    ends = [n for n in graph.nodes if n.op == "output" or is_mutating(n)]
+    anchor, end = ends[0], places[ends[0]]
+    moved = set()
+    for node in reversed(list(graph.nodes)):
+        if node.target is not with_effects or node.args[1] not in CHECKS or places[node] > end:
+            continue
+        tokens = list(node.users)
+        readers = [user for token in tokens for user in token.users]
+        if all(user in moved or places[user] >= end for user in readers):
+            for part in (node, *tokens):
+                anchor.prepend(part)
+            anchor = node
+            moved.update((node, *tokens))
+
+
+def is_mutating(node):
+    schema = getattr(node.target, "_schema", None)
+    return schema is not None and schema.is_mutable
 
 
 def owner_of(node):
