@@ -152,9 +152,10 @@ Status GraphImporter::import_nodes(const pt2::Graph& graph, Scope& scope) {
 }
 
 Status GraphImporter::import_node(const pt2::Node& node, Scope& scope) {
-  return is_region(node) ? import_region(node, scope)
-         : is_cond(node) ? import_cond(node, scope)
-                         : import_call_node(node, scope);
+  return is_region(node)     ? import_region(node, scope)
+         : is_cond(node)     ? import_cond(node, scope)
+         : is_unrolled(node) ? import_unrolled(node, scope)
+                             : import_call_node(node, scope);
 }
 
 bool GraphImporter::is_refused(const pt2::Node& node) const {
@@ -255,7 +256,7 @@ Status GraphImporter::find_unsupported(const pt2::Graph& graph,
   for (const pt2::Node& node : graph.nodes) {
     LATHE_TRY(bool skips, is_symbolic(node, graph));
     if (skips || is_scalar_call(node) || is_imported(node.target)) continue;
-    if (is_region(node) || is_cond(node)) {
+    if (carries_graphs(node)) {
       for (const pt2::Graph* inner : graphs_of(node)) LATHE_DO(find_unsupported(*inner, found));
       continue;
     }
@@ -271,7 +272,7 @@ Status GraphImporter::refuse_unsupported() {
     LATHE_TRY(bool skips, is_symbolic(node, program_.graph_module.graph));
     if (skips || is_scalar_call(node) || is_refused(node)) continue;
     std::map<std::string_view, Unsupported> found;
-    if (is_region(node) || is_cond(node)) {
+    if (carries_graphs(node)) {
       for (const pt2::Graph* inner : graphs_of(node)) LATHE_DO(find_unsupported(*inner, found));
     } else if (!is_imported(node.target)) {
       found[node.target] = {node.target};

@@ -17,12 +17,15 @@ std::string call_name(const pt2::Node& node);
 // Results that are no tensors: their values stand in the graph's tables, or in the argument.
 bool is_scalar_tag(pt2::Argument::Tag tag);
 
-// Higher-order calls: a region runs its one graph once; torch.cond picks one of two.
+// Higher-order calls: a region runs its one graph once; torch.cond picks one of two; map and scan
+// run theirs for each row.
 std::vector<const pt2::Graph*> graphs_of(const pt2::Node& node);
 bool is_region(const pt2::Node& node);
 bool is_cond(const pt2::Node& node);
 // Whether it is an extent, whose value the graph's tables say.
 bool is_size_of_tensor(const pt2::Node& node);
+bool is_unrolled(const pt2::Node& node);
+bool carries_graphs(const pt2::Node& node);
 // Whether it reads the one element of a tensor as a number, or is arithmetic on numbers.
 bool is_scalar_call(const pt2::Node& node);
 
@@ -55,8 +58,15 @@ class GraphImporter {
   DType widest_float(const ImportCall& call) const;
   Status import_region(const pt2::Node& node, Scope& scope);
   Status import_cond(const pt2::Node& node, Scope& scope);
+  Status import_unrolled(const pt2::Node& node, Scope& scope);
+  Result<CallArg> row_of(const pt2::Node& node, const CallArg& tensor, int64_t i, Scope& scope);
+  // A node of one operand, complex where that is.
+  Value changed(Value value, std::string_view op, NamedAttrs attrs);
+  // The results of the graph on the call's operands, or on others.
   Result<std::vector<CallArg>> inline_graph(const pt2::Node& node, const pt2::Graph& graph,
                                             Scope& scope);
+  Result<std::vector<CallArg>> inline_graph(const pt2::Node& node, const pt2::Graph& graph,
+                                            std::vector<CallArg> operands, Scope& scope);
   Status bind_outputs(const pt2::Node& node, const std::vector<CallArg>& results, Scope& scope);
   Result<Value> in_sizes_of_file(const pt2::Node& node, const std::string& name, Value value,
                                  Scope& scope);
@@ -92,6 +102,7 @@ class GraphImporter {
   Builder builder_;
   std::set<std::string> read_names_;
   std::optional<DType> autocast_;  // what floats are cast to here
+  size_t num_unrolled_ = 0;        // calls of graphs that run for each row, so far
   Scope scope_;
 };
 

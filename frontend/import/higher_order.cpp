@@ -1,5 +1,9 @@
-// Calls that carry graphs: regions, which run theirs once, and torch.cond, which picks one of two.
+// Calls that carry graphs: regions, which run theirs once, torch.cond, which picks one of two, and
+// map and scan, which run theirs for each row of their inputs.
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
 
 #include "frontend/import/graph_importer.h"
 #include "ir/support/diag_codes.h"
@@ -58,7 +62,15 @@ bool is_cond(const pt2::Node& node) {
   return higher_order_name(node) == "cond" && graphs_of(node).size() == 2;
 }
 
-// The graph's inputs are the last operands of the call.
+bool is_unrolled(const pt2::Node& node) {
+  const std::string_view name = higher_order_name(node);
+  return (name == "map_impl" || name == "scan") && graphs_of(node).size() == 1;
+}
+
+bool carries_graphs(const pt2::Node& node) {
+  return is_region(node) || is_cond(node) || is_unrolled(node);
+}
+
 Result<std::vector<CallArg>> GraphImporter::inline_graph(const pt2::Node& node,
                                                          const pt2::Graph& graph, Scope& scope) {
   std::vector<CallArg> operands;
@@ -67,6 +79,14 @@ Result<std::vector<CallArg>> GraphImporter::inline_graph(const pt2::Node& node,
     LATHE_TRY(std::vector<CallArg> elements, scope.elements(input.arg));
     for (CallArg& element : elements) operands.push_back(std::move(element));
   }
+  return inline_graph(node, graph, std::move(operands), scope);
+}
+
+// The graph's inputs are the last operands.
+Result<std::vector<CallArg>> GraphImporter::inline_graph(const pt2::Node& node,
+                                                         const pt2::Graph& graph,
+                                                         std::vector<CallArg> operands,
+                                                         Scope& scope) {
   if (operands.size() < graph.inputs.size())
     return scope.broken(
         node.offset, fmt::format("'{}' gives {} operands to a graph of {} inputs", call_name(node),
@@ -134,6 +154,78 @@ Status GraphImporter::import_cond(const pt2::Node& node, Scope& scope) {
     results.emplace_back(chosen);
   }
   return bind_outputs(node, results, scope);
+}
+
+// The same call once for each row: map(graph, rows, others) and scan(graph, first, rows, others),
+// where the graph's first results are those of the next call's first operands.
+Status GraphImporter::import_unrolled(const pt2::Node& node, Scope& scope) {
+  constexpr size_t kMaxNodes = 16384;
+  const pt2::Graph& graph = *graphs_of(node).front();
+  std::vector<std::vector<CallArg>> operands;
+  for (const pt2::NamedArgument& input : node.inputs) {
+    if (input.arg.tag == Tag::as_graph) continue;
+    LATHE_TRY(operands.emplace_back(), scope.elements(input.arg));
+  }
+  if (higher_order_name(node) == "map_impl") operands.insert(operands.begin(), {{}});
+  const Value* first = nullptr;
+  if (operands.size() == 3 && !operands[1].empty())
+    first = std::get_if<Value>(&operands[1].front());
+  if (first == nullptr || !*first || first->type().rank() == 0)
+    return scope.broken(node.offset, fmt::format("'{}' is not of rows of tensors", node.target));
+  const Dim& count = first->type().shape[0];
+  if (!count.is_const() || count.value() < 1)
+    return Diag{code::kUnsupported, builder_.loc(),
+                fmt::format("'{}' of {} rows is not supported", node.target, count.str())};
+  std::vector<CallArg> carried = operands[0];
+  std::vector<std::vector<Value>> rows;
+  for (int64_t i = 0; i < count.value(); ++i) {
+    num_unrolled_ += graph.nodes.size() + 1;
+    if (num_unrolled_ > kMaxNodes)
+      return Diag{code::kTooLarge, builder_.loc(),
+                  fmt::format("'{}' would become more than {} calls", node.target, kMaxNodes)};
+    std::vector<CallArg> inputs = carried;
+    for (const CallArg& input : operands[1]) {
+      LATHE_TRY(inputs.emplace_back(), row_of(node, input, i, scope));
+    }
+    inputs.insert(inputs.end(), operands[2].begin(), operands[2].end());
+    LATHE_TRY(std::vector<CallArg> results, inline_graph(node, graph, std::move(inputs), scope));
+    if (results.size() < carried.size())
+      return scope.broken(node.offset, fmt::format("the graph of '{}' has {} results, {} go on",
+                                                   node.target, results.size(), carried.size()));
+    std::copy_n(results.begin(), carried.size(), carried.begin());
+    rows.resize(results.size() - carried.size());
+    for (size_t k = 0; k < rows.size(); ++k) {
+      const Value* value = std::get_if<Value>(&results[carried.size() + k]);
+      if (value == nullptr || !*value)
+        return Diag{code::kUnsupported, builder_.loc(),
+                    fmt::format("a result of the graph of '{}' is no tensor", node.target)};
+      rows[k].push_back(changed(*value, "unsqueeze", {{"dim", int64_t{0}}}));
+    }
+  }
+  for (const std::vector<Value>& row : rows) {
+    const int length = static_cast<int>(row.size());
+    const Value joined = builder_.call_all("cat", row, {{"dim", int64_t{0}}}, {length}).front();
+    if (builder_.is_complex(row.front())) builder_.mark_complex(joined);
+    carried.emplace_back(joined);
+  }
+  if (builder_.failed()) return builder_.error();
+  return bind_outputs(node, carried, scope);
+}
+
+Result<CallArg> GraphImporter::row_of(const pt2::Node& node, const CallArg& tensor, int64_t i,
+                                      Scope& scope) {
+  const Value* value = std::get_if<Value>(&tensor);
+  if (value == nullptr || !*value)
+    return scope.broken(node.offset, fmt::format("'{}' is of rows of no tensor", node.target));
+  const Value row = changed(*value, "select", {{"dim", int64_t{0}}, {"index", i}});
+  if (builder_.failed()) return builder_.error();
+  return CallArg(row);
+}
+
+Value GraphImporter::changed(Value value, std::string_view op, NamedAttrs attrs) {
+  const Value result = builder_.call(op, {value}, std::move(attrs));
+  if (builder_.is_complex(value)) builder_.mark_complex(result);
+  return result;
 }
 
 }  // namespace lathe

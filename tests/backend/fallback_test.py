@@ -173,6 +173,19 @@ class FallbackTest(BackendTest):
             compiled(torch.zeros(3, 3), y)
         self.assertEqual(y.tolist(), [0, 0])
 
+    def test_a_graph_for_each_row(self):
+        from torch._higher_order_ops.map import map as for_rows
+        from torch._higher_order_ops.scan import scan
+
+        def mapped(x, y):
+            return for_rows(lambda a, b: (a * b).softmax(-1), x, y) + 1
+
+        def scanned(first, rows):
+            return scan(lambda carry, row: (carry + row, carry * row), first, rows)
+
+        self.expect_eager(mapped, (torch.randn(3, 4), torch.randn(4)), in_eager=0)
+        self.expect_eager(scanned, (torch.randn(4), torch.randn(3, 4)), in_eager=0)
+
     def test_complex_numbers_cross_the_cut(self):
         self.expect_eager(lambda x: twice(torch.fft.fft(x * 2)).real + 1, (torch.randn(8),),
                           in_eager=1)

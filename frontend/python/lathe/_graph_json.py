@@ -29,6 +29,7 @@ MEMORY_FORMATS = {
 }
 POSITIONAL, KEYWORD = 1, 2
 LARGEST_BOUND = 2**62  # of a range; beyond it there is none
+FOR_ROWS = ("map_impl", "scan")  # higher-order operators whose graph runs for each row
 NAMESPACES = ("_operator", "math", "builtins", "torch")  # of Python's functions over sizes
 
 
@@ -57,27 +58,8 @@ class _Writer:
         self.symbols = {}  # by name: what knows its range, and its SymPy symbol
 
     def program(self):
-        output = next(n for n in reversed(self.gm.graph.nodes) if n.op == "output")
-        for node in self.gm.graph.nodes:
-            if node.op == "placeholder":
-                self.add_input(node)
-            elif node.op == "get_attr" and isinstance(getattr(self.gm, node.target), torch.Tensor):
-                raise Unwritable(f"'{node.target}' is a constant of the graph", node)
-            elif node.op == "call_function" and node.target is not operator.getitem:
-                self.add_call(node)
-        results = [{"user_output": {"arg": self.argument(self.written(o))}} for o in output.args[0]]
+        graph, results = self.graph()
         user_inputs = sum("user_input" in spec for spec in self.input_specs)
-        graph = {
-            "inputs": self.inputs,
-            "outputs": [spec["user_output"]["arg"] for spec in results],
-            "nodes": self.nodes,
-            "tensor_values": self.tensors,
-            "sym_int_values": self.sizes,
-            "sym_bool_values": self.conditions,
-            "sym_float_values": self.numbers,
-            "custom_obj_values": {},
-            "is_single_tensor_return": False,
-        }
         signature = {
             "input_specs": self.input_specs,
             "output_specs": self.mutations + results,
@@ -95,6 +77,39 @@ class _Writer:
             "torch_version": torch.__version__,
             "guards_code": [],
         }
+
+    def graph(self):
+        """The graph, and the specs of what it returns."""
+        output = next(n for n in reversed(self.gm.graph.nodes) if n.op == "output")
+        for node in self.gm.graph.nodes:
+            if node.op == "placeholder":
+                self.add_input(node)
+            elif node.op == "get_attr" and isinstance(getattr(self.gm, node.target), torch.Tensor):
+                raise Unwritable(f"'{node.target}' is a constant of the graph", node)
+            elif node.op == "call_function" and node.target is not operator.getitem:
+                self.add_call(node)
+        results = [{"user_output": {"arg": self.argument(self.written(o))}} for o in output.args[0]]
+        graph = {
+            "inputs": self.inputs,
+            "outputs": [spec["user_output"]["arg"] for spec in results],
+            "nodes": self.nodes,
+            "tensor_values": self.tensors,
+            "sym_int_values": self.sizes,
+            "sym_bool_values": self.conditions,
+            "sym_float_values": self.numbers,
+            "custom_obj_values": {},
+            "is_single_tensor_return": False,
+        }
+        return graph, results
+
+    def graph_of(self, node):
+        """One that a call carries, as its argument."""
+        inner = _Writer(getattr(self.gm, node.target), {})
+        inner.symbols = self.symbols
+        graph, _ = inner.graph()
+        if inner.mutations:
+            raise Unwritable(f"'{node.target}' changes what it is given", node)
+        return {"as_graph": {"name": node.target, "graph": graph}}
 
     # ---- inputs and calls -----------------------------------------------------------------------
 
@@ -129,6 +144,11 @@ class _Writer:
             name = f"{target.__module__}.{target.__name__}"
             names = inspect.signature(target).parameters
             inputs = [named(n, self.argument(a), POSITIONAL) for n, a in zip(names, node.args)]
+        elif isinstance(target, torch._ops.HigherOrderOperator) and target.name() in FOR_ROWS:
+            name = f"torch.ops.higher_order.{target.name()}"
+            inputs = [named("", self.graph_of(node.args[0]), POSITIONAL)]
+            inputs += [named("", self.sequence(list(a), "Tensor"), POSITIONAL)
+                       for a in node.args[1:]]
         else:
             raise Unwritable(f"'{getattr(target, '__name__', target)}' is no operator", node)
         self.add_node(name, inputs, self.outputs(node), node)
@@ -284,8 +304,8 @@ class _Writer:
             name = names.get(i, f"{node.name}_unused_{i}")
             self.describe(name, value)
             outputs.append({"as_tensor": {"name": name}})
-        returned = node.target._schema.returns
-        if len(returned) == 1 and "List" in str(returned[0].type):
+        returned = getattr(node.target, "_schema", None) and node.target._schema.returns
+        if returned and len(returned) == 1 and "List" in str(returned[0].type):
             return [{"as_tensors": [output["as_tensor"] for output in outputs]}]
         return outputs
 
