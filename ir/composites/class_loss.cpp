@@ -123,6 +123,25 @@ constexpr auto kCrossEntropy = [](const Aten& aten) {
   return reduced_nll(aten, nll);
 };
 
+// The classes' scores are a linear layer's, in f32 for halves. PyTorch takes a few rows at a time,
+// and makes the gradients on the way: the results behind the first.
+Built linear_cross_entropy(Builder& builder, const ImportCall& call) {
+  const Aten aten(builder, call);
+  const auto wide = [&](const char* arg) {
+    const Term x = aten.tensor(arg);
+    return x ? aten.wide(x) : x;
+  };
+  const Term scores = aten("linear", {wide("input"), wide("linear_weight"), wide("linear_bias")});
+  const std::string reduction = call.string_attr("reduction");
+  const int64_t how = reduction == "mean" ? 1 : reduction == "sum" ? 2 : 0;
+  const Term loss =
+      aten("cross_entropy_loss", {scores, aten.tensor("target"), wide("weight"), how,
+                                  aten.attr("ignore_index"), call.float_attr("label_smoothing")});
+  std::vector<Value> results(call.schema->returns.size());
+  results.front() = aten("to.dtype", {loss, aten.tensor("input").dtype()});
+  return results;
+}
+
 // --- margins between the right class and all others
 
 constexpr auto kMultiMargin = [](const Aten& aten) {
@@ -179,7 +198,19 @@ std::vector<Import> import_class_loss() {
   const std::string forward =
       "(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor "
       "output, Tensor total_weight)";
+  const std::string linear =
+      "(Tensor input, Tensor linear_weight, Tensor target, Tensor? linear_bias, Tensor? weight, ";
   return {
+      {.schema = "torch_nn._linear_cross_entropy_batch_chunked" + linear +
+                 "str reduction, int ignore_index, float label_smoothing, int batch_chunk_size, "
+                 "str acc_policy, ScalarType acc_dtype, bool allow_retain_graph, bool "
+                 "compute_input_grad, bool compute_linear_weight_grad, bool "
+                 "compute_linear_bias_grad) -> (Tensor, Tensor, Tensor, Tensor)",
+       .build = linear_cross_entropy},
+      {.schema = "torch_nn._linear_cross_entropy_batch_chunked_no_reduction" + linear +
+                 "int ignore_index, int batch_chunk_size, str acc_policy, ScalarType acc_dtype) -> "
+                 "Tensor",
+       .build = linear_cross_entropy},
       {.schema = "nll_loss" + nll, .build = composed<kNll>},
       {.schema = "nll_loss_nd" + nll, .build = composed<kNll>},
       {.schema = "nll_loss2d" + nll, .build = composed<kNll>},

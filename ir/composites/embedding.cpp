@@ -87,6 +87,16 @@ constexpr auto kRenormed = [](const Aten& aten) {
   return aten("where.self", {is_long, self * scale, self});
 };
 
+// Classes beyond the last, at which PyTorch raises, have zeros.
+constexpr auto kOneHot = [](const Aten& aten) {
+  const int64_t classes = aten.call().int_attr("num_classes", -1);
+  if (classes < 1)
+    return aten.fail(code::kUnsupported,
+                     "'one_hot' without the number of classes, which elements would decide");
+  const Term self = aten("unsqueeze", {aten.tensor("self"), -1});
+  return aten("to.dtype", {aten("eq.Tensor", {self, aten.arange(classes)}), DType::i64});
+};
+
 }  // namespace
 
 std::vector<Import> import_embedding() {
@@ -95,6 +105,7 @@ std::vector<Import> import_embedding() {
       {.schema = "embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) "
                  "-> Tensor",
        .build = composed<kRenormed>},
+      {.schema = "one_hot(Tensor self, int num_classes=-1) -> Tensor", .build = composed<kOneHot>},
       {.schema = "embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool "
                  "scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? "
                  "per_sample_weights=None, bool include_last_offset=False" +

@@ -186,7 +186,8 @@ ImportTable::Match ImportTable::find(std::string_view target, bool is_complex) c
 std::vector<std::string> ImportTable::targets(bool is_complex) const {
   std::vector<std::string> names;
   for (const auto& [name, row] : is_complex ? complex_ : real_)
-    names.push_back(name.starts_with("prims.") ? name : "aten." + name);
+    names.push_back(name.starts_with("prims.") || name.starts_with("torch_nn.") ? name
+                                                                                : "aten." + name);
   return names;
 }
 
