@@ -185,9 +185,13 @@ Status GraphImporter::import_call_node(const pt2::Node& node, Scope& scope) {
   call.target = node.target;
   call.name = call_name(node);
   call.loc = builder_.loc();
+  bool is_placed = false;
   for (const pt2::NamedArgument& input : node.inputs) {
     LATHE_TRY(CallArg arg, scope.argument(input.arg));
     call.args.emplace_back(input.name, std::move(arg));
+    if (is_placed || input.arg.tag != Tag::as_tensor) continue;
+    LATHE_TRY(call.placement, scope.placement(input.arg.as<std::string>()));
+    is_placed = true;
   }
   LATHE_TRY(auto names, output_names(node, scope));
   for (const auto& name : names) call.used.push_back(name && read_names_.contains(*name));

@@ -28,6 +28,26 @@ Result<std::optional<TensorType>> Scope::expected_type(const std::string& name) 
   return std::optional<TensorType>(std::move(type));
 }
 
+Result<std::optional<Placement>> Scope::placement(const std::string& name) {
+  const auto found = graph_.tensor_values.find(name);
+  if (found == graph_.tensor_values.end()) return std::optional<Placement>();
+  const pt2::TensorMeta& meta = found->second;
+  if (meta.strides.size() != meta.sizes.size()) return std::optional<Placement>();
+  Placement placement;
+  LATHE_TRY(const Dim offset, symbols_.dim(meta.storage_offset));
+  placement.offset = offset.is_const() ? offset.value() : INT64_MAX;
+  bool is_row_major = offset == Dim(0);
+  Dim row_major = 1;
+  for (size_t d = meta.sizes.size(); d-- > 0;) {
+    LATHE_TRY(const Dim size, symbols_.dim(meta.sizes[d]));
+    LATHE_TRY(const Dim stride, symbols_.dim(meta.strides[d]));
+    is_row_major = is_row_major && (size == Dim(1) || stride == row_major);
+    row_major = row_major * size;
+    placement.strides.insert(placement.strides.begin(), stride.is_const() ? stride.value() : -1);
+  }
+  return is_row_major ? std::nullopt : std::optional(std::move(placement));
+}
+
 bool Scope::is_complex(const std::string& name) const {
   const auto meta = graph_.tensor_values.find(name);
   return meta != graph_.tensor_values.end() && lathe::is_complex(meta->second.dtype);

@@ -34,6 +34,9 @@ class Scope {
   // The tensor's type as the file has it; null when the file has none.
   Result<std::optional<TensorType>> expected_type(const std::string& name);
 
+  // Where the file says that the tensor's elements lie; nullopt: row-major, from 0.
+  Result<std::optional<Placement>> placement(const std::string& name);
+
   // Whether a tensor is of complex numbers.
   bool is_complex(const std::string& name) const;
 

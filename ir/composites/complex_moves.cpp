@@ -36,6 +36,8 @@ constexpr auto kPad = [](const Aten& aten) {
 };
 
 constexpr auto kAsStrided = [](const Aten& aten) {
+  if (aten.call().placement)
+    return aten.fail(code::kUnsupported, "'as_strided' of complex numbers that are a view");
   Shape size = aten.call().dims_attr("size"), stride = aten.call().dims_attr("stride");
   for (Dim& step : stride) step = step * 2;
   size.push_back(2);

@@ -108,6 +108,19 @@ constexpr auto kMaskedScatter = [](const Aten& aten) {
   return aten("where.self", {mask, taken, self});
 };
 
+// src where as_strided reads self.
+constexpr auto kAsStridedScatter = [](const Aten& aten) {
+  const Term self = aten.tensor("self");
+  if (aten.call().placement)
+    return aten.fail(code::kUnsupported, "'as_strided_scatter' of a tensor that is a view");
+  const Term line = flat(aten, self);
+  const Term places = aten("as_strided", {aten.arange(Aten::size(line, 0)), aten.attr("size"),
+                                          aten.attr("stride"), aten.attr("storage_offset")});
+  const Term src = aten("expand", {aten.tensor("src"), places.shape()});
+  return aten("view_as",
+              {aten("scatter.src", {line, 0, flat(aten, places), flat(aten, src)}), self});
+};
+
 }  // namespace
 
 std::vector<Import> import_indexing() {
@@ -128,6 +141,9 @@ std::vector<Import> import_indexing() {
        .build = composed<kIndexFill>},
       {.schema = "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
        .build = composed<kTakeAlongDim>},
+      {.schema = "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, "
+                 "SymInt? storage_offset=None) -> Tensor",
+       .build = composed<kAsStridedScatter>},
       {.schema = "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
        .build = composed<kMaskedScatter>},
   };

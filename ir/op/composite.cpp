@@ -41,7 +41,10 @@ std::vector<Term> Aten::run(ImportCall inner) const {
 
 std::vector<Term> Aten::forward(std::string_view target) const {
   if (builder_->failed()) return {null()};
-  return run({.target = std::string(target), .args = call_->args, .loc = call_->loc});
+  return run({.target = std::string(target),
+              .args = call_->args,
+              .placement = call_->placement,
+              .loc = call_->loc});
 }
 
 std::vector<Term> Aten::all(std::string_view target, std::initializer_list<Arg> args) const {

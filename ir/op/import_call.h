@@ -3,6 +3,7 @@
 // The frontend turns every FX node into an ImportCall without knowing the operator; the rows'
 // imports say the rest.
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,6 +31,12 @@ struct ComplexDType {
 // Attr. Numbers and symbolic sizes in a tensor's place stay Attrs: they are weakly typed scalars.
 using CallArg = std::variant<Value, std::vector<Value>, Attr, ComplexNumber, ComplexDType>;
 
+// Where elements of a tensor lie in its memory.
+struct Placement {
+  std::vector<int64_t> strides;
+  int64_t offset = 0;
+};
+
 // One call. The frontend fills the first block; import_call fills the second before it asks a
 // row's own `build`.
 struct ImportCall {
@@ -37,7 +44,8 @@ struct ImportCall {
   std::vector<std::pair<std::string, CallArg>> args;  // by schema name, in any order
   std::vector<TensorType> expected;  // of the returned tensors, as the file has them; may be empty
   std::vector<bool> used;            // of the returned tensors; empty: the first alone
-  std::string name;                  // of the FX node
+  std::optional<Placement> placement;  // of the first tensor; nullopt: row-major, from 0
+  std::string name;                    // of the FX node
   Loc loc;
 
   const ImportTable* table = nullptr;

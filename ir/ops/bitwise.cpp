@@ -1,7 +1,15 @@
-// Bitwise logic of two broadcast integer or bool operands.
+// Bitwise logic of two broadcast integer or bool operands, and shifts of integers.
+#include <fmt/format.h>
+
+#include <type_traits>
 #include <utility>
 
+#include "ir/loop/scalar.h"
+#include "ir/op/binary_row.h"
+#include "ir/op/formula.h"
 #include "ir/op/pointwise.h"
+#include "ir/op/promotion.h"
+#include "ir/support/diag_codes.h"
 
 namespace lathe {
 namespace {
@@ -45,6 +53,56 @@ OpDef bitwise(const std::string& word, std::string summary, Slot<ReferenceFn> re
 int64_t bits(int64_t x) { return x; }
 int64_t bits(double x) { return static_cast<int64_t>(x); }
 
+Result<std::vector<TensorType>> infer_shift(const Node& node) {
+  if (promote_operands(operand_types(node)) == DType::b8)
+    return Diag{code::kDtypeMismatch, node.loc,
+                fmt::format("'{}' takes integers, got bools", node.op->name)};
+  return infer_of_bits(node);
+}
+
+// Amounts below 0 and of the width or more shift everything out.
+template <BinaryOp kOp>
+constexpr auto kShift = [](const Node& node, auto a, auto by) {
+  const DType dtype = pointwise_dtype(node);
+  if constexpr (std::is_same_v<decltype(a), Expr>) {
+    const double width = static_cast<double>(8 * dtype_bytes(dtype));
+    const Expr is_inside = logical_and(ge(by, 0.0), lt(by, width));
+    const Expr shifted = binary(kOp, a, select(is_inside, by, 0.0));
+    const bool keeps_sign = kOp == BinaryOp::shift_right && !is_unsigned(dtype);
+    const Expr out = keeps_sign ? binary(kOp, a, constant_like(a, width - 1)) : constant_like(a, 0);
+    return select(is_inside, shifted, out);
+  } else {
+    return loop::apply(kOp, dtype, loop::int_scalar(bits(a)), loop::int_scalar(bits(by))).i;
+  }
+};
+
+template <BinaryOp kOp>
+OpDef shift_row(const std::string& word, const std::string& short_name, std::string summary) {
+  const std::string name = "bitwise_" + word + "_shift";
+  std::vector<Import> imports = scalar_and_tensor("__" + short_name + "__");
+  for (const char* schema : {".Tensor(Tensor self, Tensor other) -> Tensor",
+                             ".Tensor_Scalar(Tensor self, Scalar other) -> Tensor",
+                             ".Scalar_Tensor(Scalar self, Tensor other) -> Tensor"})
+    imports.push_back({name + schema});
+  const auto example = [](DType dtype) {
+    return Example{.operands = {{.dtype = dtype, .shape = {3, 5}, .low = -90, .high = 90},
+                                {.dtype = dtype, .shape = {5}, .values = {0, 1, 7, -1, 64}}}};
+  };
+  OpDef row = binary_row({.name = name,
+                          .summary = std::move(summary),
+                          .infer = infer_shift,
+                          .reference = pointwise_reference<kShift<kOp>>,
+                          .lower = pointwise_lower<kShift<kOp>>,
+                          .derivative = Absent{"the result is not a float"},
+                          .imports = std::move(imports),
+                          .dtype = DType::i32,
+                          .low = 0,
+                          .self_low = -60});
+  for (DType dtype : {DType::u8, DType::i8, DType::i16, DType::i32, DType::i64})
+    row.examples.push_back(example(dtype));
+  return row;
+}
+
 }  // namespace
 
 std::vector<OpDef> define_bitwise() {
@@ -60,6 +118,10 @@ std::vector<OpDef> define_bitwise() {
           "xor", "the bits set in one of both; of bools, unequal",
           pointwise_reference<[](auto a, auto b) { return bits(a) ^ bits(b); }>,
           pointwise_lower<[](Expr a, Expr b) { return binary(BinaryOp::bit_xor, a, b); }, true>),
+      shift_row<BinaryOp::shift_left>("left", "lshift",
+                                      "self * 2^other; 0 where other is negative"),
+      shift_row<BinaryOp::shift_right>(
+          "right", "rshift", "self / 2^other, rounded down; the sign where other is negative"),
   };
 }
 

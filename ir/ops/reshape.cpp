@@ -75,26 +75,6 @@ Result<std::vector<Value>> import_unflatten(Builder& b, const ImportCall& call) 
   return import_to_shape(b, call, std::move(shape));
 }
 
-// Strides speak of memory, which the graph does not have; those of a row-major tensor with the same
-// elements mean a reshape. Dims of extent 1 may have any stride.
-Result<std::vector<Value>> import_as_strided(Builder& b, const ImportCall& call) {
-  const TensorType& self = call.value("self").type();
-  const Shape size = call.dims_attr("size");
-  const std::vector<Dim> stride = call.dims_attr("stride");
-  Dim row_major = 1;
-  bool is_reshape = call.int_attr("storage_offset") == 0 && stride.size() == size.size();
-  for (size_t d = size.size(); is_reshape && d-- > 0;) {
-    is_reshape = size[d] == Dim(1) || stride[d] == row_major;
-    row_major = row_major * size[d];
-  }
-  if (!is_reshape || row_major != self.num_elements()) {
-    return Diag{code::kUnsupported, call.loc,
-                fmt::format("'{}' of {} with size {} and stride {} is not a reshape", call.target,
-                            to_string(self.shape), to_string(size), to_string(stride))};
-  }
-  return import_to_shape(b, call, size);
-}
-
 Types infer_reshape(const Node& node) {
   const Dim have = self_type(node).num_elements();
   Shape shape = node.dims_attr("shape");
@@ -162,9 +142,6 @@ std::vector<OpDef> define_reshape() {
                     .build = import_like},
                    {.schema = "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
                     .build = import_like},
-                   {.schema = "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? "
-                              "storage_offset=None) -> Tensor(a)",
-                    .build = import_as_strided},
                    {.schema = "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) "
                               "-> Tensor(a)",
                     .build = import_flatten},

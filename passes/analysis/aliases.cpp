@@ -101,11 +101,15 @@ ViewOf view_of(const Node& node, int index, const Strides& operand) {
   const TensorType& to = node.types[static_cast<size_t>(index)];
   if (node.operands.empty() || !node.operands[0]) return {};
   const TensorType& from = node.operands[0].type();
-  if (op == "alias" || op == "dropout") return {true, operand};
+  if (op == "alias" || op == "dropout" || op == "bitcast") return {true, operand};
   if (op == "contiguous") return {!operand || is_row_major(from, *operand), operand};
   if (op == "cast") return {from.dtype == to.dtype, operand};
   if (op == "reshape" || op == "squeeze" || op == "unsqueeze")
     return view_of_reshape(from, to, operand);
+  if (op == "as_strided") {
+    const bool is_dense = operand && *operand == Vector{1};
+    return {true, is_dense ? Strides(node.ints_attr("stride")) : std::nullopt};
+  }
   if (op != "permute" && op != "expand" && op != "slice" && op != "select" &&
       op != "split_with_sizes")
     return {};

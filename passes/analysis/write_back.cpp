@@ -77,6 +77,8 @@ Result<Value> write_back(Builder& b, const Node& view, int index, Value base, Va
       inverse[static_cast<size_t>(normalize_dim(dims[i], type.rank()).value_or(0))] =
           static_cast<int64_t>(i);
     whole = b.call("permute", {value}, {{"dims", inverse}});
+  } else if (op == "bitcast") {
+    whole = b.call("bitcast", {value}, {{"dtype", type.dtype}});
   } else if (value.type().shape == type.shape) {
     whole = value;
   } else if ((op == "reshape" || op == "squeeze" || op == "unsqueeze" || op == "expand") &&

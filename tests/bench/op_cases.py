@@ -42,7 +42,8 @@ ROWS = {
     **{name: [(f"torch.{name}(a, b)", [WIDE, POSITIVE])] for name in (
         "div", "floor_divide", "fmod", "remainder")},
     **{name: [(f"torch.{name}(a, b)", [INTS, INTS])] for name in (
-        "bitwise_and", "bitwise_or", "bitwise_xor")},
+        "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
+        "gcd")},
     **{name: [(f"torch.{name}(a, b)", [BOOL, BOOL])] for name in (
         "logical_and", "logical_or", "logical_xor")},
     **{name: [(f"torch.{name}(a, 1)", [WIDE]), (f"torch.{name}(a, 0)", [WIDE]),
@@ -73,6 +74,13 @@ ROWS = {
     "erfinv": unary("torch.erfinv(a)", UNIT),
     "ndtri": unary("torch.special.ndtri(a * a)", UNIT),
     "polygamma": unary("torch.polygamma(2, a)", POSITIVE),
+    **{name: [(f"torch.{name}(a, b)", [POSITIVE, POSITIVE])] for name in ("igamma", "igammac")},
+    **{f"hermite_{kind}": [(f"torch.special.hermite_polynomial_{kind}(a, b)", [WIDE, INTS])]
+       for kind in ("h", "he")},
+    "laguerre_l": unary("torch.special.laguerre_polynomial_l(a, 5)"),
+    "legendre_p": unary("torch.special.legendre_polynomial_p(a, 5)"),
+    "as_strided": unary("torch.as_strided(a, (900, 900), (1001, 1), 5) + 1"),
+    "bitcast": unary("a.view(torch.int32) + 1"),
     "zeta": unary("torch.special.zeta(a + 1, a)", POSITIVE),
     "cholesky": [("torch.linalg.cholesky_ex(a @ a.mT + 200 * torch.eye(128))[0]", [(128, 128)])],
     "householder": [("torch.linalg.qr(a)[1].abs()", [(128, 128)])],

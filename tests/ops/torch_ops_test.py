@@ -22,9 +22,9 @@ INFERENCE = {"training": False, "train": False, "momentum": 0.1, "p": 0.5, "cudn
 # Rows of which no single ATen call covers some example: their imports build the attributes, or
 # several calls become one.
 SEVERAL_CALLS = {"argmax_pool1d", "argmax_pool2d", "argmax_pool3d", "argsort", "batch_norm",
-                 "constant", "gru", "jacobi_svd", "logsumexp", "lstm", "lu", "prod", "rand",
-                 "recurrent_layer", "rnn_relu", "rnn_tanh", "scatter", "scatter_reduce",
-                 "size_value", "swapped", "trunc_divide", "upsample_bilinear2d",
+                 "constant", "gru", "jacobi_svd", "laguerre_l", "legendre_p", "logsumexp", "lstm",
+                 "lu", "prod", "rand", "recurrent_layer", "rnn_relu", "rnn_tanh", "scatter",
+                 "scatter_reduce", "size_value", "swapped", "trunc_divide", "upsample_bilinear2d",
                  "upsample_nearest2d"}
 
 # PyTorch's own are off by as much in f64, between 5 and 12.

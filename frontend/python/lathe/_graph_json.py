@@ -212,7 +212,7 @@ class _Writer:
             "requires_grad": False,
             "device": {"type": value.device.type, "index": value.device.index},
             "strides": [self.expression(stride) for stride in value.stride()],
-            "storage_offset": {"as_int": 0},
+            "storage_offset": self.expression(value.storage_offset()),
             "layout": STRIDED,
         }
 

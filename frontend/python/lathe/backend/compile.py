@@ -19,6 +19,7 @@ from lathe.backend.outputs import Outputs, with_strides
 from lathe.backend.pieces import Piece, cut, is_symbolic, is_tensor_call, put_checks_last
 from lathe.backend.report import Segment
 from lathe.backend.scalars import move_scalars
+from lathe.backend.strides import settle_strides
 from lathe.backend.weights import MAX_REPACKS, Watch
 
 aten = torch.ops.aten
@@ -52,7 +53,7 @@ class Compiled:
         move_scalars(self.graph, self.constants, device)
         # Reasons by name of a call.
         self.refused = (calls_elsewhere(self.graph, device) | calls_that_draw(self.graph)
-                        | calls_that_order(self.graph))
+                        | calls_that_order(self.graph) | settle_strides(self.graph))
         self.decompositions = Decompositions(
             [n for n in self.placeholders if isinstance(n.meta.get("val"), torch.SymInt)],
             options.of_library(self.target),
