@@ -182,26 +182,6 @@ constexpr auto kChunkCat = [](const Aten& aten) {
   return aten("cat", {parts, dim + 1});
 };
 
-// Of which element each of `count` results is: element i takes repeats[i] places.
-Term repeated_places(const Aten& aten, Term repeats) {
-  if (aten.call().is_none("output_size"))
-    return aten.fail(
-        code::kUnsupported,
-        fmt::format("'{}' without output_size, which elements would decide", aten.call().target));
-  const Term ends = aten("cumsum", {repeats, 0});
-  return aten("searchsorted.Tensor", {ends, aten.arange(aten.size("output_size")), false, true});
-}
-
-constexpr auto kRepeatEach = [](const Aten& aten) {
-  Term self = aten.tensor("self"), repeats = aten.tensor("repeats");
-  if (aten.call().is_none("dim")) self = aten("reshape", {self, Dims{-1}});
-  const int64_t dim = aten.call().is_none("dim") ? 0 : aten.dim("dim", self.rank());
-  const Dim size = Aten::size(self, dim);
-  repeats = aten("expand", {repeats, Shape{size}});
-  const Term places = aten("clamp_max", {repeated_places(aten, repeats), size - 1});
-  return aten("index_select", {self, dim, places});
-};
-
 }  // namespace
 
 std::vector<Import> import_rearrange() {
@@ -221,13 +201,6 @@ std::vector<Import> import_rearrange() {
       {.schema = "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, "
                  "SymInt? output_size=None) -> Tensor",
        .build = composed<kRepeatInterleave>},
-      {.schema = "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, "
-                 "SymInt? output_size=None) -> Tensor",
-       .build = composed<kRepeatEach>},
-      {.schema = "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
-       .build = composed<[](const Aten& aten) {
-         return repeated_places(aten, aten.tensor("repeats"));
-       }>},
       {.schema = "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
        .build = composed<kUnfold>},
       {.schema = "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",

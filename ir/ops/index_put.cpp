@@ -125,7 +125,7 @@ Expr lower_index_put(ElementContext& context, const Node& node, int, std::span<c
 // Elements of `values`, one for each place where the mask holds and in their order, or one for all.
 Term put_by_mask(const Aten& aten, Term mask) {
   const Term self = aten.tensor("self");
-  Term values = aten.tensor("values");
+  Term values = aten("to.dtype", {aten.tensor("values"), self.dtype()});
   const size_t masked = static_cast<size_t>(mask.rank());
   const Shape shape = self.shape();
   Shape wide = mask.shape(), rest(shape.begin() + static_cast<ptrdiff_t>(masked), shape.end());
@@ -224,6 +224,9 @@ Result<std::vector<Value>> import_index_put(Builder& builder, const ImportCall& 
   }
   if (call.in_place) written = aten("copy_", {aten.tensor("self"), written});
   if (builder.failed()) return builder.error();
+  if (written.shape() != aten.tensor("self").shape())
+    return aten.refuse(code::kShapeMismatch,
+                       "'index_put' of values that are more than their places");
   return std::vector<Value>{written};
 }
 
