@@ -78,22 +78,6 @@ Built quantile(Builder& builder, const ImportCall& call) {
                      kIgnoresNan);
 }
 
-Built logcumsumexp(Builder& builder, const ImportCall& call) {
-  const Aten aten(builder, call);
-  const Term self = aten.tensor("self");
-  if (self.rank() == 0) return std::vector<Value>{aten("clone", {self})};
-  LATHE_TRY(int dim, import_dim(call, "dim", self.rank()));
-  // All pairs of a row: totals of exponentials that all are scaled by one of them would lose those
-  // that are far smaller.
-  const Term x = aten("transpose.int", {self, dim, -1});
-  const Term own = aten.arange(x.shape().back());
-  const Term is_before = aten("le.Tensor", {own, aten("unsqueeze", {own, -1})});
-  const Term pairs = aten("where.ScalarOther", {is_before, aten("unsqueeze", {x, -2}),
-                                                -std::numeric_limits<double>::infinity()});
-  const Term totals = aten("logsumexp", {pairs, Dims{-1}});
-  return std::vector<Value>{aten("transpose.int", {totals, dim, -1})};
-}
-
 }  // namespace
 
 std::vector<Import> import_quantile() {
@@ -106,7 +90,6 @@ std::vector<Import> import_quantile() {
       {.schema = schema("quantile.scalar", "float"), .build = quantile<false>},
       {.schema = schema("nanquantile", "Tensor"), .build = quantile<true>},
       {.schema = schema("nanquantile.scalar", "float"), .build = quantile<true>},
-      {.schema = "logcumsumexp(Tensor self, int dim) -> Tensor", .build = logcumsumexp},
   };
 }
 

@@ -1,6 +1,9 @@
 // Running totals: operand and result as expressions for the scan template.
 #include "ir/templates/scan.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "ir/op/reduction.h"
 #include "passes/lowering/kernel_context.h"
 #include "passes/lowering/kernel_def.h"
@@ -19,10 +22,44 @@ DType total_dtype(loop::ReduceOp op, DType dtype) {
   return is_float(dtype) && rounds ? DType::f64 : compute_dtype(dtype);
 }
 
-loop::ReduceOp total_op(std::string_view name) {
-  if (name == "cumprod") return loop::ReduceOp::prod;
-  if (name == "cummax") return loop::ReduceOp::max;
-  return name == "cummin" ? loop::ReduceOp::min : loop::ReduceOp::sum;
+// What a row's totals are made of, and what of them it gives.
+struct Running {
+  std::string_view name;
+  ScanCombine (*combine)(DType own, DType place);
+  Expr (*second)(loop::Pool& pool, Expr at, DType dtype);  // part of one element; null: none
+  Expr (*value)(const Total& total);
+};
+
+template <loop::ReduceOp kOp>
+ScanCombine reduced(DType own, DType) {
+  return combine_by(kOp, total_dtype(kOp, own));
+}
+template <bool kIsMax>
+ScanCombine placed(DType own, DType place) {
+  return combine_places(kIsMax, total_dtype(loop::ReduceOp::max, own), place);
+}
+ScanCombine log_sums(DType, DType) { return combine_log_sums(DType::f64); }
+
+Expr own_place(loop::Pool&, Expr at, DType dtype) { return loop::cast(at, dtype); }
+Expr one(loop::Pool& pool, Expr, DType dtype) { return pool.number(1, dtype); }
+
+Expr only_part(const Total& total) { return total[0]; }
+Expr place_part(const Total& total) { return total[1]; }
+Expr log_part(const Total& total) { return total[0] + loop::log(total[1]); }
+
+constexpr Running kRunning[] = {
+    {"argcummax", placed<true>, own_place, place_part},
+    {"argcummin", placed<false>, own_place, place_part},
+    {"cummax", reduced<loop::ReduceOp::max>, nullptr, only_part},
+    {"cummin", reduced<loop::ReduceOp::min>, nullptr, only_part},
+    {"cumprod", reduced<loop::ReduceOp::prod>, nullptr, only_part},
+    {"cumsum", reduced<loop::ReduceOp::sum>, nullptr, only_part},
+    {"logcumsumexp", log_sums, one, log_part},
+};
+
+const Running& running_of(const Node& root) {
+  return *std::find_if(std::begin(kRunning), std::end(kRunning),
+                       [&](const Running& row) { return row.name == root.op->name; });
 }
 
 Result<Verdict> emit_scan(Lowering& lowering, Node& node, std::span<const Destination> outs,
@@ -41,8 +78,13 @@ Result<Verdict> emit_scan(Lowering& lowering, Node& node, std::span<const Destin
   ScanSpec spec;
   for (int own : order) spec.lines.push_back(type.shape[static_cast<size_t>(own)]);
   spec.length = type.shape[static_cast<size_t>(dim)];
-  spec.op = total_op(root.op->name);
-  spec.dtype = total_dtype(spec.op, root.types[0].dtype);
+  const Running& running = running_of(root);
+  // Places in half the width where they are known to do: as many lanes as there are values.
+  const bool is_far =
+      spec.length.bounds(lowering.symbols()).max.value_or(INT64_MAX) > (int64_t{1} << 31);
+  spec.total = running.combine(
+      running.second == own_place ? root.operands[0].type().dtype : root.types[0].dtype,
+      is_far ? DType::i64 : DType::i32);
   const auto at = [&](std::span<const Expr> line, Expr t) {
     std::vector<Expr> index(static_cast<size_t>(type.rank()), t);
     for (size_t i = 0; i < order.size(); ++i) index[static_cast<size_t>(order[i])] = line[i];
@@ -59,12 +101,18 @@ Result<Verdict> emit_scan(Lowering& lowering, Node& node, std::span<const Destin
   const loop::BufferRef buffer = kernel.use(out, true);
   spec.input = [&](std::span<const Expr> line, Expr t) {
     const Expr x = kernel.element(root.operands[0], at(line, t));
-    return loop::cast(x, compute_dtype(root.types[0].dtype));
+    const std::vector<DType>& parts = spec.total.dtypes;
+    Total own = {loop::cast(running.second ? x : loop::cast(x, compute_dtype(root.types[0].dtype)),
+                            parts[0])};
+    if (running.second) own.push_back(running.second(kernel.pool(), t, parts[1]));
+    return own;
   };
-  spec.result = [&](std::span<const Expr> line, Expr t, Expr total) {
-    return ResultElement{buffer, kernel.address(type, at(line, t)), loop::cast(total, type.dtype)};
+  spec.result = [&](std::span<const Expr> line, Expr t, const Total& total) {
+    return ResultElement{buffer, kernel.address(type, at(line, t)),
+                         loop::cast(running.value(total), type.dtype)};
   };
-  build_scan(kernel.kernel(), spec, lowering.target());
+  const auto build = lowering.target().groups ? build_group_scan : build_scan;
+  build(kernel.kernel(), spec, lowering.target());
   if (kernel.error()) return *kernel.error();
   LATHE_DO(lowering.emit_kernel(kernel.kernel(), kernel.buffers(), describe(node), phase));
   return Verdict{};
@@ -76,9 +124,9 @@ KernelDef kernel_scan() {
   return {
       .name = "scan",
       .summary = "running totals, each from the one before",
-      .roots = {"cummax", "cummin", "cumprod", "cumsum"},
+      .roots = {"argcummax", "argcummin", "cummax", "cummin", "cumprod", "cumsum", "logcumsumexp"},
       .members = Members::prologue,
-      .needs = Needs::registers,
+      .needs = Needs::any,
       .takes_sizes = true,
       .emit = emit_scan,
       .example = R"(

@@ -46,15 +46,17 @@ TEST_P(Scan, AgreesWithPlainTotals) {
   ScanSpec spec;
   spec.lines.assign(scan.lines.begin(), scan.lines.end());
   spec.length = scan.length;
-  spec.op = scan.op;
-  spec.dtype = scan.dtype;
+  spec.total = combine_by(scan.op, scan.dtype);
   spec.has_lanes = lanes;
-  spec.input = [&](Index line, Expr at) { return pool.load(x, place(line, at), DType::f32); };
-  spec.result = [&](Index line, Expr at, Expr total) {
-    const Expr own = pool.load(x, place(line, at), DType::f32);
-    return ResultElement{out, place(line, at), loop::cast(total, DType::f32) * 0.5 + own};
+  spec.input = [&](Index line, Expr at) {
+    return Total{loop::cast(pool.load(x, place(line, at), DType::f32), scan.dtype)};
   };
-  build_scan(kernel, spec, *find_target(isa));
+  spec.result = [&](Index line, Expr at, const Total& total) {
+    const Expr own = pool.load(x, place(line, at), DType::f32);
+    return ResultElement{out, place(line, at), loop::cast(total[0], DType::f32) * 0.5 + own};
+  };
+  const auto build = find_target(isa)->groups ? build_group_scan : build_scan;
+  build(kernel, spec, *find_target(isa));
 
   Floats xs = numbers(size, 1), outs(xs.size(), NAN);
   run_kernel(kernel, {&xs, &outs});
@@ -83,8 +85,10 @@ INSTANTIATE_TEST_SUITE_P(
                           ScanCase{{25}, 3, true}, ScanCase{{2, 50}, 3, true},
                           ScanCase{{2, 3, 131}, 7, true},
                           ScanCase{{2, 100}, 6, true, loop::ReduceOp::max, DType::f32},
-                          ScanCase{{4, 200}, 3, true, loop::ReduceOp::sum, DType::f32}),
-        ::testing::Values("avx512", "avx2", "simd128")));
+                          ScanCase{{4, 200}, 3, true, loop::ReduceOp::sum, DType::f32},
+                          ScanCase{{2}, 1031, false}, ScanCase{{3}, 128, false},
+                          ScanCase{{5000}, 65, true, loop::ReduceOp::max, DType::f32}),
+        ::testing::Values("avx512", "avx2", "simd128", "sm_90")));
 
 // In one chain of f32 so many times 0.1 would be off by a thousandth.
 TEST(LongScan, KeepsItsDigitsInDoubles) {
@@ -96,10 +100,12 @@ TEST(LongScan, KeepsItsDigitsInDoubles) {
   const auto out = kernel.add_buffer({"out", DType::f32, length, loop::Space::global, true});
   ScanSpec spec;
   spec.length = length;
-  spec.dtype = DType::f64;
-  spec.input = [&](Index, Expr at) { return pool.load(x, at, DType::f32); };
-  spec.result = [&](Index, Expr at, Expr total) {
-    return ResultElement{out, at, loop::cast(total, DType::f32)};
+  spec.total = combine_by(loop::ReduceOp::sum, DType::f64);
+  spec.input = [&](Index, Expr at) {
+    return Total{loop::cast(pool.load(x, at, DType::f32), DType::f64)};
+  };
+  spec.result = [&](Index, Expr at, const Total& total) {
+    return ResultElement{out, at, loop::cast(total[0], DType::f32)};
   };
   build_scan(kernel, spec, *find_target("avx512"));
   Floats xs(size_t(length), 0.1f), outs(xs.size(), NAN);

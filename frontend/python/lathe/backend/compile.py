@@ -323,9 +323,8 @@ def draws(node):
     return torch.Tag.nondeterministic_seeded in op.tags and not is_off
 
 
-# The longest rows of which eager is no faster. One of these compares all pairs of a row's elements,
-# and what takes few of many moves all of them once.
-LONGEST_ORDERED = {aten.logcumsumexp: 256, aten.topk: 16384}
+# The longest rows of which eager is no faster: what takes few of many moves all of them once.
+LONGEST_ORDERED = {aten.topk: 16384}
 
 
 def calls_that_order(graph):
