@@ -1,6 +1,8 @@
 // Schedules for a machine whose vectors are registers of one thread: see nest_scheduler.h.
 #include <algorithm>
 #include <cstdlib>
+#include <unordered_map>
+#include <utility>
 
 #include "ir/loop/linear.h"
 #include "ir/templates/ceil_div.h"
@@ -26,6 +28,8 @@ constexpr int64_t kRowsAtOnce = 4;
 constexpr int64_t kManyRows = 64;               // tasks that are enough for threads
 constexpr int64_t kTile = 16;                   // elements of a line of memory
 constexpr int64_t kMostSquareOperations = 512;  // of code for a square that is turned in registers
+constexpr int64_t kLeastStill = 16;             // operations that are worth a loop around the rest,
+constexpr int64_t kLeastSteps = 4;              // and for so many steps
 
 class RegisterScheduler final : public NestScheduler {
  public:
@@ -93,11 +97,15 @@ class RegisterScheduler final : public NestScheduler {
     return lanes;
   }
 
+  void tile_transposed() override {
+    if (contains_reduction(nest_.values)) return;
+    if (!tile_apart()) tile_still();
+  }
+
   // Where lanes lie apart in memory and another loop walks what lies between them, that loop takes
   // a few steps inside the vector loop: what a line of memory holds is used while it is near. Of
   // short expressions these are as many as lanes, and are turned in registers.
-  void tile_transposed() override {
-    if (contains_reduction(nest_.values)) return;
+  bool tile_apart() {
     std::vector<loop::Linear> apart;
     loop::for_each(nest_.values, [&](Expr e) {
       auto* load = std::get_if<loop::Load>(&e->kind);
@@ -113,19 +121,58 @@ class RegisterScheduler final : public NestScheduler {
       if (hint(extent) < 2 || std::none_of(apart.begin(), apart.end(), walks)) continue;
       is_square_ =
           !has_symbols() && inner_extent_.is_const() && may_turn(nest_.vars[i], extent.value());
-      const int64_t step = std::min<int64_t>(hint(extent), is_square_ ? lanes_ : kTile);
-      tile_ = nest_.vars[i];
-      nest_.extents[i] = ceil_div(extent, step);
-      nest_.vars[i] = nest_.kernel.add_loop_var("tile", nest_.extents[i]);
-      tile_lo_ = pool().var(nest_.vars[i]) * pool().integer(step);
-      tile_hi_ = tile_lo_ + pool().integer(step);
-      tile_step_ = step;
-      const Dim rest = Dim::mod(extent, step);
-      tile_rest_ = rest.is_const() ? rest.value() : 0;  // of squares, whose extents are numbers
-      last_tile_ = pool().size(extent - rest);
-      if (rest != Dim(0)) tile_hi_ = loop::min(tile_hi_, pool().size(extent));
-      return;
+      tile(i, std::min<int64_t>(hint(extent), is_square_ ? lanes_ : kTile));
+      return true;
     }
+    return false;
+  }
+
+  // Where most of what a vector takes does not move with another loop (places and weights that all
+  // channels have), that loop takes a few steps inside the vector loop, before which it is computed.
+  void tile_still() {
+    size_t best = nest_.vars.size();
+    int64_t most = kLeastStill - 1;
+    for (size_t i = 0; i < nest_.vars.size(); ++i) {
+      if (hint(nest_.extents[i]) < kLeastSteps) continue;
+      const auto [still, moving] = count_still(nest_.vars[i]);
+      if (still <= most || still <= moving) continue;
+      best = i, most = still;
+    }
+    if (best < nest_.vars.size()) tile(best, std::min<int64_t>(hint(nest_.extents[best]), kTile));
+  }
+
+  // Vector operations that do not move with the variable, and that do.
+  std::pair<int64_t, int64_t> count_still(Var var) {
+    std::unordered_map<const loop::ExprNode*, std::pair<bool, bool>> moves;  // along inner_, var
+    int64_t still = 0, moving = 0;
+    loop::for_each(nest_.values, [&](Expr e) {
+      const auto* read = std::get_if<loop::VarRead>(&e->kind);
+      auto& [is_vector, is_moving] = moves[e.node()];
+      is_vector = read != nullptr && read->var == inner_;
+      is_moving = read != nullptr && read->var == var;
+      for (Expr child : loop::children(e)) {
+        const auto [vector, own] = moves[child.node()];
+        is_vector = is_vector || vector;
+        is_moving = is_moving || own;
+      }
+      if (is_vector && read == nullptr) ++(is_moving ? moving : still);
+    });
+    return {still, moving};
+  }
+
+  // Makes loop `i` one over blocks of `step`, which run inside the vector loop.
+  void tile(size_t i, int64_t step) {
+    const Dim extent = nest_.extents[i];
+    tile_ = nest_.vars[i];
+    nest_.extents[i] = ceil_div(extent, step);
+    nest_.vars[i] = nest_.kernel.add_loop_var("tile", nest_.extents[i]);
+    tile_lo_ = pool().var(nest_.vars[i]) * pool().integer(step);
+    tile_hi_ = tile_lo_ + pool().integer(step);
+    tile_step_ = step;
+    const Dim rest = Dim::mod(extent, step);
+    tile_rest_ = rest.is_const() ? rest.value() : 0;  // of squares, whose extents are numbers
+    last_tile_ = pool().size(extent - rest);
+    if (rest != Dim(0)) tile_hi_ = loop::min(tile_hi_, pool().size(extent));
   }
 
   // Whether squares of elements along the vectorised variable and this one are turned in registers.

@@ -21,10 +21,11 @@ INFERENCE = {"training": False, "train": False, "momentum": 0.1, "p": 0.5, "cudn
 
 # Rows of which no single ATen call covers some example: their imports build the attributes, or
 # several calls become one.
-SEVERAL_CALLS = {"argmax_pool1d", "argmax_pool2d", "argmax_pool3d", "argsort", "batch_norm",
-                 "constant", "gru", "jacobi_svd", "laguerre_l", "legendre_p", "logsumexp", "lstm",
-                 "lu", "prod", "rand", "recurrent_layer", "rnn_relu", "rnn_tanh", "scatter",
-                 "scatter_reduce", "size_value", "swapped", "trunc_divide", "upsample_bilinear2d",
+SEVERAL_CALLS = {"argcummax", "argcummin", "argmax_pool1d", "argmax_pool2d", "argmax_pool3d",
+                 "argsort", "batch_norm", "constant", "gru", "jacobi_svd", "laguerre_l",
+                 "legendre_p", "logsumexp", "lstm", "lu", "pad_edges", "prod", "rand",
+                 "recurrent_layer", "rnn_relu", "rnn_tanh", "scatter", "scatter_reduce",
+                 "size_value", "swapped", "trunc_divide", "upsample_bilinear2d",
                  "upsample_nearest2d"}
 
 # PyTorch's own are off by as much in f64, between 5 and 12.
@@ -35,8 +36,9 @@ LOOSE = dict.fromkeys(("j0", "j1", "y0", "y1"), 1e-7)
 WITHOUT_LAST = {"cummax", "cummin", "householder"}
 OWN_DRAWS = {"rand"}  # whose numbers are not PyTorch's
 
-# Max.dim of bools, which PyTorch has, is amax beside argmax, which it has not.
-WIDER = {"argmax": {"bool"}, "argmin": {"bool"}}
+# Max.dim of bools, which PyTorch has, is amax beside argmax, which it has not. Of pads by elements
+# of the tensor it has bools in circular ones alone.
+WIDER = {"argmax": {"bool"}, "argmin": {"bool"}, "pad_edges": {"bool"}}
 
 
 def examples():
