@@ -1,7 +1,10 @@
 // Factorizations and what belongs to them: operands and results of whole matrices as expressions
 // for the template of their steps.
+#include <algorithm>
 #include <initializer_list>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/templates/factorize.h"
@@ -20,10 +23,15 @@ class MatrixLowering {
   MatrixLowering(Lowering& lowering, Node& node, Phase phase)
       : lowering_(lowering), node_(node), phase_(phase), kernel_(lowering, node, phase) {}
 
+  static std::vector<std::string> ops();
+
   Result<Verdict> run(BufferId out) {
     const TensorType& type = lowering_.buffer(out).type;
     const Shape& given = node_.operands[0].type().shape;
-    const size_t behind = node_.op->name == "swapped" ? 1 : 2;
+    const MatrixKind& kind =
+        *std::find_if(std::begin(kKinds), std::end(kKinds),
+                      [&](const MatrixKind& own) { return own.op == node_.op->name; });
+    const size_t behind = kind.num_dims;
     spec_.batch.assign(given.begin(), given.end() - static_cast<int64_t>(behind));
     spec_.results.assign(type.shape.begin() + static_cast<int64_t>(spec_.batch.size()),
                          type.shape.end());
@@ -32,11 +40,14 @@ class MatrixLowering {
       return element(0, batch, {row, column});
     };
     const Dim m = behind == 2 ? given[given.size() - 2] : Dim(1), n = given.back();
-    set_steps(m, n);
+    spec_.rows = m;
+    spec_.parts = {n};
+    (this->*kind.prepare)(m, n);
     const loop::BufferRef buffer = kernel_.use(out, true);
     spec_.result = [&](MatrixSteps& steps, Index batch, Index at) {
       std::vector<Expr> index(batch.begin(), batch.end());
-      const Expr value = result(steps, batch, at, index);
+      index.insert(index.end(), at.begin(), at.end());
+      const Expr value = (this->*kind.value)(steps, at, index);
       return ResultElement{buffer, kernel_.address(type, index), loop::cast(value, type.dtype)};
     };
     spec_.global_workspace = [&](const Dim& size) {
@@ -57,35 +68,38 @@ class MatrixLowering {
     return kernel_.element(node_.operands[operand], index);
   }
 
-  void set_steps(const Dim& m, const Dim& n) {
-    const std::string& name = node_.op->name;
-    spec_.rows = m;
-    spec_.parts = {n};
-    if (name == "cholesky") {
-      if (!node_.bool_attr("upper")) turn_operand();
-      spec_.steps = [](MatrixSteps& steps, Index) { cholesky_steps(steps); };
-    } else if (name == "ldl") {
-      leave_row(m);
-      spec_.steps = [](MatrixSteps& steps, Index) { ldl_steps(steps); };
-    } else if (name == "ldl_solve") {
-      set_ldl_solve();
-    } else if (name == "lu") {
-      leave_row(m);
-      spec_.steps = [this, m, n](MatrixSteps& steps, Index) {
-        lu_steps(steps, Dim::min(m, n), node_.bool_attr("pivot"));
-      };
-    } else if (name == "householder") {
-      turn_operand();
-      spec_.rows = n;
-      spec_.parts = {m};
-      spec_.steps = [m, n](MatrixSteps& steps, Index) { householder_steps(steps, Dim::min(m, n)); };
-    } else if (name == "jacobi_svd") {
-      set_jacobi(m, n);
-    } else if (name == "triangular_solve") {
-      set_triangle();
-    } else {
-      set_swaps(n);
-    }
+  // What differs between the ops: how the workspace is filled and worked on, and which element of
+  // it stands at a place of the result.
+  struct MatrixKind {
+    std::string_view op;
+    void (MatrixLowering::*prepare)(const Dim& m, const Dim& n);
+    Expr (MatrixLowering::*value)(MatrixSteps& steps, Index at, std::vector<Expr>& index);
+    size_t num_dims = 2;  // of the first operand, behind those of the batch
+  };
+  static const MatrixKind kKinds[8];
+
+  void set_cholesky(const Dim&, const Dim&) {
+    if (!node_.bool_attr("upper")) turn_operand();
+    spec_.steps = [](MatrixSteps& steps, Index) { cholesky_steps(steps); };
+  }
+
+  void set_ldl(const Dim& m, const Dim&) {
+    leave_row(m);
+    spec_.steps = [](MatrixSteps& steps, Index) { ldl_steps(steps); };
+  }
+
+  void set_lu(const Dim& m, const Dim& n) {
+    leave_row(m);
+    spec_.steps = [this, m, n](MatrixSteps& steps, Index) {
+      lu_steps(steps, Dim::min(m, n), node_.bool_attr("pivot"));
+    };
+  }
+
+  void set_householder(const Dim& m, const Dim& n) {
+    turn_operand();
+    spec_.rows = n;
+    spec_.parts = {m};
+    spec_.steps = [m, n](MatrixSteps& steps, Index) { householder_steps(steps, Dim::min(m, n)); };
   }
 
   // Room for pivots behind the last row.
@@ -120,7 +134,7 @@ class MatrixLowering {
     spec_.steps = [](MatrixSteps& steps, Index) { jacobi_steps(steps); };
   }
 
-  void set_triangle() {
+  void set_triangle(const Dim&, const Dim&) {
     const Shape& right = node_.operands[1].type().shape;
     spec_.parts = {right.back()};
     spec_.initial = [&](Index batch, Expr row, size_t, Expr column) {
@@ -133,8 +147,8 @@ class MatrixLowering {
     };
   }
 
-  void set_ldl_solve() {
-    set_triangle();
+  void set_ldl_solve(const Dim& m, const Dim& n) {
+    set_triangle(m, n);
     spec_.steps = [this](MatrixSteps& steps, Index batch) {
       ldl_solve_steps(steps,
                       {[&](Expr row, Expr column) { return element(0, batch, {row, column}); },
@@ -142,7 +156,7 @@ class MatrixLowering {
     };
   }
 
-  void set_swaps(const Dim& size) {
+  void set_swaps(const Dim&, const Dim& size) {
     spec_.initial = [&](Index batch, Expr, size_t, Expr column) {
       return element(0, batch, {column});
     };
@@ -153,24 +167,28 @@ class MatrixLowering {
     };
   }
 
-  // What stands behind the steps, and its place behind those of the batch.
-  Expr result(MatrixSteps& steps, Index, Index at, std::vector<Expr>& index) {
-    loop::Pool& pool = kernel_.pool();
-    const std::string& name = node_.op->name;
-    index.insert(index.end(), at.begin(), at.end());
-    if (name == "cholesky") {
-      const bool is_upper = node_.bool_attr("upper");
-      const Expr row = at[is_upper ? 0 : 1], column = at[is_upper ? 1 : 0];
-      return loop::select(loop::le(row, column), steps.at(row, column), steps.number(0));
-    }
-    if (name == "ldl")  // the pivots are whole, of the rest one triangle
-      return loop::select(loop::logical_or(loop::le(at[1], at[0]), loop::eq(at[0], steps.end(0))),
-                          steps.at(at[0], at[1]), steps.number(0));
-    if (name == "householder") return steps.at(at[1], at[0]);
-    if (name == "swapped") return steps.at(pool.integer(0), at[0]);
-    if (name != "jacobi_svd") return steps.at(at[0], at[1]);
+  Expr plain(MatrixSteps& steps, Index at, std::vector<Expr>&) { return steps.at(at[0], at[1]); }
+  Expr turned(MatrixSteps& steps, Index at, std::vector<Expr>&) { return steps.at(at[1], at[0]); }
+  Expr first_row(MatrixSteps& steps, Index at, std::vector<Expr>&) {
+    return steps.at(kernel_.pool().integer(0), at[0]);
+  }
+
+  Expr triangle(MatrixSteps& steps, Index at, std::vector<Expr>&) {
+    const bool is_upper = node_.bool_attr("upper");
+    const Expr row = at[is_upper ? 0 : 1], column = at[is_upper ? 1 : 0];
+    return loop::select(loop::le(row, column), steps.at(row, column), steps.number(0));
+  }
+
+  // The pivots are whole, of the rest one triangle.
+  Expr triangle_with_pivots(MatrixSteps& steps, Index at, std::vector<Expr>&) {
+    return loop::select(loop::logical_or(loop::le(at[1], at[0]), loop::eq(at[0], steps.end(0))),
+                        steps.at(at[0], at[1]), steps.number(0));
+  }
+
+  // In order; `index` is where.
+  Expr ordered(MatrixSteps& steps, Index at, std::vector<Expr>& index) {
     const Expr column = at.back(), own = steps.begin(steps.num_parts() - 1);
-    index.back() = loop::cast(steps.at(column, own + pool.integer(1)), DType::i64);
+    index.back() = loop::cast(steps.at(column, own + kernel_.pool().integer(1)), DType::i64);
     if (at.size() == 1) return steps.at(column, own);
     // U S above V: the second part begins at a whole vector.
     const Expr m = steps.end(0);
@@ -185,6 +203,24 @@ class MatrixLowering {
   MatrixSpec spec_;
 };
 
+using Made = MatrixLowering;
+const Made::MatrixKind Made::kKinds[] = {
+    {"cholesky", &Made::set_cholesky, &Made::triangle},
+    {"householder", &Made::set_householder, &Made::turned},
+    {"jacobi_svd", &Made::set_jacobi, &Made::ordered},
+    {"ldl", &Made::set_ldl, &Made::triangle_with_pivots},
+    {"ldl_solve", &Made::set_ldl_solve, &Made::plain},
+    {"lu", &Made::set_lu, &Made::plain},
+    {"swapped", &Made::set_swaps, &Made::first_row, 1},
+    {"triangular_solve", &Made::set_triangle, &Made::plain},
+};
+
+std::vector<std::string> MatrixLowering::ops() {
+  std::vector<std::string> names;
+  for (const MatrixKind& kind : kKinds) names.emplace_back(kind.op);
+  return names;
+}
+
 Result<Verdict> emit_matrix(Lowering& lowering, Node& node, std::span<const Destination> outs,
                             Phase phase) {
   if (!node.bodies.empty()) return Verdict{"it takes no other members"};
@@ -197,8 +233,7 @@ KernelDef kernel_matrix() {
   return {
       .name = "matrix",
       .summary = "whole matrices, one step after another, each in a workspace of its own",
-      .roots = {"cholesky", "householder", "jacobi_svd", "ldl", "ldl_solve", "lu", "swapped",
-                "triangular_solve"},
+      .roots = MatrixLowering::ops(),
       .members = Members::epilogue,
       .needs = Needs::any,
       .takes_sizes = true,
