@@ -1,8 +1,8 @@
 // Running totals where threads share a vector: see scan.h.
 //
 // A line is one thread's where lines lie side by side or are short. Otherwise it is a group's, in
-// chunks: each thread makes the totals of a few neighbours, and the group those of its threads, each
-// of twice as many in every step.
+// chunks: each thread makes the totals of a few neighbours, and the group those of its threads,
+// each of twice as many in every step.
 #include <algorithm>
 #include <iterator>
 #include <utility>

@@ -24,6 +24,9 @@ constexpr int64_t kUnroll = 4;
 constexpr int64_t kTaskSteps = 10000;  // about 10 us
 constexpr int kShortDigit = 8, kLongDigit = 11;
 constexpr int64_t kLongLine = 4096;  // whose elements outnumber the counters of long digits
+constexpr int64_t kFewPlaces = 1024;  // of a line, that are found among the first of its groups
+constexpr int64_t kGroupsAPlace = 2;
+constexpr int64_t kCounted = 64;  // elements whose order is counted
 
 class LineSort {
  public:
@@ -102,11 +105,34 @@ class LineSort {
     if (!spec_.is_packed) places_ = scratch("places", DType::i64, spec_.length * Dim(2) + Dim(1));
     Block body;
     size_ = length_;
-    Expr below = pool_.integer(0);  // elements that come before those that are moved
-    if (!is_whole()) below = keep_wanted(body, pool_.var(line));
+    const Expr none = pool_.integer(0);
+    if (is_whole()) {
+      sort_kept(body, pool_.var(line), none);
+    } else if (num_groups() == 0) {
+      const Expr below = keep_wanted(body, pool_.var(line));
+      sort_kept(body, pool_.var(line), below);
+    } else {
+      keep_first(body, pool_.var(line));
+      loop::If choice{loop::le(size_, pool_.integer(kCounted)), {}, {}};
+      count_kept(choice.then_body, pool_.var(line));
+      sort_kept(choice.else_body, pool_.var(line), none);
+      body.push_back({std::move(choice)});
+    }
+    const int64_t steps = most_ > kTaskSteps ? most_ : (most_ + buckets()) * (digits_ + 1);
+    finish(line, std::move(body), steps);
+  }
+
+ private:
+  static constexpr int kMinDigit = 6;  // whole vectors of counters
+
+  bool is_whole() const { return spec_.count == spec_.length; }
+  int64_t buckets() const { return int64_t{1} << digit_bits_; }
+
+  // Sorts the elements that are left, before which so many come that are not.
+  void sort_kept(Block& body, Expr line, Expr below) {
     clear_counts(body, 0, digits_);
     each(body, [&](Block& step, Expr at) {
-      const Expr key = let(step, is_whole() ? spec_.element(pool_.var(line), at) : load(keys_, at));
+      const Expr key = let(step, is_whole() ? spec_.element(line, at) : load(keys_, at));
       if (is_whole()) store(step, keys_, at, key);
       if (is_whole() && !spec_.is_packed) store(step, places_, at, at);
       for (int digit = 0; digit < digits_; ++digit) count_digit(step, key, digit);
@@ -123,21 +149,14 @@ class LineSort {
           {loop::If{loop::lt(loop::cast(count, DType::i64), size_), std::move(move), {}}});
     }
     const Expr first = let(body, from + (pool_.size(spec_.start) - below));
-    size_ = pool_.size(spec_.count);
+    const Expr kept = std::exchange(size_, pool_.size(spec_.count));
     each(body, [&](Block& step, Expr at) {
       const Expr place = spec_.is_packed ? bits_of(load(keys_, first + at), 0, kPositionBits)
                                          : load(places_, first + at);
-      store_result(step, pool_.var(line), at, place);
+      store_result(step, line, at, place);
     });
-    const int64_t steps = most_ > kTaskSteps ? most_ : (most_ + buckets()) * (digits_ + 1);
-    finish(line, std::move(body), steps);
+    size_ = kept;
   }
-
- private:
-  static constexpr int kMinDigit = 6;  // whole vectors of counters
-
-  bool is_whole() const { return spec_.count == spec_.length; }
-  int64_t buckets() const { return int64_t{1} << digit_bits_; }
 
   Var begin() { return kernel_.add_loop_var("line", spec_.lines); }
   void finish(Var line, Block body, int64_t steps) {
@@ -199,6 +218,144 @@ class LineSort {
   void count_digit(Block& block, Expr key, int digit) {
     const Expr counter = let(block, bucket(key, digit));
     store(block, counts_, counter, load(counts_, counter) + 1);
+  }
+
+  // Groups of a line's elements whose first ones are looked at, where its first few places alone
+  // are wanted: 0 for none. Comparing them with each other takes no longer than reading the line.
+  int64_t num_groups() const {
+    const Dim places = spec_.start + spec_.count;
+    if (!places.is_const() || !spec_.length.is_const() || places.value() > kFewPlaces) return 0;
+    int64_t groups = 2 * lanes_;
+    while (groups < kGroupsAPlace * places.value()) groups *= 2;
+    const int64_t length = spec_.length.value();
+    return length >= 4 * groups && 16 * length >= groups * groups ? groups : 0;
+  }
+
+  // Moves the wanted elements and as few others as may be to the front. Of the first elements of
+  // groups the k-th has k elements up to it, so the first k of the line are up to it too.
+  void keep_first(Block& body, Expr line) {
+    const int64_t groups = num_groups(), length = spec_.length.value();
+    const Expr bound = let(body, first_bound(body, line, groups));
+    const loop::RegArray kept = kernel_.add_regs({"kept", DType::i64});
+    const Expr count = pool_.reg(kept, {}, DType::i64);
+    body.push_back({loop::DeclareRegs{kept}});
+    body.push_back({loop::SetReg{kept, {}, pool_.integer(0)}});
+    const auto append = [&](Block& block, Expr key, Expr at) {
+      const Expr place = let(block, count);
+      store(block, keys_, place, key);
+      if (!spec_.is_packed) store(block, places_, place, at);
+      const Expr one = loop::select(loop::le(key, bound), pool_.integer(1), pool_.integer(0));
+      block.push_back({loop::SetReg{kept, {}, place + one}});
+    };
+    const loop::BufferRef near = scratch("near", DType::i64, lanes_);
+    const Var at = kernel_.add_loop_var("i", spec_.length),
+              lane = kernel_.add_loop_var("u", lanes_);
+    Block step, some, one;
+    const Expr keys = let(step, loop::vectorize(spec_.element(line, pool_.var(at)), {at, lanes_}));
+    store(some, near, pool_.integer(0), keys);
+    append(one, let(one, load(near, pool_.var(lane))), pool_.var(at) + pool_.var(lane));
+    some.push_back(
+        {For{lane, pool_.integer(0), pool_.integer(lanes_), 1, LoopKind::unroll, std::move(one)}});
+    step.push_back({loop::If{
+        loop::reduce_lanes(loop::ReduceOp::any, loop::le(keys, loop::splat(bound, lanes_))),
+        std::move(some),
+        {}}});
+    const Expr whole = pool_.integer(length / lanes_ * lanes_);
+    body.push_back({For{at, pool_.integer(0), whole, lanes_, LoopKind::serial, std::move(step)}});
+    const Var last = kernel_.add_loop_var("i", spec_.length);
+    Block rest;
+    append(rest, let(rest, spec_.element(line, pool_.var(last))), pool_.var(last));
+    if (length % lanes_ > 0)
+      body.push_back({For{last, whole, length_, 1, LoopKind::serial, std::move(rest)}});
+    size_ = let(body, count, 0, most_);
+  }
+
+  // The key of the last wanted place among the first elements of each group, which are as many
+  // apart as there are groups.
+  Expr first_bound(Block& body, Expr line, int64_t groups) {
+    const int64_t length = spec_.length.value();
+    const loop::BufferRef firsts = scratch("firsts", DType::i64, groups);
+    const auto along = [&](Block& block, Var var, int64_t count, Block inside) {
+      block.push_back({For{var, pool_.integer(0), pool_.integer(count), lanes_, LoopKind::serial,
+                           std::move(inside)}});
+    };
+    const auto take = [&](Block& block, Expr base, int64_t count) {
+      const Var group = kernel_.add_loop_var("g", groups);
+      Block inside;
+      const Expr element = spec_.element(line, base + pool_.var(group));
+      const Expr keys = loop::vectorize(element, {group, lanes_});
+      const bool is_first = loop::as_int(base) != nullptr && loop::as_int(base)->value == 0;
+      store(inside, firsts, pool_.var(group),
+            is_first ? keys : loop::min(load(firsts, pool_.var(group), lanes_), keys));
+      along(block, group, count, std::move(inside));
+    };
+    take(body, pool_.integer(0), groups);
+    const Var base = kernel_.add_loop_var("i", spec_.length);
+    const int64_t whole = length / groups * groups;
+    Block next;
+    take(next, pool_.var(base), groups);
+    body.push_back({For{base, pool_.integer(groups), pool_.integer(whole), groups, LoopKind::serial,
+                        std::move(next)}});
+    // Those of less than a vector are no group's: a bound may be too high.
+    const int64_t rest = (length - whole) / lanes_ * lanes_;
+    if (rest > 0) take(body, pool_.integer(whole), rest);
+
+    const auto lanes_of = [&](int64_t value) { return loop::splat(pool_.integer(value), lanes_); };
+    const loop::RegArray bounds = kernel_.add_regs({"bound", DType::i64, lanes_}),
+                         less = kernel_.add_regs({"less", DType::i64, lanes_});
+    const Expr bound = pool_.reg(bounds, {}, DType::i64, lanes_),
+               count = pool_.reg(less, {}, DType::i64, lanes_);
+    body.push_back({loop::DeclareRegs{bounds}});
+    body.push_back({loop::SetReg{bounds, {}, lanes_of(INT64_MIN)}});
+    const Var group = kernel_.add_loop_var("g", groups), other = kernel_.add_loop_var("o", groups),
+              u = kernel_.add_loop_var("u", kUnroll);
+    Block inside, compare, several;
+    inside.push_back({loop::DeclareRegs{less}});
+    inside.push_back({loop::SetReg{less, {}, lanes_of(0)}});
+    const Expr own = let(inside, load(firsts, pool_.var(group), lanes_));
+    const Expr before =
+        loop::lt(loop::splat(load(firsts, pool_.var(other) + pool_.var(u)), lanes_), own);
+    compare.push_back(
+        {loop::SetReg{less, {}, count + loop::select(before, lanes_of(1), lanes_of(0))}});
+    several.push_back({For{u, pool_.integer(0), pool_.integer(kUnroll), 1, LoopKind::unroll,
+                           std::move(compare)}});
+    inside.push_back({For{other, pool_.integer(0), pool_.integer(groups), kUnroll, LoopKind::serial,
+                          std::move(several)}});
+    const Expr is_within = loop::lt(count, lanes_of((spec_.start + spec_.count).value()));
+    inside.push_back(
+        {loop::SetReg{bounds, {}, loop::select(is_within, loop::max(bound, own), bound)}});
+    along(body, group, groups, std::move(inside));
+    return loop::reduce_lanes(loop::ReduceOp::max, bound);
+  }
+
+  // Each of the few elements that are left to its place.
+  void count_kept(Block& body, Expr line) {
+    const Var at = kernel_.add_loop_var("i", kCounted + 1),
+              other = kernel_.add_loop_var("k", kCounted + 1);
+    const loop::RegArray less = kernel_.add_regs({"less", DType::i64});
+    const Expr count = pool_.reg(less, {}, DType::i64);
+    Block step, compare;
+    const Expr end = loop::min(size_, pool_.integer(kCounted));  // which is what it costs at most
+    const Expr own = let(step, load(keys_, pool_.var(at)));
+    step.push_back({loop::DeclareRegs{less}});
+    step.push_back({loop::SetReg{less, {}, pool_.integer(0)}});
+    const Expr key = let(compare, load(keys_, pool_.var(other)));
+    Expr is_before = loop::lt(key, own);
+    if (!spec_.is_packed)
+      is_before = loop::logical_or(
+          is_before,
+          loop::logical_and(loop::eq(key, own), loop::lt(pool_.var(other), pool_.var(at))));
+    compare.push_back({loop::SetReg{
+        less, {}, count + loop::select(is_before, pool_.integer(1), pool_.integer(0))}});
+    step.push_back({For{other, pool_.integer(0), end, 1, LoopKind::serial, std::move(compare)}});
+    const Expr place = let(step, count - pool_.size(spec_.start));
+    const Expr is_wanted = loop::logical_and(loop::le(pool_.integer(0), place),
+                                             loop::lt(place, pool_.size(spec_.count)));
+    Block wanted;
+    store_result(wanted, line, place,
+                 spec_.is_packed ? bits_of(own, 0, kPositionBits) : load(places_, pool_.var(at)));
+    step.push_back({loop::If{is_wanted, std::move(wanted), {}}});
+    body.push_back({For{at, pool_.integer(0), end, 1, LoopKind::serial, std::move(step)}});
   }
 
   // Moves elements whose highest digit wanted places have to the front; gives how many come before

@@ -323,7 +323,8 @@ def draws(node):
     return torch.Tag.nondeterministic_seeded in op.tags and not is_off
 
 
-# The longest rows of which eager is no faster: what takes few of many moves all of them once.
+# The longest rows of which eager is no faster where a size is not a number, or on a GPU: there what
+# takes few of many moves all of them once.
 LONGEST_ORDERED = {aten.topk: 16384}
 
 
@@ -333,8 +334,10 @@ def calls_that_order(graph):
         longest = LONGEST_ORDERED.get(getattr(node.target, "overloadpacket", None))
         if longest is None:
             continue
-        values = (n.meta.get("val") for n in node.all_input_nodes)
-        sizes = [size for v in values if isinstance(v, torch.Tensor) for size in v.shape]
+        values = [v for n in node.all_input_nodes
+                  if isinstance(v := n.meta.get("val"), torch.Tensor)]
+        sizes = [size for v in values for size in v.shape
+                 if v.is_cuda or not isinstance(size, int)]
         if not all(statically_known_true(size <= longest) for size in sizes):
             found[node.name] = f"eager orders rows of more than {longest} faster"
     return found
