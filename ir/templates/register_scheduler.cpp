@@ -40,6 +40,49 @@ class RegisterScheduler final : public NestScheduler {
   void split_loops(LoopVars& loops, Exprs& indices) override {
     split_digits(nest_.kernel, loops, nest_.values, indices, target_.row_lanes(4));
     collapse(nest_.kernel, loops, nest_.values, indices);
+    join_short(loops, indices[0]);
+  }
+
+  // Where the innermost loop is a fraction of a vector, the results of the next one lie right
+  // behind its own, and what is read along that one is nowhere in a line (so that nothing is turned
+  // in registers either), both become one loop: whole vectors of gathers instead of masked ones.
+  void join_short(LoopVars& loops, Expr& index) {
+    if (loops.vars.size() < 2 || contains_reduction(nest_.values)) return;
+    const Var inner = loops.vars.back(), next = loops.vars[loops.vars.size() - 2];
+    const Dim extent = loops.extents.back(), rows = loops.extents[loops.vars.size() - 2];
+    const int64_t lanes = target_.row_lanes(widest_element(nest_.values));
+    if (!extent.is_const() || !rows.is_const()) return;
+    const int64_t width = extent.value();
+    const loop::Linear form = loop::linear(index);
+    const bool is_short = width > 1 && (width & (width - 1)) == 0 && 2 * width <= lanes;
+    if (!is_short || rows.value() * width < 4 * lanes || form.coefficient(inner) != 1 ||
+        form.coefficient(next) != width || !is_split_anew(next))
+      return;
+    const Var joined = nest_.kernel.add_loop_var("joined", rows * extent);
+    const Expr all = pool().var(joined), size = pool().integer(width);
+    const auto places = [&](Expr e, Expr row, Expr column) {
+      return loop::substitute(loop::substitute(e, next, row), inner, column);
+    };
+    index = places(index, pool().integer(0), pool().integer(0)) + all;
+    for (Expr& value : nest_.values)
+      value = loop::simplify_index(places(value, loop::floor_div(all, size), loop::mod(all, size)),
+                                   nest_.kernel);
+    loops.vars.pop_back();
+    loops.extents.pop_back();
+    loops.vars.back() = joined;
+    loops.extents.back() = rows * extent;
+  }
+
+  // Whether a place that is read takes quotients or remainders of the variable.
+  bool is_split_anew(Var var) {
+    bool found = false;
+    loop::for_each(nest_.values, [&](Expr e) {
+      const auto* load = std::get_if<loop::Load>(&e->kind);
+      if (load == nullptr || found) return;
+      const loop::Linear form = loop::linear(load->index);
+      found = form.depends_on(var) && form.coefficient(var) == 0;
+    });
+    return found;
   }
 
   // Lanes that the reductions read side by side, though the results lie along another variable.
@@ -128,7 +171,8 @@ class RegisterScheduler final : public NestScheduler {
   }
 
   // Where most of what a vector takes does not move with another loop (places and weights that all
-  // channels have), that loop takes a few steps inside the vector loop, before which it is computed.
+  // channels have), that loop takes a few steps inside the vector loop, before which those are
+  // computed.
   void tile_still() {
     size_t best = nest_.vars.size();
     int64_t most = kLeastStill - 1;
