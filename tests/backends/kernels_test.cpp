@@ -12,6 +12,7 @@
 #include "tests/backends/library_graphs.h"
 #include "tests/backends/output_graphs.h"
 #include "tests/backends/pair_graphs.h"
+#include "tests/backends/place_graphs.h"
 #include "tests/backends/pool_graphs.h"
 #include "tests/backends/reduction_graphs.h"
 #include "tests/backends/template_graphs.h"
@@ -135,6 +136,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, KernelExample, testing::ValuesIn(kernel_names())
 INSTANTIATE_TEST_SUITE_P(Graphs, ForcedGraphs, testing::ValuesIn(kTemplateGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
 INSTANTIATE_TEST_SUITE_P(Pairs, ForcedGraphs, testing::ValuesIn(kPairGraphs),
+                         [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Places, ForcedGraphs, testing::ValuesIn(kPlaceGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
 INSTANTIATE_TEST_SUITE_P(Pools, ForcedGraphs, testing::ValuesIn(kPoolGraphs),
                          [](const auto& test) { return std::string(test.param.name); });

@@ -14,6 +14,7 @@
 #include "tests/backends/library_graphs.h"
 #include "tests/backends/output_graphs.h"
 #include "tests/backends/pair_graphs.h"
+#include "tests/backends/place_graphs.h"
 #include "tests/backends/pool_graphs.h"
 #include "tests/backends/reduction_graphs.h"
 #include "tests/backends/template_graphs.h"
@@ -111,6 +112,8 @@ TEST_P(TemplateGraphs, HasTheSameBitsOnEveryTarget) {
 INSTANTIATE_TEST_SUITE_P(Graphs, TemplateGraphs, testing::ValuesIn(kTemplateGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
 INSTANTIATE_TEST_SUITE_P(Pairs, TemplateGraphs, testing::ValuesIn(kPairGraphs),
+                         [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Places, TemplateGraphs, testing::ValuesIn(kPlaceGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
 INSTANTIATE_TEST_SUITE_P(Pools, TemplateGraphs, testing::ValuesIn(kPoolGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
