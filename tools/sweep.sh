@@ -3,7 +3,8 @@
 # shellcheck shell=bash disable=SC2154
 
 sweep_packages=(jsonschema==4.26.0 tqdm==4.70.1 numpy)
-# Installed when a sweep names a model of theirs. torchvision is the one made for PyTorch's version.
+# Installed when a sweep names a model of theirs, and for ./lathe test --all. torchvision is the one
+# made for PyTorch's version.
 torchvision_packages=(torchvision==0.28.0)
 timm_packages=(torchvision==0.28.0 timm==1.0.31)
 transformers_packages=(transformers==4.46.3)
