@@ -21,21 +21,21 @@ Result<std::vector<TensorType>> infer_gcd(const Node& node) {
 }
 
 // The remainder that is nearest to zero: steps at least multiply the smaller number's size by
-// sqrt(2) - 1, after one that sorts the two.
+// sqrt(2) - 1, after one that sorts the two. Any quotient leaves the divisors that both have, so of
+// i64 one that f64 rounds will do; where it is far off little is left of the numbers.
 Expr next_divisor(Expr a, Expr b) {
-  const bool is_real = is_float(a->dtype);
-  const Expr quotient = is_real ? loop::unary(loop::UnaryOp::trunc, a / b) : a / b;
-  const Expr rest = select(eq(b, 0.0), 0.0, a - quotient * b);
-  return min(rest, b - rest);
+  Expr quotient = loop::unary(loop::UnaryOp::round_even, cast(a, DType::f64) / cast(b, DType::f64));
+  if (a->dtype == DType::f32) quotient = loop::unary(loop::UnaryOp::round_even, a / b);
+  return select(eq(b, 0.0), 0.0, abs(a - cast(quotient, a->dtype) * b));
 }
 
-// Quotients of integers of 32 bits are exact in f64, which has vectors of divisions.
+// Integers of 32 bits and their quotients are exact in f64, which has vectors of divisions.
 Expr lower_gcd(Expr a, Expr b) {
   const DType dtype = a->dtype;
   const int64_t bits = 8 * dtype_bytes(dtype);
   const DType in = dtype == DType::i64 ? dtype : dtype == DType::i32 ? DType::f64 : DType::f32;
   a = abs(cast(a, in)), b = abs(cast(b, in));
-  for (int64_t step = 0; step <= bits * 4 / 5; ++step) {
+  for (int64_t step = 0; step < bits * 4 / 5 + 4; ++step) {
     const Expr rest = next_divisor(a, b);
     a = select(eq(b, 0.0), a, b);
     b = rest;
