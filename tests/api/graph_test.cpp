@@ -138,7 +138,8 @@ TEST(GraphInMemory, NamesTheCallsThatItRefuses) {
   const Model model = load(graph("torch.ops.mine.special.default"), {weight()});
   EXPECT_EQ(lathe_last_status(model.get()), LATHE_WRONG_INPUT);
   EXPECT_STREQ(lathe_refusals(model.get()),
-               R"([{"node":"r","reason":"Lathe has no op for 'mine.special.default'",)"
+               R"([{"code":"unsupported-op","node":"r",)"
+               R"("reason":"Lathe has no op for 'mine.special.default'",)"
                R"("target":"mine.special.default"}])");
 }
 

@@ -15,7 +15,7 @@ from lathe._handle import LatheError
 from lathe._load import Model
 from lathe._memory import Graph, RefusedCalls
 from lathe.backend.decompose import Decompositions
-from lathe.backend.outputs import Outputs, with_strides
+from lathe.backend.outputs import Outputs
 from lathe.backend.pieces import Piece, cut, is_symbolic, is_tensor_call, put_checks_last
 from lathe.backend.report import Segment
 from lathe.backend.scalars import move_scalars
@@ -285,7 +285,7 @@ class LatheCall:
         if self.layouts is None:
             return results
         return [
-            value if layout is None else with_strides(value, *(part(args) for part in layout))
+            value if layout is None else layout(value, args)
             for value, layout in zip(results, self.layouts)
         ]
 

@@ -6,6 +6,8 @@ inputs. So a graph returns the tensors that own the memory, once each, and views
 after the run.
 """
 
+import itertools
+
 import torch
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils._sympy.printers import PythonPrinter
@@ -59,6 +61,29 @@ def is_row_major(value):
     return True
 
 
+def dense_order(value):
+    """The dims from the outermost to the innermost, of a tensor without gaps; None of others."""
+    for order in itertools.permutations(range(value.dim())) if value.dim() <= 4 else ():
+        if is_row_major_in(value, order):
+            return order
+    return None
+
+
+def is_row_major_in(value, order):
+    expected = 1
+    for dim in reversed(order):
+        if not statically_known_true(value.stride(dim) == expected):
+            return False
+        expected = expected * value.shape[dim]
+    return True
+
+
+def in_order(tensor, order):
+    """A copy whose dims lie so."""
+    back = [order.index(dim) for dim in range(len(order))]
+    return tensor.permute(order).contiguous().permute(back)
+
+
 def is_alike(value, other):
     """Whether they are views of the same numbers."""
     kinds = [(v.dtype, v.is_conj(), v.is_neg()) for v in (value, other)]
@@ -97,7 +122,8 @@ class Outputs:
             # it is computed, as eager has it.
             is_known = not is_left and self.is_known(node) and self.is_known(owner)
             if not is_known:
-                steps.append((self.place(kept, node), None, None))
+                layout = None if is_left else self.layout_of(node)
+                steps.append((self.place(kept, node), layout, None))
             elif not is_alike(node.meta["val"], owner.meta["val"]):
                 steps.append((self.place(kept, node), self.layout_of(node), None))
             else:
@@ -123,11 +149,17 @@ class Outputs:
         return len(kept) - 1
 
     def layout_of(self, node):
-        """Makes a tensor's shape and strides of a call's arguments; None where it is row-major."""
-        value = node.meta["val"]
-        if not isinstance(value, torch.Tensor) or is_row_major(value) or not self.is_known(node):
+        """(tensor, args) -> the tensor as eager has it in memory; None where it is row-major. Of
+        sizes that elements decide the order of dims is all that is known.
+        """
+        value = getattr(node, "meta", {}).get("val")
+        if not isinstance(value, torch.Tensor) or is_row_major(value):
             return None
-        return self.sizes.function(value.shape), self.sizes.function(value.stride())
+        if not self.is_known(node):
+            order = dense_order(value)
+            return order and (lambda tensor, args: in_order(tensor, order))
+        shape, strides = self.sizes.function(value.shape), self.sizes.function(value.stride())
+        return lambda tensor, args: with_strides(tensor, shape(args), strides(args))
 
     def view(self, node):
         value = node.meta["val"]
@@ -143,8 +175,7 @@ class Outputs:
             value = results[place]
             if layout is not None:
                 if place not in laid_out:
-                    shape, strides = (function(args) for function in layout)
-                    laid_out[place] = with_strides(value, shape, strides)
+                    laid_out[place] = layout(value, args)
                 value = laid_out[place]
             if view is not None:
                 shape, strides, (offset,) = (function(args) for function in view)
