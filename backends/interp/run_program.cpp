@@ -10,6 +10,7 @@
 #include "backends/interp/library_call.h"
 #include "ir/loop/text.h"
 #include "ir/program/binding.h"
+#include "ir/program/split.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -28,6 +29,7 @@ class InterpretedProgram final : public Executable {
 
   Status prepare(const CompileOptions& options) {
     LATHE_DO(verify(program_));
+    if (!program_.symbols.empty()) LATHE_DO(check_is_one_piece(program_));
     binder_.emplace(program_);
     for (const ProgramBuffer& b : program_.buffers)
       num_bytes_.push_back(b.num_bytes.is_const() ? b.num_bytes.value() : 0);

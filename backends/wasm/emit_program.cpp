@@ -9,6 +9,7 @@
 #include "backends/wasm/json_text.h"
 #include "ir/loop/text.h"
 #include "ir/program/overlap.h"
+#include "ir/program/split.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe::wasm {
@@ -125,6 +126,7 @@ class ProgramEmitter {
         push_word(result_.layout.first_size[step]);
       function.body.push_back({Op::memory_copy});
     } else {
+      LATHE_DO(check_is_one_piece(program_));
       return Diag{.code = code::kUnavailable,
                   .loc = launch.origins.empty() ? Loc::unknown() : launch.origins.front(),
                   .message = fmt::format("the wasm target runs kernel and copy launches, '{}' in "

@@ -32,16 +32,6 @@ std::string package_name(const std::string& path) {
   return has_letter ? name : "model_" + name;
 }
 
-// What a package brings runs from its first step to the last.
-Status check_runs_at_once(const Program& program) {
-  const std::vector<std::string> symbols = bound_by_steps(program);
-  if (symbols.empty()) return Ok{};
-  return Diag{code::kUnsupported, Loc::unknown(),
-              fmt::format("elements decide the size '{}' in this model, for which a package has no "
-                          "host; run it from a program that links liblathe.so",
-                          symbols.front())};
-}
-
 Result<Files> cpu_package(const Loaded& loaded, const Build& build, const std::string& name) {
   const Graph& graph = loaded.model.module.main();
   WeightStore weights = loaded.model.weights();
@@ -52,7 +42,6 @@ Result<Files> cpu_package(const Loaded& loaded, const Build& build, const std::s
   request.num_outputs = graph.outputs.size();
   request.weight = [&](const std::string& weight) { return weights.get(weight); };
   const Program& program = build.symbolic ? *build.symbolic : build.program();
-  LATHE_DO(check_runs_at_once(program));
   LATHE_TRY(cpu::PackageFiles files, cpu::make_package(program, *build.executable, request));
   return Files{{name + ".weights", std::move(files.weights)},
                {name + ".so", std::move(files.library)},
@@ -68,7 +57,6 @@ Result<Files> wasm_package(const Loaded& loaded, BuildFailure& failure, const st
     return Diag{
         code::kBadForm, Loc::unknown(),
         fmt::format("pipeline '{}' does not end in a planned program", loaded.request.passes)};
-  LATHE_DO(check_runs_at_once(lowered.unit.program));
   const Graph& graph = loaded.model.module.main();
   WeightStore weights = loaded.model.weights();
   wasm::PackageRequest request;

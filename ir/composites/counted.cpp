@@ -122,10 +122,18 @@ Term differs(const Aten& aten, Term rows) {
   return aten("logical_or", {other, aten("eq.Scalar", {own, 0})});
 }
 
+// Result `i`, which nobody asked for. PyTorch's own graphs say other types of such than it returns.
+Term unasked(const Aten& aten, Term own, size_t i) {
+  const std::vector<TensorType>& expected = aten.call().expected;
+  if (i >= expected.size() || expected[i].dtype == own.dtype()) return own;
+  return aten.full(expected[i].shape, 0, expected[i].dtype);
+}
+
 // Of all elements, a call without inverse or counts returns empty ones in their place.
 std::vector<Term> asked(const Aten& aten, std::vector<Term> results, bool inverse, bool counts) {
-  if (!inverse) results[1] = aten.full({Dim(0)}, 0, DType::i64);
-  if (!counts) results[2] = aten.full({Dim(0)}, 0, DType::i64);
+  const Term none = aten.full({Dim(0)}, 0, DType::i64);
+  if (!inverse) results[1] = unasked(aten, none, 1);
+  if (!counts) results[2] = unasked(aten, none, 2);
   return results;
 }
 
@@ -173,7 +181,10 @@ std::vector<Term> unique_rows(const Aten& aten, bool sorts) {
   }
   const Term in_order = order ? aten("index_select", {self, dim, order}) : self;
   const Term begins = differs(aten, order ? aten("index_select", {rows, 0, order}) : rows);
-  return runs(aten, begins, in_order, order, dim);
+  std::vector<Term> found = runs(aten, begins, in_order, order, dim);
+  if (!aten.call().bool_attr("return_inverse")) found[1] = unasked(aten, found[1], 1);
+  if (!aten.call().bool_attr("return_counts")) found[2] = unasked(aten, found[2], 2);
+  return found;
 }
 
 constexpr auto kUniqueDim = [](const Aten& aten) { return unique_rows(aten, true); };

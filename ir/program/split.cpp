@@ -1,12 +1,15 @@
 // Cuts behind steps that bind sizes: see split.h.
 #include "ir/program/split.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
 
 #include "ir/program/arena.h"
 #include "ir/program/tidy.h"
+#include "ir/support/diag_codes.h"
 
 namespace lathe {
 namespace {
@@ -178,5 +181,18 @@ class Splitter {
 }  // namespace
 
 std::vector<Piece> split(const Program& program) { return Splitter(program).run(); }
+
+Status check_is_one_piece(const Program& program) {
+  for (const Launch& step : program.steps) {
+    const auto* shape = std::get_if<ShapeLaunch>(&step.kind);
+    if (shape == nullptr) continue;
+    return Diag{code::kUnsupported, step.origins.empty() ? Loc::unknown() : step.origins.front(),
+                fmt::format("elements decide the size '{}', which a host has to read in the middle "
+                            "of a run: lathe run, lathe.load and liblathe.so do, packages and "
+                            "pages do not",
+                            shape->symbol)};
+  }
+  return Ok{};
+}
 
 }  // namespace lathe

@@ -28,4 +28,7 @@ struct Piece {
 // `program` is verified. One piece where no step binds a size.
 std::vector<Piece> split(const Program& program);
 
+// kUnsupported, at the step, where one binds a size: for who runs all steps at once.
+Status check_is_one_piece(const Program& program);
+
 }  // namespace lathe

@@ -143,6 +143,18 @@ TEST(Staged, ASizeOutsideItsRangeIsRefusedWithItsName) {
   }
 }
 
+TEST(Staged, WhoRunsAllStepsAtOnceSaysWhyNot) {
+  const Model model = model_of("  return %at\n", "(%x: f32[8]) -> i64[u0]");
+  const auto interpreter = make_interpreter(*find_target("avx2"));
+  BuildFailure failure;
+  auto built = build(model, *interpreter, {}, failure);
+  ASSERT_TRUE(built.ok());
+  const auto alone = interpreter->compile(*built->symbolic, {});
+  ASSERT_FALSE(alone.ok());
+  EXPECT_EQ(alone.error().code, "unsupported");
+  EXPECT_NE(alone.error().message.find("'u0'"), std::string::npos) << alone.error().message;
+}
+
 TEST(Staged, PiecesAreProgramsThatHoldByThemselves) {
   const Model model = model_of(R"(
   %y = index_select(%x, %at) {dim = 0}

@@ -15,12 +15,14 @@
 #include "backends/cpu/package/package_abi.h"
 #include "ir/loop/text.h"
 #include "ir/program/overlap.h"
+#include "ir/program/split.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe::cpu {
 
 Result<PackageFiles> make_package(const Program& program, const Executable& executable,
                                   const PackageRequest& request) {
+  LATHE_DO(check_is_one_piece(program));
   if (!is_c_name(request.name))
     return Diag{code::kBadValue, Loc::unknown(),
                 fmt::format("'{}' cannot begin the name of a C function, expected letters, digits "
