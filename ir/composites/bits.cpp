@@ -31,7 +31,8 @@ Term choose(const Aten& aten, Term condition, Term if_true, Term if_false) {
 constexpr auto kFrexp = [](const Aten& aten) -> std::vector<Term> {
   const Term self = aten.tensor("self");
   const Format format = format_of(self.dtype());
-  const int64_t mask = (int64_t{1} << (8 * dtype_bytes(self.dtype()) - 1 - format.fraction)) - 1;
+  const int64_t width = 8 * dtype_bytes(format.bits) - 1 - format.fraction;  // of the exponent
+  const int64_t mask = (int64_t{1} << width) - 1;
   const double normal = std::ldexp(1.0, -static_cast<int>(format.bias));
   const Term is_small = aten("lt.Scalar", {aten("abs", self), normal});
   const Term large = aten("mul.Scalar", {self, std::ldexp(1.0, static_cast<int>(format.scale))});

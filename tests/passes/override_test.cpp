@@ -87,7 +87,7 @@ TEST(Override, ThatCannotBeCarriedOutIsAnErrorWithTheReason) {
   const auto error = [](const std::string& decision) { return run(kPasses, {decision}).error; };
   EXPECT_NE(error("kernel resul = loops").find("did you mean 'result'?"), std::string::npos);
   EXPECT_NE(error("kernel result = lops").find("did you mean 'loops'?"), std::string::npos);
-  EXPECT_NE(error("kernel result = scan").find("cumsum, not matmul"), std::string::npos);
+  EXPECT_NE(error("kernel result = scan").find("logcumsumexp, not matmul"), std::string::npos);
   EXPECT_NE(error("tile result = 9x9").find("does not fit 16 registers"), std::string::npos);
   EXPECT_NE(error("keep resul").find("did you mean 'result'?"), std::string::npos);
 }
