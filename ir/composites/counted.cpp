@@ -199,11 +199,22 @@ constexpr auto kUniqueConsecutive = [](const Aten& aten) {
                aten.call().bool_attr("return_counts"));
 };
 
+// A size that is refused, in place of the count, where one of the numbers is negative.
+Term unless_negative(const Aten& aten, Term numbers, Term count) {
+  const Term wrong = aten("any", {aten("lt.Scalar", {numbers, 0})});
+  return aten("where.ScalarSelf", {wrong, int64_t{-1}, count});
+}
+
+// How many results the numbers make, each as many as it says.
+Dim repeated(const Aten& aten, Term repeats, size_t dim) {
+  if (!aten.call().is_none("output_size")) return aten.size("output_size");
+  return bound(aten, unless_negative(aten, repeats, aten("sum", {repeats})), dim);
+}
+
 // Place i of the result is of the first that, with all before, counts more than i.
 constexpr auto kRepeatInterleave = [](const Aten& aten) {
   const Term repeats = aten("to.dtype", {aten.tensor("repeats"), DType::i64});
-  const Dim size = aten.call().is_none("output_size") ? bound(aten, aten("sum", {repeats}))
-                                                      : aten.size("output_size");
+  const Dim size = repeated(aten, repeats, 0);
   const Term places =
       aten("searchsorted.Tensor", {aten("cumsum", {repeats, 0}), aten.arange(size), false, true});
   return aten("to.dtype", {places, aten.tensor("repeats").dtype()});
@@ -220,9 +231,7 @@ constexpr auto kRepeatInterleaveSelf = [](const Aten& aten) {
   if (repeats.rank() == 0 || Aten::size(repeats, 0) == Dim(1))
     repeats = aten("expand", {in_line(aten, repeats), Shape{size}});
   repeats = aten("to.dtype", {repeats, DType::i64});
-  const Dim length = aten.call().is_none("output_size")
-                         ? bound(aten, aten("sum", {repeats}), static_cast<size_t>(dim))
-                         : aten.size("output_size");
+  const Dim length = repeated(aten, repeats, static_cast<size_t>(dim));
   const Term places =
       aten("searchsorted.Tensor", {aten("cumsum", {repeats, 0}), aten.arange(length), false, true});
   return aten("index_select", {self, dim, places});
@@ -236,7 +245,8 @@ constexpr auto kBincount = [](const Aten& aten) {
   Dim size = least;
   if (!is_empty) {
     const Term most = aten("amax", {self}) + 1;
-    size = bound(aten, aten("maximum", {most, size_like(most, least)}));
+    const Term count = aten("maximum", {most, size_like(most, least)});
+    size = bound(aten, unless_negative(aten, self, count));
   }
   const DType dtype = !weights                        ? DType::i64
                       : weights.dtype() == DType::f32 ? DType::f32

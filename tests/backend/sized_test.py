@@ -96,6 +96,7 @@ class SizedTest(BackendTest):
                 for n in (8, 9, 17, 8, 2):
                     for x in (torch.randn(n), torch.zeros(n), torch.ones(n)):
                         self.expect_same(function(x), compiled(x))
+                self.assertTrue(lathe.backend.reports())
                 for report in lathe.backend.reports():
                     self.assertEqual([], report.fallbacks)
 
@@ -126,6 +127,27 @@ class SizedTest(BackendTest):
             with self.assertRaisesRegex(lathe.LatheError, r"sized_test.py:\d+.*\n? *size = n.item"):
                 model(torch.randn(6), torch.tensor(size))
         self.assertEqual(4, len(model(torch.randn(6), torch.tensor(4))))
+
+    def test_counts_that_are_negative_are_refused(self):
+        def bincount(x):
+            return torch.bincount(x)
+
+        def repeated(x, counts):
+            return torch.repeat_interleave(x, counts)
+
+        calls = ((bincount, (torch.tensor([1, 2]),), (torch.tensor([1, -2]),)),
+                 (repeated, (torch.ones(2), torch.tensor([1, 2])),
+                  (torch.ones(2), torch.tensor([3, -1]))))
+        for function, args, negative in calls:
+            with self.subTest(function.__name__), tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder) / "model.pt2"
+                torch.export.save(torch.export.export(Call(function), args), path)
+                model = lathe.load(path)
+                self.expect_same(function(*args), model(*args))
+                with self.assertRaises(RuntimeError):
+                    function(*negative)
+                with self.assertRaisesRegex(lathe.LatheError, "below 0"):
+                    model(*negative)
 
 
 if __name__ == "__main__":
