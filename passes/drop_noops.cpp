@@ -7,8 +7,8 @@
 //
 // Assertions: one that the types, a literal, or what is known of sizes prove goes; one that they
 // disprove is an error at its place in the model. One of symbolic sizes that is neither stays,
-// until collect_guards made a guard of it. One that depends on data goes, and is listed as a
-// refusal, because a program has no way to raise it.
+// until collect_guards made a guard of it. One of numbers that a run computes stays where the host
+// reads them, and goes elsewhere, listed as a refusal.
 #include "fmt/format.h"
 #include "ir/support/diag_codes.h"
 #include "ir/type/size_facts.h"
@@ -49,6 +49,33 @@ func @main(%x: f32[4, 2]) -> f32[4, 2] {
 
 namespace {
 
+bool is_of_numbers(const Node& node) {
+  return node.op->name == "assert_index" || node.op->name == "assert_bounds";
+}
+
+// Whether positions are those of an order of as many elements as they must be below: of argsort,
+// argmax and the like, seen through what moves or chooses among them.
+bool are_of_order(const Node& assertion) {
+  Value value = assertion.operands[0];
+  const auto is_moved = [](const Node& node) {
+    const bool is_wide = node.op->name == "cast" && dtype_bytes(node.types[0].dtype) >= 4 &&
+                         is_integer(node.types[0].dtype);
+    return is_wide || node.op->name == "slice" || node.op->traits.op_class == OpClass::view;
+  };
+  while (value.index == 0 && is_moved(*value.node)) value = value.node->operands[0];
+  const std::string& op = value.node->op->name;
+  const int dim = value.node->op->attr_index("dim");
+  if ((op != "argsort" && op != "argmax" && op != "argmin") || dim < 0 ||
+      value.node->is_none("dim"))
+    return false;
+  const Shape& shape = value.node->operands[0].type().shape;
+  int64_t at = value.node->int_attr("dim");
+  if (at < 0) at += static_cast<int64_t>(shape.size());
+  if (at < 0 || at >= static_cast<int64_t>(shape.size())) return false;
+  const auto* high = std::get_if<Dim>(&assertion.attr("high"));
+  return high != nullptr && *high == shape[static_cast<size_t>(at)];
+}
+
 bool is_assert(const Node& node) {
   return node.op->traits.has_effects && node.types.empty() && node.bodies.empty();
 }
@@ -69,7 +96,7 @@ Verdict judge_sizes(const Shape& size, const Shape& asserted, const SizeFacts& f
 // An assertion on a value's metadata states them as attributes; one on a condition has the
 // condition as its operand.
 Verdict judge(const Node& node, const SizeFacts& facts) {
-  if (node.operands.empty() || !node.operands[0]) return Verdict::of_data;
+  if (node.operands.empty() || !node.operands[0] || is_of_numbers(node)) return Verdict::of_data;
   const TensorType& type = node.operands[0].type();
   bool is_on_type = node.op->attr_index("dtype") >= 0;
   if (!is_on_type) {
@@ -109,6 +136,11 @@ Result<Changed> run_drop_noops(Unit& unit, const PassOptions&, PassContext& cont
     return Replacement(std::vector<Value>());
   };
   auto visit = [&](Builder&, Node& node) -> Result<Replacement> {
+    if (node.op->name == "assert_index" && are_of_order(node)) {
+      context.counters["asserts"] += 1;
+      return Replacement(std::vector<Value>());
+    }
+    if (is_of_numbers(node) && context.target.can_assert) return Replacement();
     if (is_assert(node)) return drop_assert(node);
     if (!is_identity(node)) return Replacement();
     context.counters["dropped"] += 1;

@@ -1,6 +1,6 @@
 // Writes what a model computes from positions alone in one canonical way, while sizes are symbols:
 // a mask as a comparison of two ranges, `j <= i + c`, a mask that hides nothing as one value, and
-// positions as a range.
+// positions as a range. What such positions are asserted to be, and are at every size, goes.
 //
 // After drop_noops, whose casts and checks stand between the parts, and before
 // recognize_structured and dce: attention is then found with a mask that simplify turns into
@@ -30,7 +30,7 @@ PassDef define_fold_positions() {
       .summary = "write masks and positions of symbolic sizes canonically",
       .needs = Form::functional,
       .leaves = Form::functional,
-      .counters = {"constants", "masks", "positions"},
+      .counters = {"asserts", "constants", "masks", "positions"},
       .example = R"(
 dim s0 in [1, 64]
 func @main(%x: f32[s0, s0]) -> f32[s0, s0] {
@@ -247,6 +247,20 @@ std::unordered_set<const Node*> read_from_outside(const Graph& graph,
   return found;
 }
 
+// Whether an assertion is true at every size. Of other positions than formulas nothing is known.
+bool always_holds(const Node& node, const IndexFormulas& formulas, const SizeFacts& facts) {
+  if (node.op->name != "assert_index") return false;
+  const IndexFormula* formula = formulas.find(node.operands[0]);
+  const Affine* position = formula != nullptr ? affine_of(*formula) : nullptr;
+  const auto *low = std::get_if<Dim>(&node.attr("low")),
+             *high = std::get_if<Dim>(&node.attr("high"));
+  if (position == nullptr || low == nullptr || high == nullptr) return false;
+  const Shape& shape = node.operands[0].type().shape;
+  const IndexBox box(shape, facts);
+  return box.is_never_negative(*position - Affine::of(*low, shape.size())) &&
+         box.is_always_negative(*position - Affine::of(*high, shape.size()));
+}
+
 bool has_no_symbols(const Graph& graph) {
   return std::all_of(graph.params.begin(), graph.params.end(),
                      [](const auto& param) { return param->types[0].is_static(); });
@@ -262,6 +276,10 @@ Result<Changed> run_fold_positions(Unit& unit, const PassOptions&, PassContext& 
     const CanonicalNodes canonical(*graph);
     const auto read = read_from_outside(*graph, formulas);
     const auto visit = [&](Builder& b, Node& node) -> Result<Replacement> {
+      if (always_holds(node, formulas, facts)) {
+        context.counters["asserts"] += 1;
+        return Replacement(std::vector<Value>());
+      }
       if (read.count(&node) == 0 || node.types[0].is_static()) return Replacement();
       const IndexFormula& formula = *formulas.find(node.result());
       if (is_constant(formula) ? splat_value(node.result()).has_value() : canonical.contains(node))

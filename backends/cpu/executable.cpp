@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "ir/support/diag_codes.h"
+#include "ir/type/bounds.h"
 
 namespace lathe::cpu {
 namespace {
@@ -74,6 +75,12 @@ Result<CpuExecutable::Step> CpuExecutable::make_step(const Program& program, con
     step.buffers = {copy->source, copy->destination};
     step.copy_bytes =
         static_cast<size_t>(program.buffers[static_cast<size_t>(copy->source)].num_bytes.value());
+    return step;
+  }
+  if (auto* assertion = std::get_if<AssertLaunch>(&launch.kind)) {
+    step.buffers = {assertion->key, assertion->key};
+    step.assertion = std::make_shared<AssertLaunch>(*assertion);
+    if (!launch.origins.empty()) step.loc = launch.origins.front();
     return step;
   }
   const char* kind = std::holds_alternative<LibraryLaunch>(launch.kind) ? "library"
@@ -247,12 +254,13 @@ Status CpuExecutable::run(std::span<const BufferView> inputs, std::span<const Bu
   for (size_t i = 0; i < outputs.size(); ++i) LATHE_DO(bind_output(i, outputs[i], inputs));
   step_seconds_.clear();
   for (const Step& step : steps_) {
-    if (!is_timing_) {
+    Clock::time_point start = is_timing_ ? Clock::now() : Clock::time_point();
+    if (step.assertion) {
+      LATHE_DO(check(step));
+    } else {
       execute(step);
-      continue;
     }
-    Clock::time_point start = Clock::now();
-    execute(step);
+    if (!is_timing_) continue;
     step_seconds_.push_back(seconds_since(start));
   }
   // Outputs that are not in the caller's memory yet; one may be an input that an earlier output
@@ -265,6 +273,15 @@ Status CpuExecutable::run(std::span<const BufferView> inputs, std::span<const Bu
       std::memmove(outputs[i].bytes, from, outputs[i].num_bytes);
     }
   return Ok{};
+}
+
+Status CpuExecutable::check(const Step& step) const {
+  const AssertLaunch& assertion = *step.assertion;
+  int64_t key = 0;
+  std::memcpy(&key, addresses_[static_cast<size_t>(assertion.key)], sizeof(key));
+  const int64_t low = step.sizes.empty() ? assertion.low.value() : step.sizes[0];
+  const int64_t high = step.sizes.empty() ? assertion.high.value() : step.sizes[1];
+  return check_bounds(key, low, high, assertion.message, step.loc);
 }
 
 void CpuExecutable::execute(const Step& step) {

@@ -32,7 +32,8 @@ class CpuExecutable final : public Executable {
   void set_timing(bool on) override { is_timing_ = on; }
 
  private:
-  // A launch with everything looked up: a kernel, or a copy when `function` is null.
+  // A launch with everything looked up: a kernel, or where `function` is null a copy or an
+  // assertion.
   struct Step {
     KernelFunction function = nullptr;
     placement::KernelFrame frame;
@@ -40,6 +41,8 @@ class CpuExecutable final : public Executable {
     std::vector<BufferId> buffers;
     std::vector<int64_t> offsets;  // of a kernel's buffers, in bytes
     size_t copy_bytes = 0;
+    std::shared_ptr<const AssertLaunch> assertion = nullptr;
+    Loc loc = {};
     std::span<const int64_t> sizes = {};  // of the kernel's dims, where they are bound
   };
 
@@ -53,6 +56,7 @@ class CpuExecutable final : public Executable {
   Status bind_input(size_t index, const BufferView& view);
   Status bind_output(size_t index, const BufferView& view, std::span<const BufferView> inputs);
   void execute(const Step& step);
+  Status check(const Step& step) const;
 
   std::string name_;
   std::vector<std::byte*> addresses_;  // by buffer id; those of ports change with every call

@@ -12,6 +12,7 @@
 #include "ir/program/binding.h"
 #include "ir/program/split.h"
 #include "ir/support/diag_codes.h"
+#include "ir/type/bounds.h"
 
 namespace lathe {
 namespace {
@@ -153,6 +154,13 @@ class InterpretedProgram final : public Executable {
         call, program_.buffers, [this](BufferId id) { return bytes(id).data(); }, steps_);
   }
   Status execute(const ShapeLaunch&, std::span<const int64_t>) { return Ok{}; }
+  Status execute(const AssertLaunch& launch, std::span<const int64_t> sizes) {
+    int64_t key = 0;
+    std::memcpy(&key, bytes(launch.key).data(), sizeof(key));
+    return check_bounds(key, sizes.empty() ? launch.low.value() : sizes[0],
+                        sizes.empty() ? launch.high.value() : sizes[1], launch.message,
+                        Loc::unknown());
+  }
   Status execute(const HostLaunch& launch, std::span<const int64_t>) {
     return Diag{
         .code = code::kUnavailable,

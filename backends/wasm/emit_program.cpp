@@ -5,15 +5,32 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "backends/wasm/json_text.h"
 #include "ir/loop/text.h"
 #include "ir/program/overlap.h"
 #include "ir/program/split.h"
 #include "ir/support/diag_codes.h"
+#include "ir/type/bounds.h"
 
 namespace lathe::wasm {
 namespace {
+
+// Traps where the number is outside: see ir/type/bounds.h.
+void emit_assertion(const AssertLaunch& assertion,
+                    const std::function<void(BufferId, int64_t)>& push_address,
+                    const std::function<void(const Dim&, int64_t)>& push_bound,
+                    Function& function) {
+  push_address(assertion.key, 0);
+  function.body.push_back({Op::i64_load});
+  function.body.push_back({.op = Op::i64_const, .low = static_cast<uint64_t>(kNumberMask)});
+  function.body.push_back({Op::i64_and});
+  push_bound(assertion.high, 1);
+  push_bound(assertion.low, 0);
+  for (Op op : {Op::i64_sub, Op::i64_ge_s, Op::if_, Op::unreachable, Op::end})
+    function.body.push_back({op});
+}
 
 Instr constant(int64_t value) { return {.op = Op::i32_const, .low = static_cast<uint64_t>(value)}; }
 
@@ -125,6 +142,17 @@ class ProgramEmitter {
       else
         push_word(result_.layout.first_size[step]);
       function.body.push_back({Op::memory_copy});
+    } else if (auto* assertion = std::get_if<AssertLaunch>(&launch.kind)) {
+      const auto push_bound = [&](const Dim& bound, int64_t word) {
+        if (bound.is_const()) {
+          function.body.push_back(
+              {.op = Op::i64_const, .low = static_cast<uint64_t>(bound.value())});
+          return;
+        }
+        push_word(result_.layout.first_size[step] + word);
+        function.body.push_back({Op::i64_extend_i32_s});
+      };
+      emit_assertion(*assertion, push_address, push_bound, function);
     } else {
       LATHE_DO(check_is_one_piece(program_));
       return Diag{.code = code::kUnavailable,
@@ -209,6 +237,8 @@ class LayoutWriter {
     const Launch& launch = program_.steps[i];
     std::string text =
         fmt::format(R"({{"function": "step{}", "label": {})", i, quoted(launch.label));
+    if (auto* assertion = std::get_if<AssertLaunch>(&launch.kind))
+      return text + asserted(*assertion, i);
     auto* kernel = std::get_if<KernelLaunch>(&launch.kind);
     if (!kernel) return text + "}";
     const auto index = static_cast<size_t>(kernel->kernel);
@@ -223,6 +253,15 @@ class LayoutWriter {
                        kernel->kernel, fmt::join(arguments, ", "), frame.lo.at(sizes),
                        frame.hi.at(sizes), frame.step, program_.kernels[index].grain,
                        frame.scratch_bytes_at(sizes));
+  }
+
+  std::string asserted(const AssertLaunch& assertion, size_t i) const {
+    const auto bound = [&](const Dim& dim, size_t at) {
+      return dim.is_const() || !binding_ ? dim.value() : binding_->sizes[i][at];
+    };
+    return fmt::format(R"(, "asserts": {{"address": {}, "low": {}, "high": {}, "message": {}}}}})",
+                       address(assertion.key), bound(assertion.low, 0), bound(assertion.high, 1),
+                       quoted(assertion.message));
   }
 
   const Program& program_;

@@ -97,9 +97,10 @@ class Planner {
     }
   }
 
-  // Of a step's sizes: those of its kernel's dims, or the bytes of a copy.
+  // Of a step's sizes: those of its kernel's dims, the bytes of a copy, or what is asserted.
   static int64_t num_words(const Launch& step) {
     const auto* kernel = std::get_if<KernelLaunch>(&step.kind);
+    if (std::holds_alternative<AssertLaunch>(step.kind)) return 2;
     return kernel ? static_cast<int64_t>(kernel->sizes.size()) : 1;
   }
 

@@ -39,6 +39,7 @@ constexpr OpInfo row(Op op, std::string_view name, uint8_t prefix, uint16_t code
 
 // clang-format off: a table.
 constexpr std::array<OpInfo, kNumOps> kTable = {
+    row(O::unreachable, "unreachable", 0, 0x0, M::none, 0, ":"),
     row(O::loop, "loop", 0, 0x3, M::block, 0, ":"),
     row(O::if_, "if", 0, 0x4, M::block, 0, "i:"),
     row(O::else_, "else", 0, 0x5, M::none, 0, ":"),

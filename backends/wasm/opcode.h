@@ -28,7 +28,8 @@ enum class Immediate : uint8_t {
 
 // clang-format off: rows stand in the order of opcode.cpp.
 enum class Op : uint16_t {
-  loop, if_, else_, end, br_if, call, select, local_get, local_set, local_tee, i32_load,
+  unreachable, loop, if_, else_, end, br_if, call, select, local_get, local_set, local_tee,
+  i32_load,
   i64_load, f32_load, f64_load, i32_load8_s, i32_load8_u, i32_load16_s, i32_load16_u, i32_store,
   i64_store, f32_store, f64_store, i32_store8, i32_store16, i32_const, i64_const, f32_const,
   f64_const, i32_eqz, i32_eq, i32_ne, i32_lt_s, i32_lt_u, i32_gt_s, i32_gt_u, i32_le_s,
@@ -82,6 +83,6 @@ struct OpInfo {
 };
 
 const OpInfo& info(Op op);
-inline constexpr int kNumOps = 261;
+inline constexpr int kNumOps = 262;
 
 }  // namespace lathe::wasm

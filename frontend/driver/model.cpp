@@ -276,7 +276,8 @@ Result<std::vector<TensorType>> input_types(const Model& model) {
   return types;
 }
 
-// Views and casts of positions are positions.
+// Views and casts of positions are positions, and so is what a condition chooses among them. What
+// the model asserts of them says how large they are.
 FillRule random_input_rule(const Model& model, size_t input, const TensorType& type) {
   const Graph& graph = model.module.main();
   IntegerRange range;
@@ -285,6 +286,16 @@ FillRule random_input_rule(const Model& model, size_t input, const TensorType& t
     const auto holds_positions = [&](size_t operand) {
       return operand < node->operands.size() && positions.count(node->operands[operand].node) != 0;
     };
+    const auto bound = [&](const char* name, int64_t otherwise) {
+      const auto* dim = std::get_if<Dim>(&node->attr(name));
+      if (dim == nullptr) return otherwise;
+      const Result<int64_t> size = dim->evaluate(model.dims);
+      return size.ok() ? *size : otherwise;
+    };
+    if (node->op->name == "assert_index" && holds_positions(0)) {
+      range.low = std::max(range.low, bound("low", range.low));
+      range.high = std::max(range.low + 1, std::min(range.high, bound("high", range.high)));
+    }
     const bool is_lookup = node->op->name == "embedding" || node->op->name == "index_select";
     if (is_lookup && holds_positions(1)) {
       const Shape& table = node->operand(0).type().shape;
@@ -293,6 +304,8 @@ FillRule random_input_rule(const Model& model, size_t input, const TensorType& t
         range.high = std::min(range.high, std::max<int64_t>(1, table[dim].value()));
     } else if (holds_positions(0) &&
                (node->op->traits.op_class == OpClass::view || node->op->name == "cast")) {
+      positions.insert(node.get());
+    } else if (node->op->name == "where" && (holds_positions(1) || holds_positions(2))) {
       positions.insert(node.get());
     }
   }

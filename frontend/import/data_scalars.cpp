@@ -1,7 +1,7 @@
 // Numbers that are elements of tensors (x.item()). They stay tensors of rank 0: what takes a
 // number takes them, and arithmetic on them becomes calls on tensors. Where the file makes a size
 // of one, a node binds its symbol, and it is a size everywhere, with the range that the file has.
-// What else a graph asserts of such numbers is not checked: kernels raise nothing.
+// What a graph asserts of such numbers is checked behind the run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -91,7 +91,23 @@ bool is_scalar_call(const pt2::Node& node) {
   return is_item(node.target) || tensor_target(node.target) != nullptr;
 }
 
+// What is asserted of sizes is said by their ranges as well.
+Result<bool> GraphImporter::import_data_assertion(const pt2::Node& node, Scope& scope) {
+  if (node.target != "torch.ops.aten._assert_scalar.default" || node.inputs.empty() ||
+      !scope.is_data(symbolic_name(node.inputs.front().arg)))
+    return false;
+  ImportCall call{.target = "_assert_async.msg", .name = call_name(node), .loc = builder_.loc()};
+  for (size_t i = 0; i < std::min<size_t>(node.inputs.size(), 2); ++i) {
+    LATHE_TRY(CallArg arg, scope.argument(node.inputs[i].arg));
+    call.args.emplace_back(i == 0 ? "self" : "assert_msg", std::move(arg));
+  }
+  LATHE_DO(import_call(builder_, table_, std::move(call)));
+  return true;
+}
+
 Result<bool> GraphImporter::import_data_scalar(const pt2::Node& node, Scope& scope) {
+  LATHE_TRY(const bool is_assertion, import_data_assertion(node, scope));
+  if (is_assertion) return true;
   if (node.outputs.size() != 1) return false;
   const std::string name = symbolic_name(node.outputs.front());
   if (name.empty()) return false;

@@ -235,6 +235,8 @@ Result<Value> GraphImporter::in_sizes_of_file(const pt2::Node& node, const std::
                                               Value value, Scope& scope) {
   LATHE_TRY(std::optional<TensorType> expected, scope.expected_type(name));
   if (!expected) return value;
+  const ImportTable::Match match = table_.find(node.target);
+  if (match && match.entry->import->has_own_dtypes) expected->dtype = value.type().dtype;
   const Shape& shape = value.type().shape;
   const bool is_complex = builder_.is_complex(value);
   if (!same_types(value.type(), *expected, symbols_) || is_complex != scope.is_complex(name))

@@ -53,6 +53,7 @@ class GraphImporter {
   Status import_refused(const pt2::Node& node, Scope& scope);
   // Whether it was the work of numbers that are elements of tensors, which is done then.
   Result<bool> import_data_scalar(const pt2::Node& node, Scope& scope);
+  Result<bool> import_data_assertion(const pt2::Node& node, Scope& scope);
   // Casts the call's arguments as the region that it is in does.
   Status apply_autocast(ImportCall& call);
   DType widest_float(const ImportCall& call) const;

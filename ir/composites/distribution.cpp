@@ -61,6 +61,11 @@ Built multinomial(Builder& builder, const ImportCall& call) {
   const Dim count = aten.size("num_samples");
   if (count.is_const() && count.value() <= 0)
     return aten.refuse(code::kBadModel, "'multinomial' needs num_samples > 0");
+  const Term is_weight = aten("logical_and", aten("ge.Scalar", {self, 0}), aten("isfinite", self));
+  aten.assert_none(aten("logical_not", is_weight),
+                   "'multinomial': the probabilities contain inf, nan or an element < 0");
+  aten.assert_none(aten("eq.Scalar", {aten("amax", {self, Dims{-1}}), 0}),
+                   "'multinomial': the probabilities of a distribution are all 0");
   if (call.bool_attr("replacement")) {
     const Term totals = aten("cumsum", {self, -1});
     Shape size = self.shape();

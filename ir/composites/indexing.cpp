@@ -103,6 +103,9 @@ constexpr auto kMaskedScatter = [](const Aten& aten) {
   const Term counts = aten("cumsum", {flat(aten, mask), 0});
   const std::vector<Term> places = {aten("clamp_min", {aten("sub.Scalar", {counts, 1}), 0})};
   const Dim size = Aten::size(source, 0);
+  aten.assert_number(aten("sum", flat(aten, mask)), 0, size + 1,
+                     "'masked_scatter': the mask holds at {index} places, for " + size.str() +
+                         " elements of source");
   if (size == Dim(0)) return aten("clone", {aten("expand", {self, shape})});
   const Term taken = aten("reshape", {aten("index.Tensor", {source, places}), shape});
   return aten("where.self", {mask, taken, self});

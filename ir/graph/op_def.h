@@ -152,6 +152,9 @@ struct Import {
   // What calls of complex numbers become (ir/op/complex.h). With `alias_of` and without `build`:
   // what this one's real twin does, on complex numbers.
   bool is_complex = false;
+  // Results have the dtypes that are built, whatever the file says: graphs of PyTorch 2.11 have
+  // positions and counts of some operators as floats, which eager returns as i64.
+  bool has_own_dtypes = false;
 
   ~Import();  // out of line: tables of these are long
 };

@@ -29,6 +29,7 @@ Aten::Arg::Arg(const Arg&) = default;
 Aten::Arg::~Arg() = default;
 
 std::vector<Term> Aten::run(ImportCall inner) const {
+  inner.is_inner = true;
   auto results = import_call(*builder_, *call_->table, std::move(inner));
   if (!results.ok()) {
     builder_->fail(results.error());
@@ -141,6 +142,18 @@ Term Aten::wide(Term x) const { return (*this)("to.dtype", {x, compute_dtype(x.d
 Term Aten::fail(std::string_view code, std::string message) const {
   builder_->fail(refuse(code, std::move(message)));
   return null();
+}
+
+void Aten::assert_none(Term wrong, std::string message) const {
+  const Aten& aten = *this;
+  assert_number(aten("any", wrong), 0, 1, std::move(message));
+}
+
+void Aten::assert_number(Term number, const Dim& low, const Dim& high, std::string message) const {
+  if (builder_->failed() || !number) return;
+  const Term wide = cast(number, DType::i64);
+  apply("assert_bounds", {low == Dim(0) ? wide : wide - size_like(wide, low)},
+        {{"low", low}, {"high", high}, {"message", std::move(message)}});
 }
 
 Diag Aten::refuse(std::string_view code, std::string message) const {

@@ -83,6 +83,11 @@ class Aten {
   // In the dtype that sums of its own are computed in: f32 for halves.
   Term wide(Term x) const;
 
+  // Ends a run in which an element of `wrong` is true, or the number is not in [low, high);
+  // `message` may say "{index}" where the number stands. For what PyTorch finds in the data.
+  void assert_none(Term wrong, std::string message) const;
+  void assert_number(Term number, const Dim& low, const Dim& high, std::string message) const;
+
   // Refuses the call: `code` is of ir/support/diag_codes.h.
   Diag refuse(std::string_view code, std::string message) const;
   // The same through the builder, for formulas: null.

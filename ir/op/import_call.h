@@ -52,6 +52,7 @@ struct ImportCall {
   const Schema* schema = nullptr;
   const OpDef* op = nullptr;  // null: a composite
   bool in_place = false;
+  bool is_inner = false;  // a composite's own, which knows its positions
 
   // Whether anything reads the returned tensor: of saved statistics mostly nothing does.
   bool is_used(size_t i) const { return i < used.size() ? used[i] : i == 0; }

@@ -1,11 +1,19 @@
-// Assertions that the exporter leaves in a graph. They have effects, so that no pass drops them by
-// accident; the ones below are decided when a graph is built.
+// Assertions: those that the exporter leaves in a graph, and those that index ops make of their
+// positions. They have effects, so that no pass drops them by accident. What types say is decided
+// when a graph is built; numbers are read by the host behind the run (ir/type/bounds.h).
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "ir/graph/op_def.h"
 #include "ir/graph/tensor.h"
 #include "ir/op/demands.h"
+#include "ir/op/position.h"
+#include "ir/op/term.h"
 #include "ir/support/diag_codes.h"
+#include "ir/type/bounds.h"
 
 namespace lathe {
 namespace {
@@ -39,10 +47,106 @@ std::vector<Guard> metadata_demands(const Node& node) {
   return demands.take();
 }
 
-}  // namespace
+using Types = Result<std::vector<TensorType>>;
+using Tensors = Result<std::vector<Tensor>>;
 
-std::vector<OpDef> define_assertion() {
-  return {{
+Types check_number(const Node& node) {
+  const TensorType& type = node.operands[0].type();
+  if (type.rank() == 0 && type.dtype == DType::i64) return std::vector<TensorType>{};
+  return Diag{code::kDtypeMismatch, node.loc,
+              fmt::format("'{}' takes one number, i64[], got {}", node.op->name, to_string(type))};
+}
+
+Types check_index(const Node& node) {
+  LATHE_DO(check_positions(node, node.operands[0].type()));
+  return std::vector<TensorType>{};
+}
+
+// The bound as a number; sizes are numbers when a node is computed.
+int64_t bound(const Node& node, std::string_view name) {
+  const Dim* dim = std::get_if<Dim>(&node.attr(name));
+  return dim != nullptr && dim->is_const() ? dim->value() : 0;
+}
+
+// Of keys, or of the numbers themselves.
+Tensors check_all(const Node& node, std::span<const Tensor* const> operands) {
+  const int64_t low = bound(node, "low"), high = bound(node, "high");
+  const bool has_keys = node.op->name == "assert_bounds";
+  const Tensor& numbers = *operands[0];
+  for (int64_t i = 0; i < numbers.num_elements(); ++i) {
+    const int64_t given = numbers.integers[static_cast<size_t>(i)];
+    const auto less_low =
+        static_cast<int64_t>(static_cast<uint64_t>(given) - static_cast<uint64_t>(low));
+    const int64_t key =
+        has_keys ? given : std::clamp(less_low, kLeastNumber, kMostNumber) & kNumberMask;
+    LATHE_DO(check_bounds(key, low, high, node.string_attr("message"), node.loc));
+  }
+  return std::vector<Tensor>{};
+}
+
+// The largest key is outside if any is.
+std::vector<Value> largest_key(Builder& builder, const Node& node) {
+  const Value index = node.operands[0];
+  const Shape& shape = index.type().shape;
+  if (std::find(shape.begin(), shape.end(), Dim(0)) != shape.end()) return {};
+  std::vector<int64_t> dims(index.type().shape.size());
+  std::iota(dims.begin(), dims.end(), 0);
+  const Dim* low = std::get_if<Dim>(&node.attr("low"));
+  Term key = cast(Term(builder, index), DType::i64);
+  if (low != nullptr && *low != Dim(0)) key = key - size_like(key, *low);
+  key = max(key, Term(builder, builder.integer(kLeastNumber, DType::i64)));
+  key = min(key, Term(builder, builder.integer(kMostNumber, DType::i64)));
+  const Term mask(builder, builder.integer(kNumberMask, DType::i64));
+  key = apply("bitwise_and", {key, mask});
+  if (!dims.empty()) key = amax(key, dims, false);
+  apply(
+      "assert_bounds", {key},
+      {{"low", node.attr("low")}, {"high", node.attr("high")}, {"message", node.attr("message")}});
+  return {};
+}
+
+OpDef number_row(const char* name, const char* operand, const char* summary, Slot<InferFn> infer,
+                 Slot<DecomposeFn> decompose) {
+  return {
+      .name = name,
+      .summary = summary,
+      .operands = {{operand}},
+      .attrs = {{.name = "low", .kind = AttrKind::dim},
+                {.name = "high", .kind = AttrKind::dim},
+                {.name = "message",
+                 .kind = AttrKind::string,
+                 .doc = "\"{index}\" and \"{size}\" are the number and `high`"}},
+      .num_results = 0,
+      .traits = {.op_class = OpClass::opaque, .has_effects = true},
+      .infer = infer,
+      .reference = check_all,
+      .decompose = decompose,
+      .lower = kNoResult,
+      .derivative = kNoResult,
+  };
+}
+
+OpDef assert_index() {
+  OpDef row = number_row("assert_index", "index", "ends the run unless low <= index < high",
+                         check_index, largest_key);
+  row.examples = {{.operands = {{.dtype = DType::i64, .shape = {2, 2}, .values = {4, 0, -5, 1}}},
+                   .attrs = {{"low", Dim(-5)}, {"high", Dim(5)}, {"message", std::string("x")}}},
+                  {.operands = {{.dtype = DType::i32, .shape = {}, .values = {3}}},
+                   .attrs = {{"low", Dim(0)}, {"high", Dim(4)}, {"message", std::string("x")}}}};
+  return row;
+}
+
+OpDef assert_bounds() {
+  OpDef row = number_row("assert_bounds", "key", "ends the run unless low <= number < high",
+                         check_number, Absent{"the host reads the number"});
+  row.doc = "The key is the number less `low`, without its sign bit.";
+  row.examples = {{.operands = {{.dtype = DType::i64, .values = {3}}},
+                   .attrs = {{"low", Dim(0)}, {"high", Dim(4)}, {"message", std::string("x")}}}};
+  return row;
+}
+
+OpDef assert_metadata() {
+  return {
       .name = "assert_metadata",
       .summary =
           "asserts the shape and dtype of a tensor, which are checked when the graph is built",
@@ -65,7 +169,13 @@ std::vector<OpDef> define_assertion() {
                    .renames = {{"stride", ""}}}},
       .examples = {{.operands = {{.shape = {2, 3}}},
                     .attrs = {{"size", std::vector<int64_t>{2, 3}}, {"dtype", DType::f32}}}},
-  }};
+  };
+}
+
+}  // namespace
+
+std::vector<OpDef> define_assertion() {
+  return {assert_bounds(), assert_index(), assert_metadata()};
 }
 
 }  // namespace lathe

@@ -131,8 +131,13 @@ Term put_by_mask(const Aten& aten, Term mask) {
   Shape wide = mask.shape(), rest(shape.begin() + static_cast<ptrdiff_t>(masked), shape.end());
   wide.resize(shape.size(), 1);
   if (values.rank() > static_cast<int>(rest.size()) && Aten::size(values, 0) != Dim(1)) {
-    if (Aten::size(values, 0) == Dim(0)) return aten("clone", {self});
-    const Term counts = aten("cumsum", {aten("reshape", {mask, Dims{-1}}), 0});
+    const Dim size = Aten::size(values, 0);
+    const Term flat = aten("reshape", {mask, Dims{-1}});
+    aten.assert_number(
+        aten("sum", flat), size, size + 1,
+        "'index_put': the mask holds at {index} places, for " + size.str() + " values");
+    if (size == Dim(0)) return aten("clone", {self});
+    const Term counts = aten("cumsum", {flat, 0});
     const Term place = aten("clamp_min", {aten("sub.Scalar", {counts, 1}), 0});
     Shape each = mask.shape();
     const Shape own = values.shape();

@@ -47,6 +47,9 @@ Binder::Binder(const Program& program)
     if (const auto* copy = std::get_if<CopyLaunch>(&step.kind))
       plan_.alike.emplace_back(copy->source, copy->destination);
     if (const auto* library = std::get_if<LibraryLaunch>(&step.kind)) add_call(program, *library);
+    if (const auto* assertion = std::get_if<AssertLaunch>(&step.kind))
+      for (const Dim& bound : {assertion->low, assertion->high})
+        plan_.sizes.back().push_back(plan_.tape.add(bound));
     const auto* launch = std::get_if<KernelLaunch>(&step.kind);
     if (launch == nullptr || launch->sizes.empty()) continue;
     const loop::Kernel& kernel = program.kernels[static_cast<size_t>(launch->kernel)];
@@ -207,6 +210,8 @@ Result<Program> instantiate(const Program& program, const std::map<std::string, 
       launch.bytes = launch.bytes.substitute(dims);
       if (auto* library = std::get_if<LibraryLaunch>(&launch.kind); library && has_sizes)
         library->call = at_sizes(std::move(library->call), binding.sizes[i]);
+      if (auto* assertion = std::get_if<AssertLaunch>(&launch.kind))
+        for (Dim* bound : {&assertion->low, &assertion->high}) *bound = bound->substitute(dims);
       auto* kernel = std::get_if<KernelLaunch>(&launch.kind);
       if (kernel == nullptr) continue;
       kernel->kernel =

@@ -213,6 +213,18 @@ class Parser {
     return made;
   }
 
+  Result<AssertLaunch> assertion() {
+    AssertLaunch made{};
+    LATHE_TRY(made.key, parse_buffer_id(lexer_));
+    LATHE_DO(lexer_.expect("in"));
+    LATHE_TRY(made.low, formula());
+    LATHE_DO(lexer_.expect("to"));
+    LATHE_TRY(made.high, size());
+    LATHE_DO(lexer_.expect("or"));
+    LATHE_TRY(made.message, lexer_.string());
+    return made;
+  }
+
   Status launch(std::vector<Launch>& launches) {
     Launch made;
     made.origins = {lexer_.loc(lexer_.peek())};
@@ -237,6 +249,8 @@ class Parser {
       LATHE_DO(lexer_.expect("="));
       LATHE_TRY(shape.value, parse_buffer_id(lexer_));
       made.kind = std::move(shape);
+    } else if (lexer_.accept("assert")) {
+      LATHE_TRY(made.kind, assertion());
     } else if (lexer_.accept("host")) {
       HostLaunch host;
       LATHE_TRY(host.function, lexer_.string());

@@ -30,6 +30,8 @@ DimNames names_of(const Program& program) {
     for (const Launch& launch : *launches) {
       if (const auto* kernel = std::get_if<KernelLaunch>(&launch.kind))
         sizes.insert(sizes.end(), kernel->sizes.begin(), kernel->sizes.end());
+      if (const auto* assertion = std::get_if<AssertLaunch>(&launch.kind))
+        sizes.push_back(assertion->high);
       sizes.push_back(launch.flops);
       sizes.push_back(launch.bytes);
     }
@@ -61,6 +63,10 @@ struct LaunchPrinter {
   }
   std::string operator()(const ShapeLaunch& l) const {
     return fmt::format("shape {} = {}", quote(l.symbol), spell(l.value));
+  }
+  std::string operator()(const AssertLaunch& l) const {
+    return fmt::format("assert {} in {} to {} or {}", spell(l.key), l.low.str(),
+                       names.spell(l.high), quote(l.message));
   }
   std::string operator()(const HostLaunch& l) const {
     return fmt::format("host {}({}) -> ({})", quote(l.function), buffer_list(l.reads),

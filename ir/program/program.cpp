@@ -17,6 +17,7 @@ std::vector<BufferId> Launch::buffers() const {
       return {l.source, l.destination};
     }
     std::vector<BufferId> operator()(const ShapeLaunch& l) const { return {l.value}; }
+    std::vector<BufferId> operator()(const AssertLaunch& l) const { return {l.key}; }
     std::vector<BufferId> operator()(const HostLaunch& l) const {
       std::vector<BufferId> ids = l.reads;
       ids.insert(ids.end(), l.writes.begin(), l.writes.end());
@@ -63,6 +64,7 @@ std::vector<BufferUse> uses(const Program& program, const Launch& launch) {
       return {{l.source, false}, {l.destination, true}};
     }
     std::vector<BufferUse> operator()(const ShapeLaunch& l) const { return {{l.value, false}}; }
+    std::vector<BufferUse> operator()(const AssertLaunch& l) const { return {{l.key, false}}; }
     std::vector<BufferUse> operator()(const HostLaunch& l) const {
       std::vector<BufferUse> list;
       for (BufferId id : l.reads) list.push_back({id, false});
@@ -90,6 +92,7 @@ Needed needed_launches(const Program& program) {
     for (size_t i = launches.size(); i-- > 0;) {
       const std::vector<BufferUse> all = uses(program, launches[i]);
       needed[i] = std::holds_alternative<ShapeLaunch>(launches[i].kind) ||
+                  std::holds_alternative<AssertLaunch>(launches[i].kind) ||
                   std::holds_alternative<HostLaunch>(launches[i].kind);
       for (const BufferUse& use : all)
         needed[i] = needed[i] || (use.is_written && is_read[static_cast<size_t>(use.id)]);

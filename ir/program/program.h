@@ -66,13 +66,18 @@ struct ShapeLaunch {
   std::string symbol;
   BufferId value;
 };  // the host reads a number (i64), which the symbol is from here on
+struct AssertLaunch {
+  BufferId key;
+  Dim low, high;
+  std::string message;
+};  // the host reads a number (i64) as ir/type/bounds.h says, which ends a run outside [low, high)
 struct HostLaunch {
   std::string function;
   std::vector<BufferId> reads, writes;
 };  // a call back into the embedder
 
 struct Launch {
-  std::variant<KernelLaunch, LibraryLaunch, CopyLaunch, ShapeLaunch, HostLaunch> kind;
+  std::variant<KernelLaunch, LibraryLaunch, CopyLaunch, ShapeLaunch, AssertLaunch, HostLaunch> kind;
   std::string label;        // "linear_gelu", for tables
   std::string region = {};  // the node of the graph that it is part of; of nobody when text made it
   std::vector<Loc> origins = {};

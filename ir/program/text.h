@@ -13,7 +13,8 @@
 //   mutation = "mutates" STRING ":" id "=" id   // the weight or param, its input, its output
 //   block    = "arena" INT "{" { launch } "}"
 //   launch   = ( "kernel" FUNCTION "(" [ begin { "," begin } ] ")" [ values ] | "library" call
-//              | "copy" id "to" id | "shape" STRING "=" size expression
+//              | "copy" id "to" id | "shape" STRING "=" id
+//              | "assert" id "in" expression "to" SIZE "or" STRING
 //              | "host" STRING "(" ids ")" "->" "(" ids ")" )
 //              [ "as" STRING ] [ "flops" SIZE ] [ "bytes" SIZE ]
 //   values   = "sizes" "(" SIZE { "," SIZE } ")"   // of the kernel's dims

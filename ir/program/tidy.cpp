@@ -50,6 +50,7 @@ struct Renumber {
     rename(launch.destination);
   }
   void operator()(ShapeLaunch& launch) const { rename(launch.value); }
+  void operator()(AssertLaunch& launch) const { rename(launch.key); }
   void operator()(HostLaunch& launch) const {
     rename(launch.reads);
     rename(launch.writes);

@@ -217,6 +217,19 @@ class Verifier {
     return Ok{};
   }
 
+  Status check_kind(const AssertLaunch& assertion) const {
+    LATHE_DO(check_id(assertion.key, "an assert launch"));
+    const ProgramBuffer& key = buffer(assertion.key);
+    for (const Dim& bound : {assertion.low, assertion.high})
+      if (const std::string unknown = unknown_symbol(bound); !unknown.empty())
+        return fail(
+            fmt::format("'{}' is asserted, and the program has no '{}'", bound.str(), unknown));
+    if (key.type.dtype == DType::i64 && key.num_bytes == Dim(dtype_bytes(DType::i64)) && !is_init_)
+      return Ok{};
+    return fail(fmt::format("a step asserts of one number of i64, {} is {}", quote(assertion.key),
+                            to_string(key.type)));
+  }
+
   // What a launch has to know before it runs.
   Status check_is_bound(const Launch& launch) const {
     if (unbound_.empty()) return Ok{};
@@ -225,6 +238,8 @@ class Verifier {
       for (const Dim& size : kernel->sizes) size.collect_symbols(names);
     if (const auto* library = std::get_if<LibraryLaunch>(&launch.kind))
       for (const Dim& size : symbolic_sizes(library->call)) size.collect_symbols(names);
+    if (const auto* assertion = std::get_if<AssertLaunch>(&launch.kind))
+      for (const Dim& bound : {assertion->low, assertion->high}) bound.collect_symbols(names);
     for (BufferId id : launch.buffers()) buffer(id).num_bytes.collect_symbols(names);
     for (const std::string& name : names)
       if (unbound_.contains(name))

@@ -20,6 +20,7 @@ inline constexpr char kShapeMismatch[] = "shape-mismatch";
 inline constexpr char kDtypeMismatch[] = "dtype-mismatch";
 inline constexpr char kTypeMismatch[] =
     "type-mismatch";                                  // written type differs from the inferred one
+inline constexpr char kAssertion[] = "assertion";     // data is not what a model asks of it
 inline constexpr char kDimRange[] = "dim-range";      // dim index or symbolic size out of range
 inline constexpr char kBadProgram[] = "bad-program";  // a program's text breaks what programs keep
 inline constexpr char kBadForm[] = "bad-form";        // a pass met a form it does not accept

@@ -74,6 +74,7 @@ struct Target {
   int sum_lanes = 0;
   std::optional<ThreadGroups> groups = {};  // none: a vector is registers of one thread
   bool has_threads = false;                 // of one program's kernels
+  bool can_assert = true;                   // the host reads numbers before a run ends
   bool has_graphs = false;                  // a run can be recorded and replayed as one launch
   bool uses_tf32 = false;                   // for f32 convolutions, by Numerics::standard
   // Why it cannot give the bits of Numerics::strict: "its ...", to follow "because"; empty when it

@@ -1,7 +1,12 @@
 // What a program takes from outside and gives: params, results, state, and sizes that elements
 // decide.
+#include <set>
+#include <string>
+#include <tuple>
 #include <utility>
 
+#include "ir/op/dense.h"
+#include "ir/type/bounds.h"
 #include "passes/lowering/lowering.h"
 
 namespace lathe {
@@ -73,6 +78,38 @@ Status Lowering::bind_size(Node& node) {
   launch.label = launch.region = node.name;
   launch.origins = {node.loc};
   program_.steps.push_back(std::move(launch));
+  return Ok{};
+}
+
+// Behind all else: what a run gives is as good before, and a run that ends gives nothing.
+Status Lowering::add_assertions() {
+  std::set<std::tuple<Value, std::string, std::string, std::string>> known;
+  for (const auto& node : graph_.nodes) {
+    if (node->op->name != "assert_bounds") continue;
+    const auto bound = [&](const char* name) {
+      const auto* dim = std::get_if<Dim>(&node->attr(name));
+      return dim != nullptr ? *dim : Dim(0);
+    };
+    AssertLaunch assertion{-1, bound("low"), bound("high"), node->string_attr("message")};
+    if (const Node& key = *node->operands[0].node;
+        is_literal(key) && assertion.low.is_const() && assertion.high.is_const()) {
+      const Tensor number = literal_tensor(key.attr("value"), DType::i64, {});
+      LATHE_DO(check_bounds(number.integers.at(0), assertion.low.value(), assertion.high.value(),
+                            assertion.message, node->loc));
+      continue;
+    }
+    if (!known
+             .emplace(node->operands[0], assertion.low.str(), assertion.high.str(),
+                      assertion.message)
+             .second)
+      continue;
+    LATHE_TRY(assertion.key, materialize(node->operands[0]));
+    Launch launch;
+    launch.kind = std::move(assertion);
+    launch.label = launch.region = node->name;
+    launch.origins = {node->loc};
+    program_.steps.push_back(std::move(launch));
+  }
   return Ok{};
 }
 

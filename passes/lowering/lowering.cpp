@@ -125,6 +125,7 @@ Result<Program> Lowering::run(size_t num_inputs, Repeats repeats) {
     recipes_ = std::make_unique<Recipes>(Recipes{Signatures(*this, Likeness::code)});
   for (const auto& [node, phase] : nodes) LATHE_DO(lower_node(*node, phase));
   LATHE_DO(copy_outputs());
+  LATHE_DO(add_assertions());
   program_.buffers.assign(std::move_iterator(buffers_.begin()), std::move_iterator(buffers_.end()));
   share_constants(program_);
   drop_unread(program_);

@@ -116,6 +116,7 @@ class Lowering {
   void bind_mutations(size_t num_inputs);
   Status lower_node(Node& node, Phase phase);
   Status bind_size(Node& node);
+  Status add_assertions();
   std::vector<std::vector<int>> results_alike(const Node& node) const;
   Status emit_or_repeat(Node& node, std::span<const Destination> outs, Phase phase);
   Status repeat(const Recipe& recipe, const RegionSignature& signature,

@@ -197,7 +197,9 @@ ROWS = {
 
 # Rows that no call of PyTorch is: parts of graphs, what others decompose into, and what draws.
 NO_CALL = {
-    "alias": "a name for its operand", "assert_metadata": "checks, and computes nothing",
+    "alias": "a name for its operand", "assert_bounds": "the host reads a number",
+    "assert_index": "beside the ops that it is of",
+    "assert_metadata": "checks, and computes nothing",
     "bind_size": "the host reads a number",
     "constant": "a value of the graph", "dropout": "its operand, where nothing is trained",
     "fused": "a group that a pass makes", "ldl_solve": "what ldl is read by",

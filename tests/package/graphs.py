@@ -37,6 +37,14 @@ func @main(%x: f32[s0]) -> f32[s0//2, 2] {
   return %y
 }
 """
+# Positions are below the size that a call has.
+ROWS = """dim s0 in [1, 64]
+func @main(%x: f32[s0], %i: i64[3]) -> f32[3] {
+  assert_index(%i) {low = -s0, high = s0, message = "index {index} of {size}"}
+  %y = index(%x, [%i])
+  return %y
+}
+"""
 IN_PLACE = """func @main(%x: f32[4]) -> f32[4] {
   %y = add_(%x, %x)
   return %y

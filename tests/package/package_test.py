@@ -14,7 +14,17 @@ sys.path.insert(0, "frontend/python")
 sys.path.insert(0, "tests/package")
 
 import numpy as np
-from graphs import CONSTANT, IN_PLACE, NOTHING, PAIRS, TOTAL, bytes_of, graph, model_inputs
+from graphs import (
+    CONSTANT,
+    IN_PLACE,
+    NOTHING,
+    PAIRS,
+    ROWS,
+    TOTAL,
+    bytes_of,
+    graph,
+    model_inputs,
+)
 
 import lathe
 
@@ -100,6 +110,17 @@ class PackageTest(unittest.TestCase):
         code, outputs, words = package.run([], [7])
         self.assertEqual((code, outputs), (1, b""))
         self.assertIn("s0", words)
+
+    def test_an_assertion_that_does_not_hold_ends_the_run(self):
+        package = self.package(self.text("rows", ROWS), "--dynamic=true", "--dims=s0=5")
+        for size in (1, 7, 64):
+            x = np.arange(size, dtype=np.float32)
+            at = np.array([0, size - 1, -size])
+            self.assertEqual(package.run([x, at], [size]), (0, x[at].tobytes(), ""))
+            for wrong in (size, -size - 1):
+                code, outputs, words = package.run([x, np.array([0, wrong, 0])], [size])
+                self.assertEqual((code, outputs), (1, b""))
+                self.assertIn(f"index {wrong} of {size}", words)
 
     def test_state_lives_from_run_to_run(self):
         package = self.package(self.text("total", TOTAL), "--dynamic=true", "--dims=s0=5")

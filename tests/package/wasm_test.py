@@ -14,7 +14,7 @@ sys.path.insert(0, "frontend/python")
 sys.path.insert(0, "tests/package")
 
 import numpy as np
-from graphs import CONSTANT, IN_PLACE, NOTHING, PAIRS, TOTAL, bytes_of, graph, model_inputs
+from graphs import CONSTANT, IN_PLACE, NOTHING, PAIRS, ROWS, TOTAL, bytes_of, graph, model_inputs
 
 import lathe
 
@@ -117,6 +117,17 @@ class WasmTest(unittest.TestCase):
         twice = self.run_model(loader, [x], runs=2)[1]
         self.assertEqual(once, (x * 2).tobytes())
         self.assertEqual(twice, (x * 4).tobytes())
+
+    def test_an_assertion_that_does_not_hold_ends_the_run(self):
+        loader = self.package(self.text("rows", ROWS), "--dynamic=true", "--dims=s0=5")
+        for size in (1, 7, 64):
+            x = np.arange(size, dtype=np.float32)
+            at = np.array([0, size - 1, -size])
+            found = self.run_model(loader, [x, at], {"s0": size})
+            self.assertEqual(found, (0, x[at].tobytes(), ""))
+            for wrong in (size, -size - 1):
+                found = self.run_model(loader, [x, np.array([0, wrong, 0])], {"s0": size})
+                self.assertEqual(found, (1, b"", f"index {wrong} of {size}\n"))
 
     def test_a_run_of_no_elements_works(self):
         loader = self.package(self.text("total", TOTAL), "--dynamic=true", "--dims=s0=5")

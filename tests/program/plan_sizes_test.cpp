@@ -78,7 +78,12 @@ TEST_P(SizedPlan, IsThatOfNumbers) {
       expect_planned(program, *numbers, sizes);
       model->dims = sizes;
       const Program own = lowered(*model, target, {});
-      EXPECT_EQ(numbers->arena_bytes, own.arena_bytes);
+      // Of positions that weights hold, init makes the keys where sizes are numbers.
+      int64_t keys = 0;
+      for (const Launch& step : program.steps)
+        if (std::holds_alternative<AssertLaunch>(step.kind)) keys += kBufferAlignment;
+      EXPECT_GE(numbers->arena_bytes, own.arena_bytes);
+      EXPECT_LE(numbers->arena_bytes, own.arena_bytes + keys);
     }
     EXPECT_GT(served, 0);
   }

@@ -23,6 +23,14 @@
 namespace lathe::random_graphs {
 namespace {
 
+Tensor in_floats(const Tensor& integers, DType dtype) {
+  Tensor floats = integers;
+  floats.dtype = dtype;
+  floats.floats.assign(integers.integers.begin(), integers.integers.end());
+  floats.integers.clear();
+  return floats;
+}
+
 // PyTorch's views; a reshape is one where strides can say it.
 const std::set<std::string> kAlwaysViews = {"alias",   "dropout",  "expand", "permute",
                                             "reshape", "select",   "slice",  "split_with_sizes",
@@ -223,8 +231,14 @@ Result<std::vector<Tensor>> EagerRun::apply_parts(const Node& node,
 
 Result<std::vector<Tensor>> EagerRun::apply_with_noise(const Node& node,
                                                        std::vector<Tensor> operands) {
-  for (Tensor& operand : operands) disturb(operand, operand_noise(node, operand));
   const OpClass kind = node.op->traits.op_class;
+  for (Tensor& operand : operands) {
+    // A function of floats converts integers, and rounds on from there.
+    const bool is_function = kind == OpClass::elementwise && node.operands.size() == 1;
+    if (is_function && is_float(node.types[0].dtype) && is_integer(operand.dtype))
+      operand = in_floats(operand, node.types[0].dtype);
+    disturb(operand, operand_noise(node, operand));
+  }
   const bool is_formula = (kind == OpClass::elementwise || kind == OpClass::normalize) &&
                           node.op->decompose && is_float(node.types[0].dtype);
   LATHE_TRY(std::vector<Tensor> results,

@@ -230,6 +230,7 @@ const std::map<std::string, std::string>& rows_left_out() {
       {"lu", condition},
       {"swapped", "is of pivots, which only lu makes"},
       {"triangular_solve", condition},
+      {"assert_bounds", "is of numbers that only assert_index makes"},
       {"param", "stands for an input, which every graph has"},
       {"fused", "passes make it; what it holds is generated unfused"},
   };

@@ -26,6 +26,13 @@ struct LaunchWriter {
     json["symbol"] = launch.symbol;
     json["value"] = launch.value;
   }
+  void operator()(const AssertLaunch& launch) const {
+    json["kind"] = "assert";
+    json["key"] = launch.key;
+    json["low"] = launch.low.str();
+    json["high"] = launch.high.str();
+    json["message"] = launch.message;
+  }
   void operator()(const HostLaunch& launch) const {
     json["kind"] = "host";
     json["function"] = launch.function;

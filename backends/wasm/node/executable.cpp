@@ -5,6 +5,8 @@
 
 #include <chrono>
 
+#include "ir/type/bounds.h"
+
 namespace lathe::wasm {
 namespace {
 
@@ -23,6 +25,12 @@ Result<std::unique_ptr<Executable>> NodeExecutable::create(const Program& progra
   std::unique_ptr<NodeExecutable> executable(new NodeExecutable());
   executable->name_ = program.name;
   executable->num_steps_ = program.steps.size();
+  for (size_t i = 0; i < program.steps.size(); ++i)
+    if (const auto* assertion = std::get_if<AssertLaunch>(&program.steps[i].kind)) {
+      const std::vector<Loc>& origins = program.steps[i].origins;
+      executable->assertions_.push_back(
+          {*assertion, i, origins.empty() ? Loc::unknown() : origins.front()});
+    }
   Clock::time_point start = Clock::now();
   LATHE_TRY(CompiledProgram compiled, emit_program(program, isa));
   std::string bytes = encode(compiled.module);
@@ -108,14 +116,30 @@ Status NodeExecutable::run(std::span<const BufferView> inputs,
     LATHE_DO(process_->write(address_of(inputs_[i]), {inputs[i].bytes, inputs[i].num_bytes}));
   step_seconds_.clear();
   if (is_timing_) {
-    LATHE_TRY(step_seconds_, process_->steps(num_steps_));
+    auto seconds = process_->steps(num_steps_);
+    if (!seconds.ok()) return explain(seconds.error());
+    step_seconds_ = std::move(*seconds);
     for (double& time : step_seconds_) time /= 1e3;
-  } else {
-    LATHE_DO(process_->call("run"));
+  } else if (auto called = process_->call("run"); !called.ok()) {
+    return explain(called.error());
   }
   for (size_t i = 0; i < outputs.size(); ++i)
     LATHE_DO(process_->read(address_of(outputs_[i]), {outputs[i].bytes, outputs[i].num_bytes}));
   return Ok{};
+}
+
+Status NodeExecutable::explain(Status trapped) {
+  for (const Assertion& assertion : assertions_) {
+    int64_t key = 0;
+    const uint32_t address = addresses_[static_cast<size_t>(assertion.launch.key)];
+    LATHE_DO(process_->read(address, {reinterpret_cast<std::byte*>(&key), sizeof(key)}));
+    const auto bound = [&](const Dim& dim, size_t at) {
+      return dim.is_const() ? dim.value() : symbolic_->bound->sizes[assertion.step][at];
+    };
+    LATHE_DO(check_bounds(key, bound(assertion.launch.low, 0), bound(assertion.launch.high, 1),
+                          assertion.launch.message, assertion.loc));
+  }
+  return trapped;
 }
 
 }  // namespace lathe::wasm

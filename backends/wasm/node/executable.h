@@ -32,6 +32,9 @@ class NodeExecutable final : public Executable {
   Status write_weights(const Program& program, const std::vector<Placement>& places,
                        const CompileOptions& options);
 
+  // The step of an assertion that does not hold, behind a call that trapped; else what it was.
+  Status explain(Status trapped);
+
   uint32_t address_of(const Port& port) const { return addresses_[static_cast<size_t>(port.id)]; }
 
   std::string name_;
@@ -48,6 +51,12 @@ class NodeExecutable final : public Executable {
   };
   std::unique_ptr<Symbolic> symbolic_;
   size_t num_steps_ = 0;
+  struct Assertion {
+    AssertLaunch launch;
+    size_t step;
+    Loc loc;
+  };
+  std::vector<Assertion> assertions_;
   ExecutableStats stats_;
   bool is_timing_ = false;
   std::vector<double> step_seconds_;

@@ -174,7 +174,11 @@ class Model {
       throw new TypeError(`${recipe.inputs.length} inputs expected, got ${inputs.length}`);
     recipe.inputs.forEach((port, i) => this.#write(port, inputs[i]));
     for (const { buffer, bytes } of this.#state) this.#of(buffer).set(bytes);
-    this.#exports.run();
+    try {
+      this.#exports.run();
+    } catch (error) {
+      throw this.#failedAssertion() ?? error;
+    }
     const outputs = recipe.outputs.map((port) => {
       const bytes = this.#of(port.buffer).slice();
       return new arrays[port.dtype](bytes.buffer);
@@ -187,6 +191,19 @@ class Model {
       to.set(bytes.subarray(0, to.length));
     }
     return outputs;
+  }
+
+  // What the model asserts of its data and does not hold, behind a run that trapped. The number lies
+  // less `low` and without its sign bit.
+  #failedAssertion() {
+    for (const [buffer, lowAt, highAt, message] of this.#recipe.asserts) {
+      const [low, high] = [this.#values[lowAt], this.#values[highAt]];
+      const key = new DataView(this.#memory.buffer, this.#address[buffer], 8).getBigInt64(0, true);
+      const number = BigInt.asIntN(63, key) + BigInt(low);
+      if (number >= low && number < high) continue;
+      return new RangeError(message.replace("{index}", number).replace("{size}", high));
+    }
+    return null;
   }
 
   #bytes(address, count) { return new Uint8Array(this.#memory.buffer, address, count); }

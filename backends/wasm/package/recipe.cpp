@@ -48,6 +48,7 @@ class Writer {
     text += fmt::format("\"state\":{},\"mutations\":{},", state(num_inputs), mutations());
     text += fmt::format("\"kept\":{},\"init\":{},", stored(compiled_.layout.weights),
                         array(compiled_.layout.staged, [&](const auto& s) { return stored(s); }));
+    text += fmt::format("\"asserts\":{},", asserts());
     text += fmt::format("\"table\":{},\"ports\":[{}],\"lives\":{},\"scratch\":{},", table(),
                         fmt::join(called_ports(), ","), lives(), scratch());
     return fmt::format(
@@ -155,6 +156,19 @@ class Writer {
       steps += fmt::format("{}[{}]", i == 0 ? "" : ",", fmt::join(words, ","));
     }
     return fmt::format(R"({{"address":{},"steps":[{}]}})", compiled_.layout.table, steps);
+  }
+
+  // [buffer of the key, low, high, message]
+  std::string asserts() {
+    std::string text;
+    for (const Launch& step : program_.steps) {
+      const auto* assertion = std::get_if<AssertLaunch>(&step.kind);
+      if (assertion == nullptr) continue;
+      text += fmt::format("{}[{},{},{},{}]", text.empty() ? "" : ",", assertion->key,
+                          tape_.add(assertion->low), tape_.add(assertion->high),
+                          quoted(assertion->message));
+    }
+    return "[" + text + "]";
   }
 
   // Those that have an address for each choice of sizes, in the order in which they get it.

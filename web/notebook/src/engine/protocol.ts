@@ -280,7 +280,16 @@ export interface ModuleLayout {
   init: { function: string; label: string; weights: PlacedTensor[] }[];
   inputs: PlacedTensor[];
   outputs: PlacedTensor[];
-  steps: { function: string; label: string }[];
+  steps: { function: string; label: string; asserts?: Assertion }[];
+}
+
+// The number at the address, less `low` and without its sign bit, is below `high` - `low`; the
+// module traps where it is not.
+export interface Assertion {
+  address: number;
+  low: number;
+  high: number;
+  message: string; // with {index} and {size} where the number and `high` stand
 }
 
 export interface PassInfo {

@@ -73,8 +73,26 @@ export async function callOnce(runner: Runner, call: Call): Promise<Uint8Array[]
     if (isInput) inputs.push(bytes);
     await runner.write(address, bytes);
   }
-  await runner.call("run");
+  try {
+    await runner.call("run");
+  } catch (error) {
+    throw (await failedAssertion(runner, layout)) ?? error;
+  }
   return inputs;
+}
+
+// What a model asserts of its data and does not hold, behind a call that trapped.
+async function failedAssertion(runner: Runner, layout: ModuleLayout): Promise<Error | null> {
+  for (const { asserts } of layout.steps) {
+    if (!asserts) continue;
+    const { buffer, byteOffset } = await runner.read(asserts.address, 8);
+    const key = new DataView(buffer, byteOffset).getBigInt64(0, true);
+    const number = BigInt.asIntN(63, key) + BigInt(asserts.low);
+    if (number >= asserts.low && number < asserts.high) continue;
+    const said = asserts.message.replace("{index}", String(number));
+    return new Error(said.replace("{size}", String(asserts.high)));
+  }
+  return null;
 }
 
 async function outputsOf(runner: Runner, layout: ModuleLayout): Promise<Uint8Array[]> {
