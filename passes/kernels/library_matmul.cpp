@@ -15,6 +15,7 @@ namespace {
 
 using loop::Expr;
 
+constexpr int64_t kMostParts = 16;
 constexpr int64_t kRowBytes = 16;  // where rows start, in the fast kernels of libraries
 
 // cuBLASLt's. cuDNN puts more behind a product, but makes convnext_tiny's of bf16 at 105 TFLOP/s:
@@ -62,7 +63,8 @@ class MatmulLowering {
     const std::vector<Expr> vars = all_vars(m_, n_);
     LibrarySums sums{.index = vars, .vars = vars, .rows = spec_.m, .columns = spec_.n};
     if (evening.pads_rows) sums.padded_columns = rounded_up(spec_.n);
-    sums.is_bare = evening.fills_columns;
+    sums.parts = evening.pads_rows ? num_parts(out) : 1;
+    sums.is_bare = evening.fills_columns || sums.parts > 1;
     sums.activations = kActivations;
     LATHE_TRY(auto result, place_sums(lowering_, kernel_, node_, sums, out));
     if (!result) return Verdict{"strides cannot say where its result goes"};
@@ -73,7 +75,8 @@ class MatmulLowering {
       if (!result) return Verdict{"strides cannot say where its sums go"};
       take(*result);
     }
-    emit(evening);
+    if (sums.parts > 1) return emit_parts(evening, sums.parts, out);
+    emit(evening, spec_, describe(node_));
     LATHE_DO(emit_rest(lowering_, node_, *result->last, spec_.d.buffer, out, phase_));
     return Verdict{};
   }
@@ -151,14 +154,46 @@ class MatmulLowering {
     return Ok{};
   }
 
-  void emit(const Evening& evening) {
-    const int64_t columns = evening.pads_rows ? spec_.n.value() : 0;
-    if (evening.fills_columns) spec_.n = rounded_up(spec_.n);
-    const int64_t over = evening.pads_rows && !evening.fills_columns ? columns % step() : 0;
-    LaunchInfo info = describe(node_);
-    if (over == 0) return emit_matmul(lowering_, spec_, info, phase_);
-    const Dim flops = info.flops;
+  // Into how many parts of its outermost dim a result is divided whose rows are padded, so that
+  // those rows take little memory beside it.
+  int64_t num_parts(BufferId out) const {
+    constexpr int64_t kMostBytes = 64 << 20;
+    const TensorType& type = lowering_.buffer(out).type;
+    const std::optional<int64_t> elements = type.static_elements();
+    if (!node_.bodies.empty() || !elements || !type.layout.empty()) return 1;
+    const int64_t outermost = type.shape.front().value();
+    int64_t parts = 1;
+    for (int64_t count = 2; count <= std::min<int64_t>(outermost, kMostParts); ++count) {
+      if (*elements / parts * dtype_bytes(dtype_) <= kMostBytes) break;
+      const bool is_even = *elements / count % (kBufferAlignment / dtype_bytes(dtype_)) == 0;
+      if (outermost % count == 0 && is_even) parts = count;
+    }
+    return parts;
+  }
+
+  // Sums of one part at a time, in the same buffer.
+  Result<Verdict> emit_parts(const Evening& evening, int64_t parts, BufferId out) {
     MatmulSpec part = spec_;
+    Dim& outermost = part.batch.empty() ? part.m : part.batch.front();
+    outermost = Dim::floor_div(outermost, parts);
+    LaunchInfo info = describe(node_);
+    info.flops = Dim::floor_div(info.flops, parts);
+    for (int64_t i = 0; i < parts; ++i) {
+      emit(evening, part, info);
+      LATHE_DO(emit_part(lowering_, node_, part.d.buffer, out, i, phase_));
+      part.a.offset = part.a.offset + part.a.strides.front() * outermost;
+      if (!part.batch.empty()) part.b.offset = part.b.offset + part.b.strides.front() * outermost;
+    }
+    return Verdict{};
+  }
+
+  void emit(const Evening& evening, MatmulSpec spec, LaunchInfo info) {
+    const int64_t columns = evening.pads_rows ? spec.n.value() : 0;
+    if (evening.fills_columns) spec.n = rounded_up(spec.n);
+    const int64_t over = evening.pads_rows && !evening.fills_columns ? columns % step() : 0;
+    if (over == 0) return emit_matmul(lowering_, spec, info, phase_);
+    const Dim flops = info.flops;
+    MatmulSpec part = std::move(spec);
     part.n = columns - over;
     info.flops = Dim::floor_div(flops * part.n, columns);
     emit_matmul(lowering_, part, info, phase_);

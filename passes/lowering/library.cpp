@@ -291,6 +291,7 @@ Result<std::optional<LibraryResult>> place_sums(Lowering& lowering, KernelContex
       if (claim.index != sums.index) continue;
       const auto column = std::find(claim.index.begin(), claim.index.end(), sums.vars.back());
       type.shape[static_cast<size_t>(column - claim.index.begin())] = Dim(sums.padded_columns);
+      if (sums.parts > 1) type.shape.front() = Dim::floor_div(type.shape.front(), sums.parts);
     }
     type.layout = type.rank() == root.rank() ? sums.layout : Layout();
     std::optional<Strided> found = place(-1, type, claim.index);
@@ -300,6 +301,19 @@ Result<std::optional<LibraryResult>> place_sums(Lowering& lowering, KernelContex
     return std::optional(LibraryResult{claim.epilogue, *found, last});
   }
   return std::optional<LibraryResult>();
+}
+
+Status emit_part(Lowering& lowering, const Node& node, BufferId made, BufferId out, int64_t part,
+                 Phase phase) {
+  KernelContext kernel(lowering, node, phase);
+  const Value value{const_cast<Node*>(&node), 0};
+  kernel.read_from(value, made, lowering.buffer(made).type);
+  Lowering::Part own = {lowering.buffer(out).type};
+  own.type.shape.front() = lowering.buffer(made).type.shape.front();
+  own.first = part * own.type.num_elements().value();
+  return lowering.emit_part(
+      kernel, out, own, {"epilogue", &node, 0},
+      [&](std::span<const Expr> index) { return kernel.element(value, index); });
 }
 
 Status emit_rest(Lowering& lowering, const Node& region, const Node& done, BufferId made,

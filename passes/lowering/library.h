@@ -70,6 +70,9 @@ struct LibrarySums {
   // Of a row of the buffer, where the library wants rows to start at even addresses: the result is
   // then copied from there, but where it lies evenly by itself. 0: as many as there are.
   int64_t padded_columns = 0;
+  // The buffer is for one of so many equal parts of the outermost dim, which follow each other
+  // through it.
+  int64_t parts = 1;
 };
 
 // What a library makes of a region, and where it writes that.
@@ -88,6 +91,9 @@ Result<std::optional<LibraryResult>> place_sums(Lowering& lowering, KernelContex
 
 // What is left of a region when the value of `done` lies in `made`: a loop to `out`, or nothing
 // when that is where it lies.
+// Part `part` of a result without an epilogue, out of the buffer that the parts go through.
+Status emit_part(Lowering& lowering, const Node& node, BufferId made, BufferId out, int64_t part,
+                 Phase phase);
 Status emit_rest(Lowering& lowering, const Node& region, const Node& done, BufferId made,
                  BufferId out, Phase phase);
 

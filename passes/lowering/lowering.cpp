@@ -407,7 +407,7 @@ Status Lowering::emit_loops(const Node& node, std::span<const Destination> outs,
   const TensorType& type = buffer(buffers.front()).type;
   if (elements(type) == Dim(0)) return Ok{};
   KernelContext kernel(*this, node, phase);
-  return emit_elements(kernel, buffers, describe(node), [&](size_t i, Index index) {
+  return emit_elements(kernel, buffers, type, describe(node), [&](size_t i, Index index) {
     const Value value{const_cast<Node*>(&node), outs[i].result};
     return kernel.compute(computed_by(value), index);
   });
@@ -415,13 +415,25 @@ Status Lowering::emit_loops(const Node& node, std::span<const Destination> outs,
 
 Status Lowering::emit_elements(KernelContext& kernel, BufferId out, const LaunchInfo& info,
                                const ElementFn& element) {
-  return emit_elements(kernel, {&out, 1}, info,
-                       [&](size_t, Index index) { return element(index); });
+  return emit_part(kernel, out, {buffer(out).type}, info, element);
+}
+
+Status Lowering::emit_part(KernelContext& kernel, BufferId out, const Part& part,
+                           const LaunchInfo& info, const ElementFn& element) {
+  LATHE_DO(emit_elements(kernel, {&out, 1}, part.type, info,
+                         [&](size_t, Index index) { return element(index); }));
+  if (part.first == 0) return Ok{};
+  std::vector<Launch>& launches = kernel.phase() == Phase::init ? program_.init : program_.steps;
+  auto& launch = std::get<KernelLaunch>(launches.back().kind);
+  launch.offsets.resize(launch.buffers.size());
+  const auto at = std::find(launch.buffers.begin(), launch.buffers.end(), out);
+  launch.offsets[static_cast<size_t>(at - launch.buffers.begin())] += part.first;
+  return Ok{};
 }
 
 Status Lowering::emit_elements(KernelContext& kernel, std::span<const BufferId> outs,
-                               const LaunchInfo& info, const ElementsFn& element) {
-  const TensorType type = buffer(outs.front()).type;
+                               const TensorType& type, const LaunchInfo& info,
+                               const ElementsFn& element) {
   const ElementLoops loops = element_loops(kernel.kernel(), type);
   LoopNest nest{.vars = loops.vars, .extents = loops.extents, .hints = hints_};
   nest.is_once = kernel.phase() == Phase::init;
@@ -433,6 +445,9 @@ Status Lowering::emit_elements(KernelContext& kernel, std::span<const BufferId> 
   for (BufferId out : outs) nest.outs.push_back(kernel.use(out, true));
   if (kernel.error()) return *kernel.error();
   nest.kernel = kernel.kernel();
+  // As if there were no more of it.
+  if (type.num_elements() != buffer(outs.front()).type.num_elements())
+    for (loop::BufferRef out : nest.outs) nest.kernel.buffers[out.id].size = type.num_elements();
   return emit_kernel(schedule(std::move(nest), target()), kernel.buffers(), info, kernel.phase());
 }
 

@@ -98,6 +98,14 @@ class Lowering {
   using ElementFn = std::function<loop::Expr(std::span<const loop::Expr> index)>;
   Status emit_elements(KernelContext& kernel, BufferId out, const LaunchInfo& info,
                        const ElementFn& element);
+  // The same of some elements that follow each other: those of a tensor of that type, from element
+  // `first` of `out` on, a multiple of kBufferAlignment bytes. Parts share a kernel.
+  struct Part {
+    TensorType type;
+    int64_t first = 0;
+  };
+  Status emit_part(KernelContext& kernel, BufferId out, const Part& part, const LaunchInfo& info,
+                   const ElementFn& element);
   // Appends one plain loop that makes these results, of an op or of a fused node.
   Status emit_loops(const Node& node, std::span<const Destination> outs, Phase phase);
   const Target& target() const { return target_; }
@@ -125,7 +133,7 @@ class Lowering {
   // As the other, of several buffers of one shape and layout: element(i, index) goes to outs[i].
   using ElementsFn = std::function<loop::Expr(size_t i, std::span<const loop::Expr> index)>;
   Status emit_elements(KernelContext& kernel, std::span<const BufferId> outs,
-                       const LaunchInfo& info, const ElementsFn& element);
+                       const TensorType& type, const LaunchInfo& info, const ElementsFn& element);
   Result<BufferId> constant_buffer(const Node& node);
   Status copy_outputs();
   void settle_persistent();
