@@ -48,7 +48,7 @@ class Compiled:
         self.gm, self.graph = gm, gm.graph
         self.placeholders = [n for n in self.graph.nodes if n.op == "placeholder"]
         tensors = [a for a in example_inputs if isinstance(a, torch.Tensor)]
-        device = device_of(tensors or made_tensors(self.graph))
+        self.device = device = device_of(tensors or made_tensors(self.graph))
         self.target = device.type
         move_scalars(self.graph, self.constants, device)
         # Reasons by name of a call.
@@ -255,10 +255,12 @@ class LatheCall:
         known = compiled.packed
         packed = {n.name: known[n.name] for n in piece.inputs if n.name in known}
         tensors = [n.name for n in piece.inputs if isinstance(n.meta["val"], torch.Tensor)]
-        if not tensors:
-            raise LatheError("no tensor goes in, which would say where what comes out shall be")
-        if len(packed) == len(tensors):
-            packed.popitem()  # it says so, as an input
+        self.where = ()
+        if len(packed) == len(tensors):  # one that goes in says where what comes out shall be
+            if packed:
+                packed.popitem()
+            else:
+                module, self.where = with_device(module, compiled.device)
         program = write(module, {name: name for name in packed})
         options = compiled.options.of_library(compiled.target, {n.name for n in piece.nodes})
         if any(map(is_symbolic, piece.inputs)):
@@ -268,7 +270,7 @@ class LatheCall:
         self.kernels = self.model.info["kernels"]
         self.cache = self.model.info["cache"] or None
         self.taken = [k for k, n in enumerate(piece.inputs) if n.name not in packed]
-        self.takes_all = not packed
+        self.takes_all = not packed and not self.where
         # What eager's calls behind it rely on; the whole graph's outputs are laid out at the end.
         self.layouts = None
         if compiled.refused:
@@ -278,7 +280,7 @@ class LatheCall:
     def of_args(self, args):
         if self.takes_all:
             return self.model(*args)
-        return self.model(*[args[k] for k in self.taken])
+        return self.model(*[args[k] for k in self.taken], *self.where)
 
     def of_values(self, values, args):
         results = self.of_args(values)
@@ -288,6 +290,19 @@ class LatheCall:
             value if layout is None else layout(value, args)
             for value, layout in zip(results, self.layouts)
         ]
+
+
+def with_device(module, device):
+    """A copy that takes a tensor more, of nothing, and that tensor."""
+    graph = torch.fx.Graph()
+    returned = graph.graph_copy(module.graph, values := {})
+    with unset_fake_temporarily():
+        where = torch.empty(0, device=device)
+    last = [values[n] for n in module.graph.nodes if n.op == "placeholder"][-1:]
+    with graph.inserting_after(*last) if last else graph.inserting_before():
+        graph.placeholder("where").meta["val"] = where
+    graph.output(returned)
+    return torch.fx.GraphModule(module, graph), (where,)
 
 
 def lift_constants(gm):
@@ -354,15 +369,43 @@ def device_of(tensors):
     return next((t.device for t in tensors if t.is_cuda), torch.device("cpu"))
 
 
+def tensors_of(node):
+    values = torch.utils._pytree.tree_leaves(node.meta.get("val"))
+    return [v for v in values if isinstance(v, torch.Tensor)]
+
+
+def made_to_move(graph, device):
+    """Calls on the CPU that make tensors of nothing, of which only copies on the device are read:
+    they may be made there.
+    """
+
+    def is_on(node, where):
+        values = tensors_of(node)
+        return node.op == "call_function" and values and all(v.device == where for v in values)
+
+    def is_number(node):
+        return node.op != "get_attr" and not tensors_of(node)
+
+    moved = {n for n in graph.nodes if is_on(n, torch.device("cpu")) and not draws(n)}
+    while True:
+        kept = {
+            node for node in moved
+            if all(n in moved or is_number(n) for n in node.all_input_nodes)
+            and all(n in moved or is_on(n, device) for n in node.users)
+        }
+        if len(kept) == len(moved):
+            return kept
+        moved = kept
+
+
 def calls_elsewhere(graph, device):
     """Calls that read or make a tensor of another device: a piece of Lathe's has one."""
     refused = {}
+    moved = made_to_move(graph, device) if device.type == "cuda" else set()
     for node in filter(is_tensor_call, graph.nodes):
-        values = torch.utils._pytree.tree_leaves(
-            [n.meta.get("val") for n in (*node.all_input_nodes, node)]
-        )
-        for value in values:
-            if isinstance(value, torch.Tensor) and value.device != device:
+        for value in (v for n in (*node.all_input_nodes, node) if n not in moved
+                      for v in tensors_of(n)):
+            if value.device != device:
                 refused[node.name] = f"a tensor is on '{value.device}', others on '{device}'"
     return refused
 
