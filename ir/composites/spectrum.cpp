@@ -1,4 +1,4 @@
-// Singular values and eigenvalues, and what is read off them.
+// Singular values, and what is read off them.
 #include <cmath>
 
 #include "ir/op/composite.h"
@@ -32,44 +32,6 @@ constexpr auto kSvdOfOld = [](const Aten& aten) -> std::vector<Term> {
   return {zeros(-2), values, zeros(-1)};
 };
 
-// --- symmetric matrices
-
-// Of A + c I, which has eigenvalues that are not negative, the singular values are the eigenvalues:
-// c is no less than the largest of A. Vectors of that are vectors of A; its eigenvalues are read
-// off A itself, so that a large c takes no digits.
-std::vector<Term> eigen(const Aten& aten, Term a, const std::string& triangle) {
-  if (a.rank() < 2 || differ(Aten::size(a, -2), Aten::size(a, -1))) {
-    const Term none = aten.fail(code::kShapeMismatch,
-                                "'" + aten.call().target + "' needs batches of square matrices");
-    return {none, none};
-  }
-  const bool is_upper = triangle == "U" || triangle == "u";
-  const Term half = is_upper ? aten("triu", {a}) : aten("tril", {a});
-  const Term other = is_upper ? aten("triu", {a, 1}) : aten("tril", {a, -1});
-  const Term whole = half + transpose_last(other);
-  if (Aten::size(a, -1) == Dim(0)) return {aten("sum.dim_IntList", {whole, Dims{-2}}), whole};
-  const Term bound = aten("amax", {sum(abs(whole), {-1}), Dims{-2, -1}, true});
-  const Term ones = aten("eye", {Aten::size(a, -1), a.dtype()});
-  const Term v = transpose_last(aten.all("_linalg_svd", {whole + ones * bound})[2]);
-  const Term vectors = aten("flip", {v, Dims{-1}});
-  const Term turned = aten("matmul", {whole, vectors});
-  return {aten("sum.dim_IntList", {vectors * turned, Dims{-2}}), vectors};
-}
-
-Term eigenvalues(const Aten& aten, Term a, const std::string& triangle) {
-  return eigen(aten, a, triangle)[0];
-}
-
-template <bool kMayLeaveOut>
-constexpr auto kEigh = [](const Aten& aten) -> std::vector<Term> {
-  const ImportCall& call = aten.call();
-  std::vector<Term> parts =
-      eigen(aten, aten.tensor(call.schema->args.front().name), call.string_attr("UPLO"));
-  if (kMayLeaveOut && !call.bool_attr("compute_v", true))
-    parts[1] = aten.full({Dim(0)}, 0, parts[0].dtype());
-  return parts;
-};
-
 // --- what counts as zero
 
 // The number in a call, as a tensor; null where it is left out.
@@ -95,7 +57,7 @@ Term zero_bound(const Aten& aten, Term a, Term most, Term absolute, Term relativ
 
 // Magnitudes of eigenvalues, or singular values.
 Term magnitudes(const Aten& aten, Term a) {
-  if (aten.call().bool_attr("hermitian")) return abs(eigenvalues(aten, a, "L"));
+  if (aten.call().bool_attr("hermitian")) return abs(aten("linalg_eigvalsh", {a}));
   return singular_values(aten, a);
 }
 
@@ -130,8 +92,7 @@ Term pseudo_inverse(const Aten& aten, Term absolute, Term relative) {
   if (a.rank() >= 2 && has_no_elements(a))
     return aten.full(with_matrix(a.shape(), Aten::size(a, -1), Aten::size(a, -2)), 0, a.dtype());
   const bool is_symmetric = aten.call().bool_attr("hermitian");
-  const std::vector<Term> parts =
-      is_symmetric ? eigen(aten, a, "L") : aten.all("_linalg_svd", {a, false});
+  const std::vector<Term> parts = aten.all(is_symmetric ? "linalg_eigh" : "_linalg_svd", {a});
   if (!parts[0]) return parts[0];
   const Term u = is_symmetric ? parts[1] : parts[0];
   const Term values = is_symmetric ? parts[0] : parts[1];
@@ -175,7 +136,6 @@ constexpr auto kCondition = [](const Aten& aten) -> Term {
 }  // namespace
 
 std::vector<Import> import_spectrum() {
-  const auto eigh = composed<kEigh<false>>;
   return {
       {.schema = "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, "
                  "Tensor S, Tensor Vh)",
@@ -185,16 +145,6 @@ std::vector<Import> import_spectrum() {
        .build = composed<kSvdOfOld>},
       {.schema = "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
        .build = composed<[](const Aten& aten) { return singular_values(aten, aten.tensor("A")); }>},
-      {.schema = "linalg_eigh(Tensor self, str UPLO=\"L\") -> (Tensor eigenvalues, Tensor "
-                 "eigenvectors)",
-       .build = eigh},
-      {.schema = "_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor "
-                 "eigenvalues, Tensor eigenvectors)",
-       .build = composed<kEigh<true>>},
-      {.schema = "linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor",
-       .build = composed<[](const Aten& aten) {
-         return eigenvalues(aten, aten.tensor("self"), aten.call().string_attr("UPLO"));
-       }>},
       {.schema = "linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? "
                  "rtol=None, bool hermitian=False) -> Tensor",
        .build = composed<kRank>},

@@ -248,7 +248,8 @@ std::vector<OpDef> define_ldl() {
                    {.operands = {{.shape = {2, 1, 1, 1}}}},
                    {.operands = {{.shape = {2, 2}, .values = {0, 0, 0, 0}}}},
                    {.operands = {{.shape = {2, 0, 0}}}},
-                   {.operands = {{.dtype = DType::f64, .shape = {2, 11, 11}}}}},
+                   {.operands = {{.dtype = DType::f64, .shape = {2, 11, 11}}}},
+                   {.operands = {{.dtype = DType::f64, .shape = {37, 37}}}}},
   };
   OpDef solve{
       .name = "ldl_solve",

@@ -156,7 +156,9 @@ std::vector<Example> lu_examples() {
       {.operands = {{.shape = {3, 0}}}},
       {.operands = {{.shape = {4, 4}, .values = {9, 1, 2, 0, 1, 8, 1, 1, 2, 1, 7, 1, 0, 2, 1, 9}}},
        .attrs = {{"pivot", false}}},
-      {.operands = {{.dtype = DType::f64, .shape = {2, 19, 17}}}}};
+      {.operands = {{.dtype = DType::f64, .shape = {2, 19, 17}}}},
+      {.operands = {{.dtype = DType::f64, .shape = {70, 45}}}},
+      {.operands = {{.dtype = DType::f64, .shape = {21, 70}}}}};
 }
 
 }  // namespace

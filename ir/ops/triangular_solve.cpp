@@ -92,6 +92,16 @@ constexpr auto kOlderName = [](const Aten& aten) -> std::vector<Term> {
   return {solved(aten, turned, b, is_upper != is_turned, true), aten("clone", {own})};
 };
 
+// A solution that does not grow.
+Example large_example(int64_t n, int64_t columns, bool is_upper, DType dtype) {
+  Example made{
+      .operands = {{.dtype = dtype, .shape = {n, n}}, {.dtype = dtype, .shape = {n, columns}}},
+      .attrs = {{"upper", is_upper}, {"unitriangular", false}}};
+  for (int64_t i = 0; i < n * n; ++i)
+    made.operands[0].values.push_back(i % (n + 1) == 0 ? 2 : static_cast<double>(i % 7) / 32);
+  return made;
+}
+
 }  // namespace
 
 std::vector<OpDef> define_triangular_solve() {
@@ -129,7 +139,9 @@ std::vector<OpDef> define_triangular_solve() {
                    example({2, 1, 5, 5}, {2, 1, 5, 37}, false, false),
                    example({1, 1}, {1, 1}, true, true), example({0, 3, 3}, {0, 3, 2}, true, false),
                    example({2, 0, 0}, {2, 0, 3}, true, false), example({3, 3}, {3, 0}, true, false),
-                   example({7, 7}, {7, 19}, true, false, DType::f64)},
+                   example({7, 7}, {7, 19}, true, false, DType::f64),
+                   large_example(37, 41, false, DType::f32),
+                   large_example(21, 35, true, DType::f64)},
   }};
 }
 

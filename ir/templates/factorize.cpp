@@ -1,13 +1,39 @@
 // The steps of factorizations: see factorize.h.
 #include "ir/templates/factorize.h"
 
+#include "ir/loop/vectorize.h"
+
 namespace lathe {
 
 using loop::Expr;
 using loop::ReduceOp;
 
+namespace {
+
+// A strip after another, from its first row to its diagonal. The strip's own triangle is factored
+// on the way: where row k has been multiplied, its diagonal is the root.
+void cholesky_strips(MatrixSteps& s) {
+  s.each_strip([&](Expr strip, Expr column) {
+    s.tiles(s.integer(0), loop::min(column + s.strip_width(), s.rows()), [&](Expr row) {
+      const Expr is_own = loop::le(column, row);
+      s.eliminate({strip,
+                   row,
+                   row,
+                   {},
+                   [&](Expr r, Expr k) { return s.scalar(k, r); },
+                   [&](Expr r) {
+                     const Expr pivot = s.keep("diagonal", s.scalar(r, r));
+                     return 1.0 / loop::select(is_own, loop::sqrt(pivot), pivot);
+                   }});
+    });
+  });
+}
+
+}  // namespace
+
 void cholesky_steps(MatrixSteps& s) {
   const Expr end = s.end(0);
+  if (s.is_in_strips()) return cholesky_strips(s);
   s.serial(s.integer(0), s.rows(), [&](Expr k) {
     const Expr root = s.keep("root", loop::sqrt(s.at(k, k)));
     const Expr inverse = s.keep("inverse", 1.0 / root);
@@ -21,30 +47,97 @@ void cholesky_steps(MatrixSteps& s) {
   });
 }
 
+namespace {
+
+// The row, from `k` on, whose element in column k is largest, the first of equal ones.
+Expr row_of_pivot(MatrixSteps& s, Expr k, Expr column) {
+  const loop::RegArray best = s.cell("best", loop::abs(s.at(k, column)));
+  const loop::RegArray where = s.cell("where", k);
+  s.serial(k + s.integer(1), s.rows(), [&](Expr i) {
+    const Expr size = s.keep("size", loop::abs(s.at(i, column)));
+    const Expr is_better = s.keep("is_better", loop::lt(s.get(best), size));
+    s.set(where, loop::select(is_better, i, s.get(where)));
+    s.set(best, loop::select(is_better, size, s.get(best)));
+  });
+  return s.keep("place", s.get(where));
+}
+
+// What a column below a pivot is multiplied by: one without stays as it is.
+Expr inverse_of_pivot(MatrixSteps& s, Expr k, Expr column) {
+  const Expr pivot = s.keep("pivot", s.at(k, column));
+  const Expr zero = loop::eq(pivot, s.number(0));
+  return s.keep("inverse", loop::select(zero, s.number(1), 1.0 / pivot));
+}
+
+// Vectors of two rows.
+void swap_vectors(MatrixSteps& s, Expr row, Expr other_row, Expr c) {
+  const Expr own = s.keep("own", s.at(row, c)), other = s.keep("other", s.at(other_row, c));
+  s.put(other_row, c, own);
+  s.put(row, c, other);
+}
+
+// A column of a strip, whose number is `k`, and its share of the strip's others.
+void eliminate_column(MatrixSteps& s, Expr strip, Expr k) {
+  const Expr inverse = inverse_of_pivot(s, k, k);
+  const Expr place = s.keep("place", loop::cast(k, s.number(0)->dtype));
+  std::vector<Expr> pivots, places;
+  s.across_strip(strip, [&](Expr c) {
+    pivots.push_back(s.keep("pivots", s.at(k, c)));
+    places.push_back(s.keep("places", s.at(s.spare(1), c)));
+  });
+  s.serial(k + s.integer(1), s.rows(), [&](Expr i) {
+    const Expr factor = s.keep("factor", s.at(i, k) * inverse), minus = s.keep("minus", -factor);
+    size_t j = 0;
+    s.across_strip(strip, [&](Expr c) {
+      const Expr own = s.at(i, c), rest = loop::fma(loop::splat(minus, own->lanes), pivots[j], own);
+      const Expr own_place = loop::splat(place, own->lanes);
+      const Expr is_before = loop::lt(places[j], own_place);
+      const Expr is_there = loop::eq(places[j], own_place);
+      s.put(i, c,
+            loop::select(is_before, own,
+                         loop::select(is_there, loop::splat(factor, own->lanes), rest)));
+      ++j;
+    });
+  });
+}
+
+}  // namespace
+
+// A strip after another: what those before it take of it, then its own columns.
+void lu_strips(MatrixSteps& s, const Dim& size, bool has_pivots) {
+  const Expr rows = s.rows(), zero = s.integer(0), count = s.pool().size(size);
+  const DType dtype = s.number(0)->dtype;
+  s.each_strip([&](Expr strip, Expr) {
+    s.along_strip(strip, s.end(0), [&](Expr c) { s.put(s.spare(1), c, loop::cast(c, dtype)); });
+  });
+  s.each_strip([&](Expr strip, Expr column) {
+    s.when(loop::lt(zero, strip), [&] {
+      s.tiles(zero, rows, [&](Expr row) {
+        s.eliminate({strip, row, loop::min(row, column), loop::lt(row, column),
+                     [&](Expr r, Expr k) { return s.scalar(r, k); }});
+      });
+    });
+    s.along_strip(strip, count, [&](Expr k) {
+      const Expr place = has_pivots ? row_of_pivot(s, k, k) : k;
+      s.when(loop::ne(place, k), [&] {
+        s.each_strip([&](Expr other, Expr) {
+          s.across_strip(other, [&](Expr c) { swap_vectors(s, k, place, c); });
+        });
+      });
+      s.put(s.spare(0), k, loop::cast(place + s.integer(1), dtype));
+      eliminate_column(s, strip, k);
+    });
+  });
+}
+
 void lu_steps(MatrixSteps& s, const Dim& count, bool has_pivots) {
-  const Expr end = s.end(0), rows = s.rows() - s.integer(1);
+  const Expr end = s.end(0), rows = s.rows();
+  if (s.is_in_strips()) return lu_strips(s, count, has_pivots);
   s.serial(s.integer(0), s.pool().size(count), [&](Expr k) {
-    Expr place = k;
-    if (has_pivots) {
-      const loop::RegArray best = s.cell("best", loop::abs(s.at(k, k)));
-      const loop::RegArray where = s.cell("where", k);
-      s.serial(k + s.integer(1), rows, [&](Expr i) {
-        const Expr size = s.keep("size", loop::abs(s.at(i, k)));
-        const Expr is_better = s.keep("is_better", loop::lt(s.get(best), size));
-        s.set(where, loop::select(is_better, i, s.get(where)));
-        s.set(best, loop::select(is_better, size, s.get(best)));
-      });
-      place = s.keep("place", s.get(where));
-      s.across(s.integer(0), end, [&](Expr c) {
-        const Expr own = s.keep("own", s.at(k, c)), other = s.keep("other", s.at(place, c));
-        s.put(place, c, own);
-        s.put(k, c, other);
-      });
-    }
-    s.once([&] { s.put(rows, k, loop::cast(place + s.integer(1), s.number(0)->dtype)); });
-    const Expr pivot = s.keep("pivot", s.at(k, k));
-    const Expr zero = loop::eq(pivot, s.number(0));
-    const Expr inverse = s.keep("inverse", loop::select(zero, s.number(1), 1.0 / pivot));
+    const Expr place = has_pivots ? row_of_pivot(s, k, k) : k;
+    if (has_pivots) s.across(s.integer(0), end, [&](Expr c) { swap_vectors(s, k, place, c); });
+    s.once([&] { s.put(s.spare(0), k, loop::cast(place + s.integer(1), s.number(0)->dtype)); });
+    const Expr inverse = inverse_of_pivot(s, k, k);
     const Expr next = k + s.integer(1);
     s.each(next, rows, [&](Expr i) {
       const Expr factor = s.keep("factor", s.at(i, k) * inverse);
@@ -55,150 +148,152 @@ void lu_steps(MatrixSteps& s, const Dim& count, bool has_pivots) {
   });
 }
 
-void householder_steps(MatrixSteps& s, const Dim& count) {
-  const Expr end = s.end(0);
-  s.serial(s.integer(0), s.pool().size(count), [&](Expr k) {
-    const Expr next = k + s.integer(1);
-    const Expr head = s.keep("head", s.at(k, k));
-    // Scaled, so that squares of large and of small elements are numbers.
-    const Expr largest = s.fold(ReduceOp::max, 1, next, end, [&](Expr c, auto so_far) {
-      return std::vector<Expr>{loop::max(so_far[0], loop::abs(s.at(k, c)))};
-    })[0];
-    const Expr is_done = s.keep("is_done", loop::eq(largest, s.number(0)));
-    const Expr most = s.keep("most", loop::max(largest, loop::abs(head)));
-    const Expr scale = s.keep(
-        "scale", loop::select(loop::lt(most, s.number(s.smallest())), s.number(1), 1.0 / most));
-    const Expr squares = s.fold(ReduceOp::sum, 1, next, end, [&](Expr c, auto so_far) {
-      const Expr x = s.at(k, c) * scale;
-      return std::vector<Expr>{loop::fma(x, x, so_far[0])};
-    })[0];
-    const Expr scaled = head * scale;
-    const Expr norm = s.keep("norm", loop::sqrt(squares + scaled * scaled) / scale);
-    const Expr beta =
-        s.keep("beta",
-               loop::select(is_done, head, loop::select(loop::lt(head, s.number(0)), norm, -norm)));
-    const Expr tau = s.keep("tau", loop::select(is_done, s.number(0), (beta - head) / beta));
-    const Expr shrink = s.keep("shrink", loop::select(is_done, s.number(1), 1.0 / (head - beta)));
-    s.across(next, end, [&](Expr c) { s.put(k, c, s.at(k, c) * shrink); });
-    s.once([&] { s.put(k, k, beta); });
-    s.each(next, s.rows(), [&](Expr j) {
-      const Expr along = s.fold(ReduceOp::sum, 1, next, end, [&](Expr c, auto so_far) {
-        return std::vector<Expr>{loop::fma(s.at(k, c), s.at(j, c), so_far[0])};
-      })[0];
-      const Expr amount = s.keep("amount", -(tau * (s.at(j, k) + along)));
-      s.put(j, k, s.at(j, k) + amount);
-      s.across(next, end, [&](Expr c) { s.put(j, c, loop::fma(amount, s.at(k, c), s.at(j, c))); });
-    });
+Reflection make_reflection(MatrixSteps& s, Expr row, Expr place, Expr end) {
+  const Expr next = place + s.integer(1);
+  const Expr head = s.keep("head", s.at(row, place));
+  // Scaled, so that squares of large and of small elements are numbers.
+  const Expr largest = s.fold(ReduceOp::max, 1, next, end, [&](Expr c, auto so_far) {
+    return std::vector<Expr>{loop::max(so_far[0], loop::abs(s.at(row, c)))};
+  })[0];
+  // What is left of rounding may be as small as numbers can be.
+  const Expr is_done = s.keep("is_done", loop::lt(largest, s.number(s.least_normal())));
+  const Expr most = s.keep("most", loop::max(largest, loop::abs(head)));
+  const Expr scale = s.keep("scale", loop::select(is_done, s.number(1), 1.0 / most));
+  const Expr squares = s.fold(ReduceOp::sum, 1, next, end, [&](Expr c, auto so_far) {
+    const Expr x = s.at(row, c) * scale;
+    return std::vector<Expr>{loop::fma(x, x, so_far[0])};
+  })[0];
+  const Expr scaled = head * scale;
+  const Expr norm = s.keep("norm", loop::sqrt(squares + scaled * scaled) / scale);
+  const Expr beta = s.keep(
+      "beta", loop::select(is_done, head, loop::select(loop::lt(head, s.number(0)), norm, -norm)));
+  const Expr tau = s.keep("tau", loop::select(is_done, s.number(0), (beta - head) / beta));
+  const Expr shrink = s.keep("shrink", loop::select(is_done, s.number(1), 1.0 / (head - beta)));
+  s.across(next, end, [&](Expr c) { s.put(row, c, s.at(row, c) * shrink); });
+  return {beta, tau};
+}
+
+void reflect_rows(MatrixSteps& s, const Reflector& v, Expr row, int64_t count) {
+  const auto size = static_cast<size_t>(count);
+  const auto at = [&](size_t r) { return row + s.integer(static_cast<int64_t>(r)); };
+  const std::vector<Expr> along =
+      s.fold(ReduceOp::sum, size, v.lo, v.end, [&](Expr c, std::span<const Expr> so_far) {
+        const Expr x = s.keep("x", s.at(v.row, c));
+        std::vector<Expr> sums;
+        for (size_t r = 0; r < size; ++r) sums.push_back(loop::fma(x, s.at(at(r), c), so_far[r]));
+        return sums;
+      });
+  std::vector<Expr> amounts;
+  for (size_t r = 0; r < size; ++r) {
+    const Expr whole = v.head ? s.scalar(at(r), v.head) + along[r] : along[r];
+    amounts.push_back(s.keep("amount", -(v.tau * whole)));
+    if (v.head) s.put(at(r), v.head, s.scalar(at(r), v.head) + amounts[r]);
+  }
+  s.across(v.lo, v.end, [&](Expr c) {
+    const Expr x = s.keep("x", s.at(v.row, c));
+    for (size_t r = 0; r < size; ++r)
+      s.put(at(r), c, loop::fma(loop::splat(amounts[r], x->lanes), x, s.at(at(r), c)));
   });
+}
+
+void reflect_block(MatrixSteps& s, const Reflector& v, Expr first) {
+  for (int64_t at = 0; at < kBlockRows; at += kRowsAtOnce)
+    reflect_rows(s, v, first + s.integer(at), kRowsAtOnce);
 }
 
 namespace {
 
-// One pair of columns, turned by the angle that makes them orthogonal.
-void turn(MatrixSteps& s, Expr p, Expr q, Expr end, const std::function<void()>& moved) {
-  const auto sums =
-      s.fold(ReduceOp::sum, 3, s.begin(0), s.end(0), [&](Expr c, std::span<const Expr> so_far) {
-        const Expr x = s.at(p, c), y = s.at(q, c);
-        return std::vector<Expr>{loop::fma(x, x, so_far[0]), loop::fma(y, y, so_far[1]),
-                                 loop::fma(x, y, so_far[2])};
-      });
-  const Expr bound = loop::sqrt(sums[0]) * loop::sqrt(sums[1]) * s.tolerance();
-  const Expr most = loop::max(bound, s.number(s.smallest()));
-  s.when(loop::lt(most, loop::abs(sums[2])), [&] {
-    const Expr ratio = s.keep("ratio", (sums[1] - sums[0]) / (sums[2] * 2.0));
-    const Expr root = loop::abs(ratio) + loop::sqrt(ratio * ratio + 1.0);
-    const Expr tangent =
-        s.keep("tangent", loop::select(loop::lt(ratio, s.number(0)), -1.0 / root, 1.0 / root));
-    const Expr cosine = s.keep("cosine", 1.0 / loop::sqrt(tangent * tangent + 1.0));
-    const Expr sine = s.keep("sine", cosine * tangent), minus = s.keep("minus", -sine);
-    s.across(s.integer(0), end, [&](Expr c) {
-      const Expr x = s.keep("x", s.at(p, c)), y = s.keep("y", s.at(q, c));
-      s.put(p, c, loop::fma(minus, y, x * cosine));
-      s.put(q, c, loop::fma(sine, x, y * cosine));
+// Columns by blocks, which stay near: first by all reflections of columns before, then by those of
+// their own.
+void householder_blocks(MatrixSteps& s, Expr count) {
+  const Expr end = s.end(0), one = s.integer(1), taus = s.spare(kBlockRows - 1);
+  s.stepped(s.integer(0), s.rows(), kBlockRows, [&](Expr first) {
+    const Expr behind = loop::min(first + s.integer(kBlockRows), s.rows());
+    s.serial(s.integer(0), loop::min(first, count), [&](Expr k) {
+      const Expr tau = s.keep("tau", s.at(taus, k));
+      reflect_block(s, {k, k + one, end, tau, k}, first);
     });
-    moved();
-  });
-}
-
-// As in a tournament: in each round every column meets another one, in each sweep each other.
-void sweep(MatrixSteps& s, Expr end, const std::function<void()>& moved) {
-  const Expr one = s.integer(1), half = loop::floor_div(s.rows() + one, s.integer(2));
-  const Expr last = half + half - one;  // stands still; with an odd number nobody is there
-  s.serial(s.integer(0), last, [&](Expr round) {
-    s.each(s.integer(0), half, [&](Expr i) {
-      const Expr a = loop::select(loop::eq(i, s.integer(0)), last, loop::mod(round + i, last));
-      const Expr b = loop::mod(round - i + last, last);
-      const Expr p = s.keep("p", loop::min(a, b)), q = s.keep("q", loop::max(a, b));
-      s.when(loop::lt(q, s.rows()), [&] { turn(s, p, q, end, moved); });
+    s.serial(first, loop::min(behind, count), [&](Expr k) {
+      const Reflection made = make_reflection(s, k, k, end);
+      s.put(k, k, made.beta);
+      s.put(taus, k, made.tau);
+      s.serial(k + one, behind,
+               [&](Expr j) { reflect_rows(s, {k, k + one, end, made.tau, k}, j, 1); });
     });
   });
 }
 
 }  // namespace
 
-void jacobi_steps(MatrixSteps& s) {
-  constexpr int64_t kMostSweeps = 30, kSweepsOfThreads = 14;  // which cannot agree to end
-  const Expr zero = s.integer(0), end = s.begin(s.num_parts() - 1);
-  const loop::RegArray largest = s.cell("largest", s.number(0));
-  s.serial(zero, s.rows(), [&](Expr r) {
-    const Expr own = s.fold(ReduceOp::max, 1, s.begin(0), s.end(0), [&](Expr c, auto so_far) {
-      return std::vector<Expr>{loop::max(so_far[0], loop::abs(s.at(r, c)))};
-    })[0];
-    s.set(largest, loop::max(s.get(largest), own));
-  });
-  const Expr most = s.keep("most", s.get(largest));
-  const Expr is_small = loop::lt(most, s.number(s.smallest()));
-  const Expr factor = s.keep("factor", loop::select(is_small, s.number(1), most));
-  const Expr inverse = s.keep("inverse", 1.0 / factor);
-  const auto scale = [&](Expr by) {
-    s.each(zero, s.rows(), [&](Expr r) {
-      s.across(s.begin(0), s.end(0), [&](Expr c) { s.put(r, c, s.at(r, c) * by); });
+void householder_steps(MatrixSteps& s, Expr count, Expr num_rows, const HouseholderSpec& spec) {
+  const Expr end = s.end(0);
+  if (!s.has_threads()) return householder_blocks(s, count);
+  s.serial(s.integer(0), count, [&](Expr k) {
+    const Expr own = s.keep("own", spec.row_of(k)), next = k + s.integer(1);
+    const Reflection made = make_reflection(s, own, k, end);
+    s.once([&] {
+      s.put(own, k, made.beta);
+      if (spec.made) spec.made(own, k, made);
     });
-  };
-  scale(inverse);
-  if (s.has_threads()) {
-    s.serial(zero, s.integer(kSweepsOfThreads), [&](Expr) { sweep(s, end, [] {}); });
-  } else {
-    const loop::RegArray moves = s.cell("moves", s.integer(1));
-    s.serial(zero, s.integer(kMostSweeps), [&](Expr) {
-      s.when(loop::lt(zero, s.get(moves)), [&] {
-        s.set(moves, zero);
-        sweep(s, end, [&] { s.set(moves, s.integer(1)); });
-      });
+    s.each(next, num_rows, [&](Expr column) {
+      reflect_rows(s, {own, next, end, made.tau, k}, s.keep("j", spec.row_of(column)), 1);
     });
-  }
-  s.each(zero, s.rows(), [&](Expr r) {
-    const Expr square = s.fold(ReduceOp::sum, 1, s.begin(0), s.end(0), [&](Expr c, auto so_far) {
-      return std::vector<Expr>{loop::fma(s.at(r, c), s.at(r, c), so_far[0])};
-    })[0];
-    s.put(r, end, loop::sqrt(square) * factor);
   });
-  s.each(zero, s.rows(), [&](Expr r) {
-    const Expr own = s.keep("own", s.at(r, end));
-    const loop::RegArray before = s.cell("before", zero);
-    s.serial(zero, s.rows(), [&](Expr other) {
-      const Expr its = s.keep("its", s.at(other, end));
-      const Expr is_before = loop::logical_or(
-          loop::lt(own, its), loop::logical_and(loop::eq(own, its), loop::lt(other, r)));
-      s.set(before, s.get(before) + loop::select(is_before, s.integer(1), zero));
-    });
-    s.put(r, end + s.integer(1), loop::cast(s.get(before), own->dtype));
-  });
-  scale(factor);
 }
 
+namespace {
+
+// Of few columns, which lie as rows: each element from a product of a row of A with what is known.
+void triangular_products(MatrixSteps& s, const TriangleSpec& spec) {
+  const Expr zero = s.integer(0), one = s.integer(1), n = s.end(0);
+  s.serial(zero, s.rows(), [&](Expr c) {
+    s.serial(zero, n, [&](Expr i) {
+      const Expr r = s.keep("r", spec.is_upper ? n - one - i : i);
+      const Expr lo = spec.is_upper ? r + one : zero, hi = spec.is_upper ? n : r;
+      const Expr along = s.fold(
+          ReduceOp::sum, 1, s.aligned(lo), hi, [&](Expr first, std::span<const Expr> so_far) {
+            const Expr x = s.at(c, first), k = s.pool().ramp(first, 1, x->lanes);
+            const auto all = [&](Expr e) { return loop::splat(e, x->lanes); };
+            const Expr is_known = loop::logical_and(loop::le(all(lo), k), loop::lt(k, all(hi)));
+            const loop::VectorAxis axis{std::get<loop::VarRead>(first->kind).var, x->lanes,
+                                        is_known};
+            const Expr a = loop::vectorize(spec.a(r, first), axis);
+            return std::vector<Expr>{
+                loop::fma(a, loop::select(is_known, x, all(s.number(0))), so_far[0])};
+          })[0];
+      const Expr rest = s.keep("rest", s.at(c, r) - along);
+      s.put(c, r, spec.has_ones ? rest : rest / spec.a(r, r));
+    });
+  });
+}
+
+}  // namespace
+
 void triangular_steps(MatrixSteps& s, const TriangleSpec& spec) {
-  const Expr zero = s.integer(0), one = s.integer(1), last = s.rows() - one;
-  const auto row = [&](Expr i) { return spec.is_upper ? last - i : i; };
-  s.across(zero, s.end(0), [&](Expr c) {
-    s.serial(zero, s.rows(), [&](Expr i) {
-      const Expr r = s.keep("r", row(i));
-      const loop::RegArray rest = s.cell("rest", s.at(r, c));
-      s.serial(zero, i, [&](Expr j) {
-        const Expr k = s.keep("k", row(j));
-        s.set(rest, s.get(rest) - s.at(k, c) * spec.a(r, k));
+  const Expr zero = s.integer(0), rows = s.rows(), last = rows - s.integer(1);
+  if (spec.has_few) return triangular_products(s, spec);
+  const auto a = [&](Expr r, Expr k) {
+    return spec.is_upper ? spec.a(last - r, last - k) : spec.a(r, k);
+  };
+  if (s.is_in_strips()) {
+    const auto within = [&](Expr i) { return loop::min(i, last); };  // what a last tile has of rows
+    MatrixSteps::Elimination tile;
+    tile.a = [&](Expr r, Expr k) { return a(within(r), within(k)); };
+    if (!spec.has_ones) tile.factor = [&](Expr r) { return 1.0 / a(within(r), within(r)); };
+    s.each_strip([&](Expr strip, Expr) {
+      s.tiles(zero, rows, [&](Expr row) {
+        tile.strip = strip;
+        tile.row = tile.depth = row;
+        s.eliminate(tile);
       });
-      s.put(r, c, spec.has_ones ? s.get(rest) : s.get(rest) / spec.a(r, r));
+    });
+    return;
+  }
+  s.across(zero, s.end(0), [&](Expr c) {
+    s.serial(zero, rows, [&](Expr r) {
+      const loop::RegArray rest = s.cell("rest", s.at(r, c));
+      s.serial(zero, r, [&](Expr k) { s.set(rest, s.get(rest) - s.at(k, c) * a(r, k)); });
+      s.put(r, c, spec.has_ones ? s.get(rest) : s.get(rest) / a(r, r));
     });
   });
 }

@@ -11,22 +11,45 @@ namespace lathe {
 // not positive, or NaN, where R's diagonal is.
 void cholesky_steps(MatrixSteps& steps);
 
-// L below the diagonal, U from it on, and in a row behind the others the row (from 1) that each of
-// the first `count` rows was swapped with. Columns without a pivot stay as they are.
+// L below the diagonal, U from it on, and in the first of two spare rows the row (from 1) that each
+// of the first `count` rows was swapped with. Columns without a pivot stay as they are.
 void lu_steps(MatrixSteps& steps, const Dim& count, bool has_pivots);
 
+// The elements of a row behind `place` become those of a vector v that has 1 there, so that
+// I - tau v v^T makes the row what it was before `place`, then beta, then zeros. The element at
+// `place` stays.
+struct Reflection {
+  loop::Expr beta, tau;
+};
+Reflection make_reflection(MatrixSteps& steps, loop::Expr row, loop::Expr place, loop::Expr end);
+
+// I - tau v v^T, where v has its elements in columns [lo, end) of a row, and before them, if there
+// is a `head`, a 1 in that column.
+struct Reflector {
+  loop::Expr row, lo, end, tau;
+  loop::Expr head = {};
+};
+// Some rows, each times that.
+void reflect_rows(MatrixSteps& steps, const Reflector& v, loop::Expr row, int64_t count);
+// A block of them.
+constexpr int64_t kBlockRows = 8, kRowsAtOnce = 4;
+void reflect_block(MatrixSteps& steps, const Reflector& v, loop::Expr first);
+
 // Of columns that lie as rows: R up to the diagonal, and behind it Householder's vectors, whose
-// first element is 1.
-void householder_steps(MatrixSteps& steps, const Dim& count);
+// first element is 1; of the first `count` of `num_rows` columns. Threads have them anywhere;
+// otherwise it needs kBlockRows spare rows.
+struct HouseholderSpec {
+  std::function<loop::Expr(loop::Expr column)> row_of;  // where a column is
+  // One thread's, of each that was made.
+  std::function<void(loop::Expr row, loop::Expr place, const Reflection& made)> made = {};
+};
+void householder_steps(MatrixSteps& steps, loop::Expr count, loop::Expr num_rows,
+                       const HouseholderSpec& spec);
 
-// Columns that lie as rows are turned in pairs until all are orthogonal; what the parts behind the
-// first hold is turned as well. The last part has for each column its square, and how many come
-// before it in order.
-void jacobi_steps(MatrixSteps& steps);
-
-// X of A X = B in place of B, from one corner of the triangle to the other.
+// X of A X = B in place of B, whose rows lie in the order in which they are found: the last one of
+// an upper triangle first. With `has_few` columns, which lie as rows, in their own order.
 struct TriangleSpec {
-  bool is_upper = false;
+  bool is_upper = false, has_few = false;
   bool has_ones = false;  // on the diagonal, whatever it holds
   std::function<loop::Expr(loop::Expr row, loop::Expr column)> a;
 };
@@ -36,8 +59,9 @@ void triangular_steps(MatrixSteps& steps, const TriangleSpec& spec);
 void swap_steps(MatrixSteps& steps, const Dim& count,
                 const std::function<loop::Expr(loop::Expr i)>& pivot);
 
-// Of the lower triangle of a symmetric matrix, L and a D with blocks of one or two, where L's
-// columns are; in a row behind the others the pivots: a row from 1, of a pair negative and twice.
+// Of the lower triangle of a symmetric matrix whose columns lie as rows, L and a D with blocks of
+// one or two, where L's columns are; in a row behind the others the pivots: a row from 1, of a pair
+// negative and twice.
 void ldl_steps(MatrixSteps& steps);
 
 // X of A X = B in place of B.

@@ -32,20 +32,24 @@ struct Pivot {
   Expr k, is_pair, place;
 };
 
-// Bunch and Kaufman's choice: as large a block as keeps L small.
+// Bunch and Kaufman's choice: as large a block as keeps L small. Column i lies in row i.
 Pivot choose_block(MatrixSteps& s, Expr k) {
   constexpr double kAlpha = 0.6403882032022076;  // (1 + sqrt(17)) / 8
   const Expr n = s.end(0), one = s.integer(1);
   const Expr own = s.keep("diagonal", loop::abs(s.at(k, k)));
-  const Largest below = largest(s, k + one, n, [&](Expr i) { return s.at(i, k); });
+  const Largest below = largest(s, k + one, n, [&](Expr i) { return s.at(k, i); });
   // Of the row that has it, whose other half is a column.
   const Expr r = s.keep("r", loop::min(below.place, n - one));
-  const Expr left = largest(s, k, r, [&](Expr i) { return s.at(r, i); }).size;
-  const Expr under = largest(s, r + one, n, [&](Expr i) { return s.at(i, r); }).size;
-  const Expr of_row = s.keep("of_row", loop::max(left, under));
+  const loop::RegArray size = s.cell("of_row", s.number(0));
+  const Expr has_enough = s.keep("has_enough", loop::le(below.size * kAlpha, own));
+  s.when(loop::logical_not(has_enough), [&] {
+    const Expr left = largest(s, k, r, [&](Expr i) { return s.at(i, r); }).size;
+    const Expr under = largest(s, r + one, n, [&](Expr i) { return s.at(r, i); }).size;
+    s.set(size, loop::max(left, under));
+  });
+  const Expr of_row = s.keep("of_row", s.get(size));
   const Expr is_enough =
-      loop::logical_or(loop::le(below.size * kAlpha, own),
-                       loop::le(below.size * (below.size / of_row) * kAlpha, own));
+      loop::logical_or(has_enough, loop::le(below.size * (below.size / of_row) * kAlpha, own));
   const Expr stays = s.keep("stays", is_enough);
   // A comparison with NaN says no: then there is no pair.
   const Expr is_small = loop::lt(loop::abs(s.at(r, r)), of_row * kAlpha);
@@ -58,10 +62,10 @@ void swap_block(MatrixSteps& s, const Pivot& block) {
   const Expr n = s.end(0), one = s.integer(1), place = block.place;
   const Expr last = s.keep("last", block.k + loop::select(block.is_pair, one, s.integer(0)));
   s.when(loop::ne(place, last), [&] {
-    s.serial(place + one, n, [&](Expr i) { swap(s, i, last, i, place); });
-    s.serial(last + one, place, [&](Expr i) { swap(s, i, last, place, i); });
+    s.serial(place + one, n, [&](Expr i) { swap(s, last, i, place, i); });
+    s.serial(last + one, place, [&](Expr i) { swap(s, last, i, i, place); });
     swap(s, last, last, place, place);
-    s.when(block.is_pair, [&] { swap(s, block.k + one, block.k, place, block.k); });
+    s.when(block.is_pair, [&] { swap(s, block.k, block.k + one, block.k, place); });
   });
 }
 
@@ -72,24 +76,24 @@ void eliminate(MatrixSteps& s, Expr k) {
   const Expr inverse =
       s.keep("inverse", loop::select(loop::eq(pivot, s.number(0)), s.number(0), 1.0 / pivot));
   s.serial(next, n, [&](Expr j) {
-    const Expr factor = s.keep("factor", -(s.at(j, k) * inverse));
-    s.serial(j, n, [&](Expr i) { s.put(i, j, s.at(i, j) + s.at(i, k) * factor); });
+    const Expr factor = s.keep("factor", -(s.at(k, j) * inverse));
+    s.across(j, n, [&](Expr i) { s.put(j, i, loop::fma(s.at(k, i), factor, s.at(j, i))); });
   });
-  s.serial(next, n, [&](Expr i) { s.put(i, k, s.at(i, k) * inverse); });
+  s.across(next, n, [&](Expr i) { s.put(k, i, s.at(k, i) * inverse); });
 }
 
 void eliminate_pair(MatrixSteps& s, Expr k) {
   const Expr n = s.end(0), next = k + s.integer(1);
-  const Expr between = s.keep("between", s.at(next, k));
+  const Expr between = s.keep("between", s.at(k, next));
   const Expr first = s.keep("first", s.at(next, next) / between);
   const Expr second = s.keep("second", s.at(k, k) / between);
   const Expr scale = s.keep("scale", 1.0 / (first * second - 1.0) / between);
   s.serial(k + s.integer(2), n, [&](Expr j) {
-    const Expr a = s.keep("a", scale * (first * s.at(j, k) - s.at(j, next)));
-    const Expr b = s.keep("b", scale * (second * s.at(j, next) - s.at(j, k)));
-    s.serial(j, n, [&](Expr i) { s.put(i, j, s.at(i, j) - s.at(i, k) * a - s.at(i, next) * b); });
-    s.put(j, k, a);
-    s.put(j, next, b);
+    const Expr a = s.keep("a", scale * (first * s.at(k, j) - s.at(next, j)));
+    const Expr b = s.keep("b", scale * (second * s.at(next, j) - s.at(k, j)));
+    s.across(j, n, [&](Expr i) { s.put(j, i, s.at(j, i) - s.at(k, i) * a - s.at(next, i) * b); });
+    s.put(k, j, a);
+    s.put(next, j, b);
   });
 }
 

@@ -1,13 +1,16 @@
 // Factorizations and what belongs to them: operands and results of whole matrices as expressions
 // for the template of their steps.
 #include <algorithm>
+#include <functional>
 #include <initializer_list>
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ir/templates/factorize.h"
+#include "ir/templates/spectrum.h"
 #include "passes/lowering/kernel_context.h"
 #include "passes/lowering/kernel_def.h"
 #include "passes/lowering/lowering.h"
@@ -76,20 +79,23 @@ class MatrixLowering {
     Expr (MatrixLowering::*value)(MatrixSteps& steps, Index at, std::vector<Expr>& index);
     size_t num_dims = 2;  // of the first operand, behind those of the batch
   };
-  static const MatrixKind kKinds[8];
+  static const MatrixKind kKinds[9];
 
   void set_cholesky(const Dim&, const Dim&) {
     if (!node_.bool_attr("upper")) turn_operand();
+    spec_.is_in_strips = true;
     spec_.steps = [](MatrixSteps& steps, Index) { cholesky_steps(steps); };
   }
 
-  void set_ldl(const Dim& m, const Dim&) {
-    leave_row(m);
+  void set_ldl(const Dim&, const Dim&) {
+    turn_operand();
+    spec_.spare_rows = 1;  // of pivots
     spec_.steps = [](MatrixSteps& steps, Index) { ldl_steps(steps); };
   }
 
   void set_lu(const Dim& m, const Dim& n) {
-    leave_row(m);
+    spec_.spare_rows = 2;  // of pivots and of the steps
+    spec_.is_in_strips = true;
     spec_.steps = [this, m, n](MatrixSteps& steps, Index) {
       lu_steps(steps, Dim::min(m, n), node_.bool_attr("pivot"));
     };
@@ -99,17 +105,10 @@ class MatrixLowering {
     turn_operand();
     spec_.rows = n;
     spec_.parts = {m};
-    spec_.steps = [m, n](MatrixSteps& steps, Index) { householder_steps(steps, Dim::min(m, n)); };
-  }
-
-  // Room for pivots behind the last row.
-  void leave_row(const Dim& m) {
-    spec_.rows = m + Dim(1);
-    spec_.initial = [this, m](Index batch, Expr row, size_t, Expr column) {
-      const Expr rows = kernel_.pool().size(m), first = kernel_.pool().integer(0);
-      const Expr inside = loop::lt(row, rows);
-      const Expr x = element(0, batch, {loop::select(inside, row, first), column});
-      return loop::select(inside, x, loop::constant_like(x, 0));
+    spec_.spare_rows = kBlockRows;
+    spec_.steps = [m, n](MatrixSteps& steps, Index) {
+      householder_steps(steps, steps.pool().size(Dim::min(m, n)), steps.rows(),
+                        {[](Expr column) { return column; }});
     };
   }
 
@@ -120,35 +119,96 @@ class MatrixLowering {
     };
   }
 
-  void set_jacobi(const Dim& m, const Dim& n) {
-    spec_.rows = n;
-    spec_.parts = {m, Dim(2)};  // with the length of each column, and its place in order
-    if (node_.bool_attr("vectors")) spec_.parts = {m, n, Dim(2)};
-    spec_.initial = [this](Index batch, Expr row, size_t part, Expr column) {
-      if (part == 0) return element(0, batch, {column, row});
+  bool has_threads() const { return lowering_.target().groups.has_value(); }
+
+  // Workspaces of a spectrum: `size` columns that lie as rows, of `length`, which are more than
+  // the operand has; in a part behind, the identity, if there is to be one; then numbers.
+  void set_spectrum(const Dim& size, const Dim& length, bool has_identity,
+                    std::function<Expr(Index batch, Expr row, Expr column)> given) {
+    constexpr int64_t kVectorsAtOnce = 4;
+    spec_.wide = kVectorsAtOnce;
+    spec_.rows = size;
+    spec_.spare_rows = kSpectrumRows;
+    spec_.parts = {length};
+    if (has_identity) spec_.parts.push_back(size);
+    spec_.parts.push_back(kSpectrumNumbers);
+    spec_.initial = [this, given = std::move(given)](Index batch, Expr row, size_t part,
+                                                     Expr column) {
       loop::Pool& pool = kernel_.pool();
-      if (part + 1 == spec_.parts.size()) return pool.number(0, spec_.dtype);
-      return loop::select(loop::eq(row, column), pool.number(1, spec_.dtype),
-                          pool.number(0, spec_.dtype));
+      const Expr none = pool.number(0, spec_.dtype);
+      if (part + 1 == spec_.parts.size()) return none;
+      if (part == 1) return loop::select(loop::eq(row, column), pool.number(1, spec_.dtype), none);
+      return given(batch, row, column);
     };
-    spec_.steps = [](MatrixSteps& steps, Index) { jacobi_steps(steps); };
   }
 
-  void set_triangle(const Dim&, const Dim&) {
-    const Shape& right = node_.operands[1].type().shape;
-    spec_.parts = {right.back()};
+  // Rows of zeros below, until there are as many as columns.
+  void set_svd(const Dim& m, const Dim& n) {
+    set_spectrum(n, Dim::max(m, n), node_.bool_attr("vectors"),
+                 [this, m, n](Index batch, Expr row, Expr column) {
+                   if (m == Dim::max(m, n)) return element(0, batch, {column, row});
+                   const Expr is_there = loop::lt(column, kernel_.pool().size(m));
+                   const Expr zero = kernel_.pool().integer(0);
+                   const Expr x = element(0, batch, {loop::select(is_there, column, zero), row});
+                   return loop::select(is_there, x, loop::constant_like(x, 0));
+                 });
+    spec_.steps = [n](MatrixSteps& steps, Index) { svd_steps(steps, n); };
+  }
+
+  void set_eigh(const Dim&, const Dim& n) {
+    const auto whole = [this](Index batch, Expr row, Expr column) {
+      const Expr least = loop::min(row, column), most = loop::max(row, column);
+      if (node_.bool_attr("upper")) return element(0, batch, {least, most});
+      return element(0, batch, {most, least});
+    };
+    set_spectrum(n, n, has_threads(), whole);
+    spec_.steps = [this, n, whole](MatrixSteps& steps, Index batch) {
+      eigh_steps(steps, {n, node_.bool_attr("vectors"),
+                         [&](Expr row, Expr column) { return whole(batch, row, column); }});
+    };
+  }
+
+  void set_right() {
+    spec_.parts = {node_.operands[1].type().shape.back()};
     spec_.initial = [&](Index batch, Expr row, size_t, Expr column) {
       return element(1, batch, {row, column});
     };
+  }
+
+  // Products of rows read A in vectors, which are not cheap everywhere.
+  bool has_few_columns() const {
+    constexpr int64_t kFew = 2;
+    const Dim& columns = node_.operands[1].type().shape.back();
+    const Target& target = lowering_.target();
+    return columns.is_const() && columns.value() <= kFew && target.has_masked_memory &&
+           !target.groups;
+  }
+
+  // Of an upper triangle the last row is the first one.
+  Expr row_of_triangle(Expr row) {
+    return node_.bool_attr("upper") ? kernel_.pool().size(spec_.rows - Dim(1)) - row : row;
+  }
+
+  void set_triangle(const Dim& m, const Dim&) {
+    set_right();
+    spec_.is_in_strips = !has_few_columns();
+    if (has_few_columns()) {
+      spec_.rows = spec_.parts[0];
+      spec_.parts = {m};
+    }
+    spec_.initial = [&](Index batch, Expr row, size_t, Expr column) {
+      if (has_few_columns()) return element(1, batch, {column, row});
+      return element(1, batch, {row_of_triangle(row), column});
+    };
     spec_.steps = [this](MatrixSteps& steps, Index batch) {
-      triangular_steps(steps,
-                       {node_.bool_attr("upper"), node_.bool_attr("unitriangular"),
-                        [&](Expr row, Expr column) { return element(0, batch, {row, column}); }});
+      triangular_steps(
+          steps, {node_.bool_attr("upper"), has_few_columns(), node_.bool_attr("unitriangular"),
+                  [&](Expr row, Expr column) { return element(0, batch, {row, column}); }});
     };
   }
 
-  void set_ldl_solve(const Dim& m, const Dim& n) {
-    set_triangle(m, n);
+  void set_ldl_solve(const Dim&, const Dim&) {
+    set_right();
     spec_.steps = [this](MatrixSteps& steps, Index batch) {
       ldl_solve_steps(steps,
                       {[&](Expr row, Expr column) { return element(0, batch, {row, column}); },
@@ -168,6 +228,15 @@ class MatrixLowering {
   }
 
   Expr plain(MatrixSteps& steps, Index at, std::vector<Expr>&) { return steps.at(at[0], at[1]); }
+  Expr of_triangle(MatrixSteps& steps, Index at, std::vector<Expr>&) {
+    if (has_few_columns()) return steps.at(at[1], at[0]);
+    return steps.at(row_of_triangle(at[0]), at[1]);
+  }
+  // The row of pivots stands behind the others.
+  Expr with_pivots(MatrixSteps& steps, Index at, std::vector<Expr>&) {
+    const Expr is_pivot = loop::eq(at[0], steps.rows());
+    return steps.at(loop::select(is_pivot, steps.spare(0), at[0]), at[1]);
+  }
   Expr turned(MatrixSteps& steps, Index at, std::vector<Expr>&) { return steps.at(at[1], at[0]); }
   Expr first_row(MatrixSteps& steps, Index at, std::vector<Expr>&) {
     return steps.at(kernel_.pool().integer(0), at[0]);
@@ -179,21 +248,27 @@ class MatrixLowering {
     return loop::select(loop::le(row, column), steps.at(row, column), steps.number(0));
   }
 
-  // The pivots are whole, of the rest one triangle.
+  // The pivots are whole, of the rest one triangle, whose columns lie as rows.
   Expr triangle_with_pivots(MatrixSteps& steps, Index at, std::vector<Expr>&) {
-    return loop::select(loop::logical_or(loop::le(at[1], at[0]), loop::eq(at[0], steps.end(0))),
-                        steps.at(at[0], at[1]), steps.number(0));
+    const Expr is_pivot = loop::eq(at[0], steps.end(0)), is_there = loop::le(at[1], at[0]);
+    const Expr row = loop::select(is_pivot, at[0], at[1]);
+    const Expr x = steps.at(row, loop::select(is_pivot, at[1], at[0]));
+    return loop::select(loop::logical_or(is_there, is_pivot), x, steps.number(0));
   }
 
-  // In order; `index` is where.
+  // Vectors above values, in order; `index` is where.
   Expr ordered(MatrixSteps& steps, Index at, std::vector<Expr>& index) {
-    const Expr column = at.back(), own = steps.begin(steps.num_parts() - 1);
-    index.back() = loop::cast(steps.at(column, own + kernel_.pool().integer(1)), DType::i64);
-    if (at.size() == 1) return steps.at(column, own);
-    // U S above V: the second part begins at a whole vector.
-    const Expr m = steps.end(0);
-    const Expr place = loop::select(loop::lt(at[0], m), at[0], at[0] - m + steps.begin(1));
-    return steps.at(column, place);
+    const Expr row = at.back(), value = steps.begin(steps.num_parts() - 1);
+    index.back() = loop::cast(steps.at(row, value + kernel_.pool().integer(1)), DType::i64);
+    if (at.size() == 1) return steps.at(row, value);
+    const Dim num_vectors = spec_.results[0] - Dim(1);
+    Expr place = steps.begin(steps.num_parts() - 2) + at[0];
+    if (node_.op->name == "svd") {  // of U and then of V
+      const Expr m = kernel_.pool().size(num_vectors - spec_.results[1]);
+      place = loop::select(loop::lt(at[0], m), at[0], at[0] - m + steps.begin(1));
+    }
+    const Expr is_vector = loop::lt(at[0], kernel_.pool().size(num_vectors));
+    return steps.at(row, loop::select(is_vector, place, value));
   }
 
   Lowering& lowering_;
@@ -206,13 +281,14 @@ class MatrixLowering {
 using Made = MatrixLowering;
 const Made::MatrixKind Made::kKinds[] = {
     {"cholesky", &Made::set_cholesky, &Made::triangle},
+    {"eigh", &Made::set_eigh, &Made::ordered},
     {"householder", &Made::set_householder, &Made::turned},
-    {"jacobi_svd", &Made::set_jacobi, &Made::ordered},
     {"ldl", &Made::set_ldl, &Made::triangle_with_pivots},
     {"ldl_solve", &Made::set_ldl_solve, &Made::plain},
-    {"lu", &Made::set_lu, &Made::plain},
+    {"lu", &Made::set_lu, &Made::with_pivots},
+    {"svd", &Made::set_svd, &Made::ordered},
     {"swapped", &Made::set_swaps, &Made::first_row, 1},
-    {"triangular_solve", &Made::set_triangle, &Made::plain},
+    {"triangular_solve", &Made::set_triangle, &Made::of_triangle},
 };
 
 std::vector<std::string> MatrixLowering::ops() {
