@@ -9,7 +9,9 @@ namespace {
 // Q C for Q = (I - tau_1 v_1 v_1^T) (I - tau_2 v_2 v_2^T) ..., or Q^T C. All reflections at once:
 // Q is I - V S^-1 V^T, where S has V^T V above its diagonal and 1/tau on it. One that does nothing
 // has a v of zeros instead, so that S has no infinity.
-Term reflected(const Aten& aten, Term vectors, Term tau, Term c, bool is_turned) {
+// Of the first columns of the identity, V^T C is columns of V^T.
+Term reflected(const Aten& aten, Term vectors, Term tau, Term c, bool is_turned,
+               bool is_identity = false) {
   if (vectors.rank() < 2 || tau.rank() + 1 != vectors.rank() || c.rank() != vectors.rank())
     return aten.fail(code::kShapeMismatch,
                      "'" + aten.call().target + "' needs matrices, and a tau for each column");
@@ -22,7 +24,8 @@ Term reflected(const Aten& aten, Term vectors, Term tau, Term c, bool is_turned)
   const Term inverse = select(is_none, constant_like(tau, 1), 1.0 / tau);
   const Term s =
       aten("triu", {aten("matmul", {turned, v}), 1}) + aten("diag_embed", {inverse, 0, -2, -1});
-  const Term along = aten("matmul", {turned, c});
+  const Term along = is_identity ? aten("slice.Tensor", {turned, -1, 0, Aten::size(c, -1)})
+                                 : aten("matmul", {turned, c});
   const Term x = is_turned ? aten("linalg_solve_triangular", {transpose_last(s), along, false})
                            : aten("linalg_solve_triangular", {s, along, true});
   return c - aten("matmul", {v, x});
@@ -34,7 +37,7 @@ Term columns_of_q(const Aten& aten, Term vectors, Term tau, const Dim& columns) 
   const Dim rows = Aten::size(vectors, -2);
   const Term ones = aten("eye.m", {rows, columns, vectors.dtype()});
   const Term c = expand(ones, with_matrix(vectors.shape(), rows, columns));
-  return reflected(aten, vectors, tau, c, false);
+  return reflected(aten, vectors, tau, c, false, true);
 }
 
 constexpr auto kHouseholderProduct = [](const Aten& aten) {
