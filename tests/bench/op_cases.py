@@ -20,6 +20,12 @@ def weight(rows):
     return "weight", (rows, 128)
 
 
+def matrices(call, *sizes, columns=None):
+    """Square ones of each size; a second operand has so many columns."""
+    return [(call.replace("SIZE", str(n)), [(n, n), *([(n, columns)] if columns else [])])
+            for n in sizes]
+
+
 POSITIVE, UNIT, BOOL, INTS = [(w, WIDE) for w in ("positive", "unit", "bool")] + [
     (("int", 1000), WIDE)]
 PAIR = [WIDE, WIDE]
@@ -85,13 +91,19 @@ ROWS = {
     "as_strided": unary("torch.as_strided(a, (900, 900), (1001, 1), 5) + 1"),
     "bitcast": unary("a.view(torch.int32) + 1"),
     "zeta": unary("torch.special.zeta(a + 1, a)", POSITIVE),
-    "cholesky": [("torch.linalg.cholesky_ex(a @ a.mT + 200 * torch.eye(128))[0]", [(128, 128)])],
-    "householder": [("torch.linalg.qr(a)[1].abs()", [(128, 128)])],
-    "jacobi_svd": [("torch.linalg.svdvals(a)", [(64, 64)])],
-    "ldl": [("torch.linalg.ldl_factor_ex(a @ a.mT + 200 * torch.eye(128))[0]", [(128, 128)])],
-    "lu": [("torch.linalg.lu_factor_ex(a)[0]", [(128, 128)])],
-    "triangular_solve": [("torch.linalg.solve_triangular(a.tril() + 200 * torch.eye(128), b, "
-                          "upper=False)", [(128, 128), (128, 32)])],
+    "cholesky": matrices("torch.linalg.cholesky_ex(a @ a.mT + 400 * torch.eye(SIZE))[0]", 128, 512),
+    "eigh": [*matrices("(lambda w, v: (v * w) @ v.mT)(*torch.linalg.eigh(a + a.mT))", 64, 256),
+             *matrices("torch.linalg.eigvalsh(a + a.mT)", 64, 256)],
+    "householder": matrices("torch.linalg.qr(a)[1].abs()", 128, 512),
+    "ldl": matrices("torch.linalg.ldl_factor_ex(a @ a.mT + 400 * torch.eye(SIZE))[0]", 128, 256),
+    "lu": matrices("torch.linalg.lu_factor_ex(a)[0]", 128, 512),
+    "svd": [*matrices("torch.linalg.svdvals(a)", 64, 256),
+            *matrices("(lambda u, s, v: (u * s) @ v)(*torch.linalg.svd(a))", 64, 256)],
+    "triangular_solve": [
+        *matrices("torch.linalg.solve_triangular(a.tril() + 400 * torch.eye(SIZE), b, "
+                  "upper=False)", 128, 512, columns=32),
+        *matrices("torch.linalg.solve_triangular(a.triu() + 400 * torch.eye(SIZE), b, "
+                  "upper=True)", 512, columns=1)],
     "acosh": unary("torch.acosh(a + 1)", POSITIVE),
     "addcdiv": [("torch.addcdiv(a, b, c, value=2)", [WIDE, WIDE, POSITIVE])],
     "addcmul": [("torch.addcmul(a, b, c, value=2)", [WIDE] * 3)],
