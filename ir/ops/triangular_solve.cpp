@@ -141,7 +141,8 @@ std::vector<OpDef> define_triangular_solve() {
                    example({2, 0, 0}, {2, 0, 3}, true, false), example({3, 3}, {3, 0}, true, false),
                    example({7, 7}, {7, 19}, true, false, DType::f64),
                    large_example(37, 41, false, DType::f32),
-                   large_example(21, 35, true, DType::f64)},
+                   large_example(21, 35, true, DType::f64), large_example(70, 1, true, DType::f32),
+                   large_example(67, 2, false, DType::f64)},
   }};
 }
 

@@ -196,22 +196,78 @@ void reflect_rows(MatrixSteps& s, const Reflector& v, Expr row, int64_t count) {
   });
 }
 
-void reflect_block(MatrixSteps& s, const Reflector& v, Expr first) {
-  for (int64_t at = 0; at < kBlockRows; at += kRowsAtOnce)
-    reflect_rows(s, v, first + s.integer(at), kRowsAtOnce);
+Expr cross_of(MatrixSteps& s, Expr row, Expr head, Expr end) {
+  const Expr one = s.integer(1), next = row + one;
+  const Expr sum =
+      s.fold(ReduceOp::sum, 1, head + s.integer(2), end, [&](Expr c, std::span<const Expr> so_far) {
+        return std::vector<Expr>{loop::fma(s.at(row, c), s.at(next, c), so_far[0])};
+      })[0];
+  return s.keep("cross", s.scalar(row, head + one) + sum);
+}
+
+void reflect_block(MatrixSteps& s, const ReflectorPair& pair, Expr first) {
+  constexpr auto kRows = static_cast<size_t>(kRowsAtOnce);
+  const Expr one = s.integer(1), next = pair.row + one, head = pair.head, below = head + one;
+  const Expr lo = head + s.integer(2), beside = s.keep("beside", s.scalar(pair.row, below));
+  s.stepped(first, first + s.integer(kBlockRows), kRowsAtOnce, [&](Expr group) {
+    const auto row = [&](size_t r) { return group + s.integer(static_cast<int64_t>(r)); };
+    const std::vector<Expr> sums =
+        s.fold(ReduceOp::sum, 2 * kRows, lo, pair.end, [&](Expr c, std::span<const Expr> so_far) {
+          const Expr v = s.keep("v", s.at(pair.row, c)), w = s.keep("w", s.at(next, c));
+          std::vector<Expr> all;
+          for (size_t r = 0; r < kRows; ++r) {
+            const Expr x = s.keep("x", s.at(row(r), c));
+            all.push_back(loop::fma(v, x, so_far[2 * r]));
+            all.push_back(loop::fma(w, x, so_far[2 * r + 1]));
+          }
+          return all;
+        });
+    std::vector<Expr> amounts;
+    for (size_t r = 0; r < kRows; ++r) {
+      const Expr x = s.keep("x", s.scalar(row(r), head)), y = s.keep("y", s.scalar(row(r), below));
+      const Expr along = loop::fma(beside, y, x + sums[2 * r]), next_along = y + sums[2 * r + 1];
+      Expr a = -(pair.tau * along), b = -(pair.next_tau * next_along);
+      if (pair.is_backward) {
+        b = s.keep("b", b);
+        a = s.keep("a", -(pair.tau * loop::fma(b, pair.cross, along)));
+      } else {
+        a = s.keep("a", a);
+        b = s.keep("b", -(pair.next_tau * loop::fma(a, pair.cross, next_along)));
+      }
+      s.put(row(r), head, x + a);
+      s.put(row(r), below, loop::fma(a, beside, y + b));
+      amounts.insert(amounts.end(), {a, b});
+    }
+    s.across(lo, pair.end, [&](Expr c) {
+      const Expr v = s.keep("v", s.at(pair.row, c)), w = s.keep("w", s.at(next, c));
+      for (size_t r = 0; r < kRows; ++r) {
+        const auto times = [&](size_t i, Expr y, Expr x) {
+          return loop::fma(loop::splat(amounts[i], x->lanes), y, x);
+        };
+        s.put(row(r), c, times(2 * r + 1, w, times(2 * r, v, s.at(row(r), c))));
+      }
+    });
+  });
 }
 
 namespace {
 
-// Columns by blocks, which stay near: first by all reflections of columns before, then by those of
-// their own.
+// Columns by blocks, which stay near: first by all reflections of columns before, two at once, then
+// by those of their own.
 void householder_blocks(MatrixSteps& s, Expr count) {
-  const Expr end = s.end(0), one = s.integer(1), taus = s.spare(kBlockRows - 1);
-  s.stepped(s.integer(0), s.rows(), kBlockRows, [&](Expr first) {
+  const Expr end = s.end(0), one = s.integer(1), zero = s.integer(0);
+  // The product of each second vector with that before it, and taus.
+  const Expr crosses = s.spare(kBlockRows - 1), taus = s.spare(kBlockRows);
+  s.stepped(zero, s.rows(), kBlockRows, [&](Expr first) {
     const Expr behind = loop::min(first + s.integer(kBlockRows), s.rows());
-    s.serial(s.integer(0), loop::min(first, count), [&](Expr k) {
-      const Expr tau = s.keep("tau", s.at(taus, k));
-      reflect_block(s, {k, k + one, end, tau, k}, first);
+    // In the last column of a wide matrix nothing is reflected; behind an odd number stands none.
+    s.stepped(zero, loop::min(first, loop::min(count, end - one)), 2, [&](Expr k) {
+      const Expr next_tau =
+          loop::select(loop::lt(k + one, count), s.at(taus, k + one), s.number(0));
+      reflect_block(s,
+                    {k, k, end, s.keep("tau", s.at(taus, k)), s.keep("next_tau", next_tau),
+                     s.keep("cross", s.at(crosses, k))},
+                    first);
     });
     s.serial(first, loop::min(behind, count), [&](Expr k) {
       const Reflection made = make_reflection(s, k, k, end);
@@ -219,6 +275,8 @@ void householder_blocks(MatrixSteps& s, Expr count) {
       s.put(taus, k, made.tau);
       s.serial(k + one, behind,
                [&](Expr j) { reflect_rows(s, {k, k + one, end, made.tau, k}, j, 1); });
+      s.when(loop::eq(loop::mod(k, s.integer(2)), one),
+             [&] { s.put(crosses, k - one, cross_of(s, k - one, k - one, end)); });
     });
   });
 }
@@ -243,28 +301,43 @@ void householder_steps(MatrixSteps& s, Expr count, Expr num_rows, const Househol
 
 namespace {
 
-// Of few columns, which lie as rows: each element from a product of a row of A with what is known.
+// Of few columns, which lie as rows: some elements at once, from products of rows of A with those
+// that are known, then one from the other.
 void triangular_products(MatrixSteps& s, const TriangleSpec& spec) {
+  constexpr size_t kAtOnce = 8;
   const Expr zero = s.integer(0), one = s.integer(1), n = s.end(0);
-  s.serial(zero, s.rows(), [&](Expr c) {
-    s.serial(zero, n, [&](Expr i) {
-      const Expr r = s.keep("r", spec.is_upper ? n - one - i : i);
-      const Expr lo = spec.is_upper ? r + one : zero, hi = spec.is_upper ? n : r;
-      const Expr along = s.fold(
-          ReduceOp::sum, 1, s.aligned(lo), hi, [&](Expr first, std::span<const Expr> so_far) {
-            const Expr x = s.at(c, first), k = s.pool().ramp(first, 1, x->lanes);
-            const auto all = [&](Expr e) { return loop::splat(e, x->lanes); };
-            const Expr is_known = loop::logical_and(loop::le(all(lo), k), loop::lt(k, all(hi)));
-            const loop::VectorAxis axis{std::get<loop::VarRead>(first->kind).var, x->lanes,
-                                        is_known};
-            const Expr a = loop::vectorize(spec.a(r, first), axis);
-            return std::vector<Expr>{
-                loop::fma(a, loop::select(is_known, x, all(s.number(0))), so_far[0])};
-          })[0];
-      const Expr rest = s.keep("rest", s.at(c, r) - along);
-      s.put(c, r, spec.has_ones ? rest : rest / spec.a(r, r));
-    });
-  });
+  const auto solve = [&](Expr c, Expr first) {
+    std::vector<Expr> rows;  // what there is none of is the last one again
+    for (size_t j = 0; j < kAtOnce; ++j) {
+      const Expr i = loop::min(first + s.integer(static_cast<int64_t>(j)), n - one);
+      rows.push_back(s.keep("r", spec.is_upper ? n - one - i : i));
+    }
+    const Expr lo = spec.is_upper ? n - first : zero, hi = spec.is_upper ? n : first;
+    const std::vector<Expr> along = s.fold(
+        ReduceOp::sum, kAtOnce, s.aligned(lo), hi, [&](Expr at, std::span<const Expr> so_far) {
+          const Expr x = s.at(c, at), k = s.pool().ramp(at, 1, x->lanes);
+          const auto all = [&](Expr e) { return loop::splat(e, x->lanes); };
+          const Expr is_known = loop::logical_and(loop::le(all(lo), k), loop::lt(k, all(hi)));
+          const loop::VectorAxis axis{std::get<loop::VarRead>(at->kind).var, x->lanes, is_known};
+          const Expr known = s.keep("known", loop::select(is_known, x, all(s.number(0))));
+          std::vector<Expr> sums;
+          for (size_t j = 0; j < kAtOnce; ++j)
+            sums.push_back(loop::fma(loop::vectorize(spec.a(rows[j], at), axis), known, so_far[j]));
+          return sums;
+        });
+    std::vector<Expr> found;
+    for (size_t j = 0; j < kAtOnce; ++j) {
+      Expr rest = s.at(c, rows[j]) - along[j];
+      for (size_t k = 0; k < j; ++k) rest = loop::fma(-spec.a(rows[j], rows[k]), found[k], rest);
+      if (!spec.has_ones) rest = rest * (1.0 / spec.a(rows[j], rows[j]));
+      found.push_back(s.keep("found", rest));
+    }
+    for (size_t j = 0; j < kAtOnce; ++j)
+      s.when(loop::lt(first + s.integer(static_cast<int64_t>(j)), n),
+             [&] { s.put(c, rows[j], found[j]); });
+  };
+  s.serial(zero, s.rows(),
+           [&](Expr c) { s.stepped(zero, n, kAtOnce, [&](Expr first) { solve(c, first); }); });
 }
 
 }  // namespace

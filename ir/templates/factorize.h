@@ -31,13 +31,22 @@ struct Reflector {
 };
 // Some rows, each times that.
 void reflect_rows(MatrixSteps& steps, const Reflector& v, loop::Expr row, int64_t count);
-// A block of them.
-constexpr int64_t kBlockRows = 8, kRowsAtOnce = 4;
-void reflect_block(MatrixSteps& steps, const Reflector& v, loop::Expr first);
+constexpr int64_t kRowsAtOnce = 4;
+// The reflections of rows `row` and the next one, whose vectors have their 1 in columns `head` and
+// the next one; `cross` is the product of both. One after the other in their order, or backwards.
+struct ReflectorPair {
+  loop::Expr row, head, end, tau, next_tau, cross;
+  bool is_backward = false;
+};
+// So many rows stay near while pairs of reflections pass.
+constexpr int64_t kBlockRows = 8;
+void reflect_block(MatrixSteps& steps, const ReflectorPair& pair, loop::Expr first);
+// The product of both vectors.
+loop::Expr cross_of(MatrixSteps& steps, loop::Expr row, loop::Expr head, loop::Expr end);
 
 // Of columns that lie as rows: R up to the diagonal, and behind it Householder's vectors, whose
 // first element is 1; of the first `count` of `num_rows` columns. Threads have them anywhere;
-// otherwise it needs kBlockRows spare rows.
+// otherwise it needs kBlockRows + 1 spare rows.
 struct HouseholderSpec {
   std::function<loop::Expr(loop::Expr column)> row_of;  // where a column is
   // One thread's, of each that was made.

@@ -49,18 +49,26 @@ void accumulate_own(MatrixSteps& s, const Accumulation& all, Expr first, Expr la
 }  // namespace
 
 void accumulate_reflections(MatrixSteps& s, Expr count, const Accumulation& all) {
-  const Expr zero = s.integer(0), one = s.integer(1), block = s.integer(kBlockRows);
+  const Expr zero = s.integer(0), one = s.integer(1), two = s.integer(2);
+  const Expr block = s.integer(kBlockRows);
   if (s.has_threads()) return accumulate_own(s, all, zero, count);
+  const SpectrumNumbers numbers(s);
+  const auto head = [&](Expr k) { return s.begin(all.part) + k + s.integer(all.shift); };
+  s.stepped(zero, count - one, 2, [&](Expr k) {
+    numbers.put(Number::cosine, k, cross_of(s, k, head(k), s.end(all.part)));
+  });
   // From the last block on: what it needs of those before it is still there.
   const Expr num_blocks = loop::floor_div(count + block - one, block);
   s.serial(zero, num_blocks, [&](Expr i) {
     const Expr first = s.keep("first", (num_blocks - one - i) * block);
     accumulate_own(s, all, first, loop::min(first + block, count));
-    s.serial(zero, first, [&](Expr done) {
-      const Expr k = s.keep("k", first - one - done);
-      const Expr tau = s.keep("tau", SpectrumNumbers(s)(all.tau, k));
-      const Expr lo = s.begin(all.part) + k + s.integer(all.shift);
-      reflect_block(s, {k, lo, s.end(all.part), tau}, first);
+    s.stepped(zero, first, 2, [&](Expr done) {
+      const Expr k = s.keep("k", first - two - done);
+      reflect_block(s,
+                    {k, head(k), s.end(all.part), s.keep("tau", numbers(all.tau, k)),
+                     s.keep("next_tau", numbers(all.tau, k + one)),
+                     s.keep("cross", numbers(Number::cosine, k)), true},
+                    first);
     });
   });
 }

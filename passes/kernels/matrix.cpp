@@ -105,7 +105,7 @@ class MatrixLowering {
     turn_operand();
     spec_.rows = n;
     spec_.parts = {m};
-    spec_.spare_rows = kBlockRows;
+    spec_.spare_rows = kBlockRows + 1;
     spec_.steps = [m, n](MatrixSteps& steps, Index) {
       householder_steps(steps, steps.pool().size(Dim::min(m, n)), steps.rows(),
                         {[](Expr column) { return column; }});
@@ -175,9 +175,11 @@ class MatrixLowering {
     };
   }
 
-  // Products of rows read A in vectors, which are not cheap everywhere.
+  // Products of rows, which are long enough then, read A in vectors; that is not cheap everywhere.
   bool has_few_columns() const {
-    constexpr int64_t kFew = 2;
+    constexpr int64_t kFew = 2, kLong = 64;
+    const Dim& rows = node_.operands[1].type().shape.end()[-2];
+    if (rows.is_const() && rows.value() < kLong) return false;
     const Dim& columns = node_.operands[1].type().shape.back();
     const Target& target = lowering_.target();
     return columns.is_const() && columns.value() <= kFew && target.has_masked_memory &&
