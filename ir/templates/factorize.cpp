@@ -173,27 +173,15 @@ Reflection make_reflection(MatrixSteps& s, Expr row, Expr place, Expr end) {
   return {beta, tau};
 }
 
-void reflect_rows(MatrixSteps& s, const Reflector& v, Expr row, int64_t count) {
-  const auto size = static_cast<size_t>(count);
-  const auto at = [&](size_t r) { return row + s.integer(static_cast<int64_t>(r)); };
-  const std::vector<Expr> along =
-      s.fold(ReduceOp::sum, size, v.lo, v.end, [&](Expr c, std::span<const Expr> so_far) {
-        const Expr x = s.keep("x", s.at(v.row, c));
-        std::vector<Expr> sums;
-        for (size_t r = 0; r < size; ++r) sums.push_back(loop::fma(x, s.at(at(r), c), so_far[r]));
-        return sums;
-      });
-  std::vector<Expr> amounts;
-  for (size_t r = 0; r < size; ++r) {
-    const Expr whole = v.head ? s.scalar(at(r), v.head) + along[r] : along[r];
-    amounts.push_back(s.keep("amount", -(v.tau * whole)));
-    if (v.head) s.put(at(r), v.head, s.scalar(at(r), v.head) + amounts[r]);
-  }
-  s.across(v.lo, v.end, [&](Expr c) {
-    const Expr x = s.keep("x", s.at(v.row, c));
-    for (size_t r = 0; r < size; ++r)
-      s.put(at(r), c, loop::fma(loop::splat(amounts[r], x->lanes), x, s.at(at(r), c)));
-  });
+void reflect_row(MatrixSteps& s, const Reflector& v, Expr row) {
+  const Expr along =
+      s.fold(ReduceOp::sum, 1, v.lo, v.end, [&](Expr c, std::span<const Expr> so_far) {
+        return std::vector<Expr>{loop::fma(s.at(v.row, c), s.at(row, c), so_far[0])};
+      })[0];
+  const Expr amount = s.keep("amount", -(v.tau * (v.head ? s.scalar(row, v.head) + along : along)));
+  if (v.head) s.put(row, v.head, s.scalar(row, v.head) + amount);
+  s.across(v.lo, v.end,
+           [&](Expr c) { s.put(row, c, loop::fma(amount, s.at(v.row, c), s.at(row, c))); });
 }
 
 Expr cross_of(MatrixSteps& s, Expr row, Expr head, Expr end) {
@@ -273,8 +261,7 @@ void householder_blocks(MatrixSteps& s, Expr count) {
       const Reflection made = make_reflection(s, k, k, end);
       s.put(k, k, made.beta);
       s.put(taus, k, made.tau);
-      s.serial(k + one, behind,
-               [&](Expr j) { reflect_rows(s, {k, k + one, end, made.tau, k}, j, 1); });
+      s.serial(k + one, behind, [&](Expr j) { reflect_row(s, {k, k + one, end, made.tau, k}, j); });
       s.when(loop::eq(loop::mod(k, s.integer(2)), one),
              [&] { s.put(crosses, k - one, cross_of(s, k - one, k - one, end)); });
     });
@@ -294,7 +281,7 @@ void householder_steps(MatrixSteps& s, Expr count, Expr num_rows, const Househol
       if (spec.made) spec.made(own, k, made);
     });
     s.each(next, num_rows, [&](Expr column) {
-      reflect_rows(s, {own, next, end, made.tau, k}, s.keep("j", spec.row_of(column)), 1);
+      reflect_row(s, {own, next, end, made.tau, k}, s.keep("j", spec.row_of(column)));
     });
   });
 }
@@ -371,7 +358,7 @@ void triangular_steps(MatrixSteps& s, const TriangleSpec& spec) {
   });
 }
 
-void swap_steps(MatrixSteps& s, const Dim& count, const std::function<Expr(Expr i)>& pivot) {
+void swap_steps(MatrixSteps& s, const Dim& count, const FunctionRef<Expr(Expr i)>& pivot) {
   s.once([&] {
     s.serial(s.integer(0), s.pool().size(count), [&](Expr i) {
       // What is no pivot swaps nothing.

@@ -29,8 +29,8 @@ struct Reflector {
   loop::Expr row, lo, end, tau;
   loop::Expr head = {};
 };
-// Some rows, each times that.
-void reflect_rows(MatrixSteps& steps, const Reflector& v, loop::Expr row, int64_t count);
+// A row times that.
+void reflect_row(MatrixSteps& steps, const Reflector& v, loop::Expr row);
 constexpr int64_t kRowsAtOnce = 4;
 // The reflections of rows `row` and the next one, whose vectors have their 1 in columns `head` and
 // the next one; `cross` is the product of both. One after the other in their order, or backwards.
@@ -66,7 +66,7 @@ void triangular_steps(MatrixSteps& steps, const TriangleSpec& spec);
 
 // In row 0, 0, 1, ... : the order of rows after each was swapped with that of its pivot.
 void swap_steps(MatrixSteps& steps, const Dim& count,
-                const std::function<loop::Expr(loop::Expr i)>& pivot);
+                const FunctionRef<loop::Expr(loop::Expr i)>& pivot);
 
 // Of the lower triangle of a symmetric matrix whose columns lie as rows, L and a D with blocks of
 // one or two, where L's columns are; in a row behind the others the pivots: a row from 1, of a pair

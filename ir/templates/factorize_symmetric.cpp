@@ -10,7 +10,7 @@ using loop::Expr;
 struct Largest {
   Expr size, place;
 };
-Largest largest(MatrixSteps& s, Expr lo, Expr hi, const std::function<Expr(Expr i)>& element) {
+Largest largest(MatrixSteps& s, Expr lo, Expr hi, const FunctionRef<Expr(Expr i)>& element) {
   const loop::RegArray size = s.cell("size", s.number(0)), place = s.cell("place", lo);
   s.serial(lo, hi, [&](Expr i) {
     const Expr own = s.keep("own", loop::abs(element(i)));

@@ -40,9 +40,8 @@ void accumulate_own(MatrixSteps& s, const Accumulation& all, Expr first, Expr la
     s.across(begin, end, [&](Expr c) { s.put(own, c, s.number(0)); });
     s.once([&] { s.put(own, begin + k, s.number(1)); });
     const Expr tau = s.keep("tau", SpectrumNumbers(s)(all.tau, own));
-    s.each(k + s.integer(all.shift), last, [&](Expr j) {
-      reflect_rows(s, {spare, lo, end, tau}, s.keep("row", all.row_of(j)), 1);
-    });
+    s.each(k + s.integer(all.shift), last,
+           [&](Expr j) { reflect_row(s, {spare, lo, end, tau}, s.keep("row", all.row_of(j))); });
   });
 }
 

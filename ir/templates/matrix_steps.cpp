@@ -130,7 +130,7 @@ void MatrixSteps::loop(Expr lo, Expr hi, int64_t step, const Fill& fill, const D
 
 void MatrixSteps::serial(Expr lo, Expr hi, const Fill& fill) { loop(lo, hi, 1, fill); }
 
-void MatrixSteps::when(Expr condition, const std::function<void()>& fill) {
+void MatrixSteps::when(Expr condition, const FunctionRef<void()>& fill) {
   Block inside;
   Block* const outside = std::exchange(block_, &inside);
   fill();

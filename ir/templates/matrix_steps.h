@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "ir/loop/node.h"
@@ -21,6 +22,26 @@
 namespace lathe {
 
 class MatrixSteps;
+
+// A function that a call takes and nobody keeps: steps are mostly such, and a std::function has
+// code to copy each of them.
+template <class>
+class FunctionRef;
+template <class Result, class... Args>
+class FunctionRef<Result(Args...)> {
+ public:
+  template <class F>
+    requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
+  FunctionRef(F&& function)
+      : function_(&function), call_([](const void* made, Args... args) -> Result {
+          return (*static_cast<const std::remove_reference_t<F>*>(made))(args...);
+        }) {}
+  Result operator()(Args... args) const { return call_(function_, args...); }
+
+ private:
+  const void* function_;
+  Result (*call_)(const void* function, Args... args);
+};
 
 struct MatrixSpec {
   using Index = std::span<const loop::Expr>;
@@ -50,7 +71,7 @@ void build_matrix_steps(loop::Kernel& kernel, const MatrixSpec& spec, const Targ
 // What steps are written with. Rows and columns are those of the workspace.
 class MatrixSteps {
  public:
-  using Fill = std::function<void(loop::Expr i)>;
+  using Fill = FunctionRef<void(loop::Expr i)>;
 
   MatrixSteps(loop::Kernel& kernel, const MatrixSpec& spec, const Target& target);
 
@@ -91,17 +112,17 @@ class MatrixSteps {
   void stepped(loop::Expr lo, loop::Expr hi, int64_t step, const Fill& fill) {
     loop(lo, hi, step, fill);
   }
-  void when(loop::Expr condition, const std::function<void()>& fill);
+  void when(loop::Expr condition, const FunctionRef<void()>& fill);
   // Independent of each other.
   void each(loop::Expr lo, loop::Expr hi, const Fill& fill);
-  void once(const std::function<void()>& fill) {
+  void once(const FunctionRef<void()>& fill) {
     each(integer(0), integer(1), [&](loop::Expr) { fill(); });
   }
   // Columns up to a part's end, in vectors.
   void across(loop::Expr lo, loop::Expr hi, const Fill& fill);
   // Where columns lie in strips: each of them, in order, and its first column.
   bool is_in_strips() const { return strip_ > 0; }
-  void each_strip(const std::function<void(loop::Expr strip, loop::Expr column)>& fill);
+  void each_strip(const FunctionRef<void(loop::Expr strip, loop::Expr column)>& fill);
   loop::Expr strip_width() const { return integer(strip_); }
   // Columns [0, end) of a strip that there are, from the first of all on.
   void along_strip(loop::Expr strip, loop::Expr end, const Fill& fill);
@@ -123,14 +144,14 @@ class MatrixSteps {
   // fill for: what each begins with, then for each row in [first, last) what is done there, and
   // last.
   struct Wide {
-    std::function<loop::Expr(loop::Expr column)> first;
-    std::function<loop::Expr(loop::Expr row, loop::Expr column, loop::Expr so_far)> next;
-    std::function<void(loop::Expr column, loop::Expr total)> last;
+    FunctionRef<loop::Expr(loop::Expr column)> first;
+    FunctionRef<loop::Expr(loop::Expr row, loop::Expr column, loop::Expr so_far)> next;
+    FunctionRef<void(loop::Expr column, loop::Expr total)> last;
   };
   void across_wide(size_t part, loop::Expr lo, loop::Expr first, loop::Expr last, const Wide& wide);
   // The same, to numbers: a step has the vectors so far and gives the next ones.
   using Step =
-      std::function<std::vector<loop::Expr>(loop::Expr column, std::span<const loop::Expr> so_far)>;
+      FunctionRef<std::vector<loop::Expr>(loop::Expr column, std::span<const loop::Expr> so_far)>;
   std::vector<loop::Expr> fold(loop::ReduceOp op, size_t count, loop::Expr lo, loop::Expr hi,
                                const Step& step);
 

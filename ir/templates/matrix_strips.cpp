@@ -9,7 +9,7 @@ namespace lathe {
 using loop::Block;
 using loop::Expr;
 
-void MatrixSteps::each_strip(const std::function<void(Expr strip, Expr column)>& fill) {
+void MatrixSteps::each_strip(const FunctionRef<void(Expr strip, Expr column)>& fill) {
   const Dim count = Dim::floor_div(stride_, strip_);
   loop(
       integer(0), pool().size(count), 1, [&](Expr strip) { fill(strip, strip * integer(strip_)); },
@@ -68,7 +68,7 @@ void MatrixSteps::finish_rows(const Elimination& e, loop::RegArray rest) {
     return pool().reg(rest, {integer(row), integer(j)}, spec_.dtype, lanes_);
   };
   for (int64_t row = 0; row < tile_rows_; ++row) {
-    const auto set_row = [&](const std::function<Expr(int64_t j)>& value) {
+    const auto set_row = [&](const FunctionRef<Expr(int64_t j)>& value) {
       for (int64_t j = 0; j < vectors; ++j)
         emit({loop::SetReg{rest, {integer(row), integer(j)}, value(j)}});
     };

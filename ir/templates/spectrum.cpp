@@ -17,7 +17,7 @@ constexpr int64_t kMostSteps = 30;
 // --- QR steps
 
 // What each kind of matrix has of its own: numbers of rows from `lo` to `hi`, a block of it.
-using Sweep = std::function<void(Expr lo, Expr hi, Expr none)>;
+using Sweep = FunctionRef<void(Expr lo, Expr hi, Expr none)>;
 
 // The rotation that makes (f, g) to (length, 0). Of very small numbers none: they are none beside
 // the largest, 1.
@@ -85,7 +85,7 @@ struct RowGroup {
   Expr first, count;
   Expr row(MatrixSteps& s, size_t r) const { return first + s.integer(static_cast<int64_t>(r)); }
   // The element of `from` in a column of the row's number; that of the last one for spare rows.
-  std::vector<Expr> numbers(MatrixSteps& s, const std::function<Expr(Expr row)>& number) const {
+  std::vector<Expr> numbers(MatrixSteps& s, const FunctionRef<Expr(Expr row)>& number) const {
     std::vector<Expr> all;
     for (size_t r = 0; r < kRows; ++r)
       all.push_back(s.keep("number", number(loop::min(row(s, r), count - s.integer(1)))));
@@ -95,7 +95,7 @@ struct RowGroup {
 
 // A sum of each row's vectors with `v`, after they became what `next` gives.
 std::vector<Expr> products(MatrixSteps& s, const RowGroup& rows, Expr v, Expr lo, Expr hi,
-                           const std::function<Expr(size_t r, Expr row, Expr column)>& next) {
+                           const FunctionRef<Expr(size_t r, Expr row, Expr column)>& next) {
   return s.fold(ReduceOp::sum, kRows, lo, hi, [&](Expr c, std::span<const Expr> so_far) {
     const Expr factor = s.keep("v", s.at(v, c));
     std::vector<Expr> sums;
