@@ -96,7 +96,7 @@ ROWS = {
              *matrices("torch.linalg.eigvalsh(a + a.mT)", 64, 256)],
     "householder": matrices("torch.linalg.qr(a)[1].abs()", 128, 512),
     "ldl": matrices("torch.linalg.ldl_factor_ex(a @ a.mT + 400 * torch.eye(SIZE))[0]", 128, 256),
-    "lu": matrices("torch.linalg.lu_factor_ex(a)[0]", 128, 512),
+    "lu": matrices("torch.linalg.lu_factor_ex(a)[0]", 128, 256),
     "svd": [*matrices("torch.linalg.svdvals(a)", 64, 256),
             *matrices("(lambda u, s, v: (u * s) @ v)(*torch.linalg.svd(a))", 64, 256)],
     "triangular_solve": [
