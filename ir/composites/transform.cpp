@@ -4,12 +4,14 @@
 // a matrix of lines (Cooley and Tukey): the columns are transformed, each element is turned, and
 // the rows are; large factors that are prime are a convolution with a chirp (Bluestein).
 // So a transform is made of matrix products, which every target has fast, and of tables that are
-// computed here in double.
+// computed here in double. Lines of at least a vector whose prime factors are small have a kernel of
+// their own, in butterflies.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "ir/op/butterfly_plan.h"
 #include "ir/op/complex.h"
 #include "ir/op/fourier_tables.h"
 #include "ir/op/promotion.h"
@@ -25,6 +27,31 @@ Shape with(Shape shape, std::initializer_list<Dim> last) {
   return shape;
 }
 
+// Numbers along `dim` of reals, or of pairs.
+struct Butterflied {
+  int64_t dim;
+  int64_t numbers;
+  const char* form = "whole";
+  bool is_inverse = false;
+  double scale = 1;
+};
+
+Term fourier(const Aten& aten, Term x, const Butterflied& how) {
+  std::vector<double> turns =
+      turns_of(butterfly_radices(how.numbers), std::string_view(how.form) != "whole");
+  const Dims count = {static_cast<int64_t>(turns.size())};
+  return apply("fourier", {x, aten.table(std::move(turns), count, x.dtype())},
+               {{"dim", how.dim},
+                {"form", std::string(how.form)},
+                {"inverse", how.is_inverse},
+                {"scale", how.scale}});
+}
+
+// Reals as pairs, of which the second ones are 0.
+Term in_pairs(const Aten& aten, Term x) {
+  return aten("constant_pad_nd", {aten("unsqueeze", {x, -1}), Dims{0, 1}});
+}
+
 class Fourier {
  public:
   Fourier(const Aten& aten, DType dtype) : aten_(aten), dtype_(dtype) {}
@@ -33,6 +60,8 @@ class Fourier {
   // result.
   Term transform(Term x, const Shape& lead, const Lines& lines) {
     const FourierStep step = steps_.of(lines.points);
+    if (step.has_butterflies && prefers_butterflies(lines.points, lines.takes_reals))
+      return in_butterflies(x, lead, lines);
     if (step.is_chirp) return convolved(x, lead, lines);
     return step.factor == 0 ? at_once(x, lead, lines) : split(x, lead, lines, step.factor);
   }
@@ -41,7 +70,8 @@ class Fourier {
   Term to_reals(Term x, const Shape& lead, Lines lines) {
     const int64_t n = lines.points, half = n / 2 + 1;
     lines.gives_reals = true;
-    if (steps_.of(n).factor == 0 && !steps_.of(n).is_chirp) {
+    const FourierStep step = steps_.of(n);
+    if (step.factor == 0 && !step.is_chirp && !prefers_butterflies(n, true)) {
       return product(reshape(x, lead, {half * 2}), table_of_half(lines), half * 2, n);
     }
     // The other half is its conjugate, backwards.
@@ -78,6 +108,20 @@ class Fourier {
     if (lines.gives_reals) return result;
     return lines.to == Parts::pairs ? reshape(result, lead, {kept, 2})
                                     : reshape(result, lead, {2, kept});
+  }
+
+  Term in_butterflies(Term x, const Shape& lead, const Lines& lines) const {
+    const auto dim = static_cast<int64_t>(lead.size());
+    if (lines.takes_reals)
+      x = in_pairs(aten_, reshape(x, lead, {lines.points}));
+    else if (lines.from == Parts::apart)
+      x = permute(reshape(x, lead, {2, lines.points}), lead, {1, 0});
+    x = fourier(
+        aten_, x,
+        {.dim = dim, .numbers = lines.points, .is_inverse = lines.sign > 0, .scale = lines.scale});
+    if (lines.kept < lines.points) x = aten_("slice.Tensor", {x, dim, 0, lines.kept});
+    if (lines.gives_reals) return aten_("select.int", {x, -1, 0});
+    return lines.to == Parts::pairs ? x : permute(x, lead, {1, 0});
   }
 
   // Element i is at column i % columns of row i / columns; result k at row k / rows of column
@@ -182,6 +226,27 @@ struct Axis {
   bool gives_reals;
 };
 
+// Along the dim itself, in butterflies; null where those are not for its points. An even number of
+// reals is half as many numbers.
+Term butterflied(const Aten& aten, Term x, const Axis& axis, DType part) {
+  const bool is_half = axis.points % 2 == 0 && (axis.is_half || axis.gives_reals);
+  const int64_t numbers = is_half ? axis.points / 2 : axis.points;
+  const bool takes_reals = !x.is_complex() && !axis.gives_reals;
+  if (!prefers_butterflies(numbers, is_half || takes_reals) ||
+      is_half != (axis.is_half || axis.gives_reals))
+    return aten.null();
+  x = aten("to.dtype", {takes_reals ? x : parts(aten, x), part});
+  if (takes_reals && !is_half) x = in_pairs(aten, x);
+  return fourier(aten, x,
+                 {.dim = axis.dim,
+                  .numbers = numbers,
+                  .form = axis.gives_reals ? "from_half"
+                          : is_half        ? "to_half"
+                                           : "whole",
+                  .is_inverse = axis.sign > 0 && !axis.gives_reals,
+                  .scale = axis.scale});
+}
+
 Term transformed(const Aten& aten, Term x, const Axis& axis) {
   const int64_t n = axis.points, half = n / 2 + 1;
   const Dim given = Aten::size(x, axis.dim);
@@ -196,6 +261,10 @@ Term transformed(const Aten& aten, Term x, const Axis& axis) {
                                  given.str(), n, kMaxPoints));
   const DType dtype = to_float(x.dtype());
   const DType part = dtype == DType::f64 ? dtype : DType::f32;
+  if (const Term made = butterflied(aten, x, axis, part)) {
+    const Term result = aten("to.dtype", {made, dtype});
+    return axis.gives_reals ? result : complex_of(aten, result);
+  }
   const Term turned = aten("transpose.int", {x, axis.dim, -1});
   const bool takes_reals = !x.is_complex() && !axis.gives_reals;
   const Term reals = aten("to.dtype", {takes_reals ? turned : parts(aten, turned), part});

@@ -98,8 +98,8 @@ class Vectorizer {
 
   bool may_span(DType dtype, int64_t stride) const {
     return !axis_.mask && axis_.lanes > 1 && dtype != DType::b8 &&
-           axis_.lanes * dtype_bytes(dtype) <= kMostBytes &&
-           (stride == -1 || (stride > 1 && stride <= kMostStride));
+           axis_.lanes * dtype_bytes(dtype) <= kMostBytes && stride != 0 && stride != 1 &&
+           std::abs(stride) <= kMostStride;
   }
 
   // As many whole vectors as the stride says, the last of which ends at the last lane; each shuffle

@@ -5,6 +5,8 @@
 #include <numbers>
 #include <utility>
 
+#include "ir/op/butterfly_plan.h"
+
 namespace lathe {
 namespace {
 
@@ -55,8 +57,17 @@ int64_t chirp_size(int64_t n) {
   return size;
 }
 
+bool prefers_butterflies(int64_t numbers, bool is_of_reals) {
+  constexpr int64_t kFewest = 16, kFewestOfReals = 32;
+  return numbers >= (is_of_reals ? kFewestOfReals : kFewest) && !butterfly_radices(numbers).empty();
+}
+
 FourierStep FourierSteps::of(int64_t n) {
   if (const auto found = steps_.find(n); found != steps_.end()) return found->second;
+  if (prefers_butterflies(n, false)) {
+    constexpr double kButterflies = 50;
+    return steps_[n] = {.cost = kButterflies, .has_butterflies = true};
+  }
   constexpr double kSplit = 110, kChirp = 250;  // what more passes over the elements cost
   FourierStep best{.cost = n <= kMostDirect ? static_cast<double>(n) : HUGE_VAL};
   for (int64_t factor = 2; factor <= kMostDirect && factor < n; ++factor) {

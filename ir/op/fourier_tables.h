@@ -13,13 +13,18 @@ struct Root {
 // exp(sign * 2 pi i k / n), exact at quarters of a turn.
 Root root(int64_t k, int64_t n, int sign);
 
-// How lines of n points are transformed: at once, in lines of `factor` (first) and n / factor, or
-// as a convolution.
+// How lines of n points are transformed: at once, in butterflies, in lines of `factor` (first) and
+// n / factor, or as a convolution.
 struct FourierStep {
   double cost = 0;  // of a point
   int64_t factor = 0;
   bool is_chirp = false;
+  bool has_butterflies = false;
 };
+
+// Whether so many numbers have butterflies, which are faster than a product of matrices; that of
+// reals, or to them, is half as large.
+bool prefers_butterflies(int64_t numbers, bool is_of_reals);
 
 class FourierSteps {
  public:

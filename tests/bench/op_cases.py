@@ -130,6 +130,12 @@ ROWS = {
     "embedding": [("F.embedding(b, a)", [(10000, 512), (("int", 10000), (2048,))])],
     "expand": [("a.expand(1000, 1000) + b", [(1000, 1), WIDE])],
     "flip": [("torch.flip(a, [0])", [WIDE]), ("torch.flip(a, [1])", [WIDE])],
+    "fourier": [("torch.view_as_real(torch.fft.fft(torch.view_as_complex(a)))", [(64, 1024, 2)]),
+                ("torch.view_as_real(torch.fft.rfft(a))", [(64, 1000)]),
+                ("torch.fft.irfft(torch.view_as_complex(a))", [(64, 501, 2)]),
+                ("torch.view_as_real(torch.fft.fft2(torch.view_as_complex(a)))",
+                 [(256, 256, 2)]),
+                ("torch.view_as_real(torch.fft.fft(torch.view_as_complex(a)))", [(64, 997, 2)])],
     "full": [("torch.full((1000, 1000), 2.0) + a", [(1,)])],
     "gather": [("torch.gather(a, 1, b)", [WIDE, INTS]), ("torch.gather(a, 0, b)", [WIDE, INTS])],
     "grid_sample": [

@@ -224,6 +224,7 @@ const std::map<std::string, std::string>& rows_left_out() {
   static const std::map<std::string, std::string> table = {
       {"cholesky", condition},
       {"eigh", condition},
+      {"fourier", "is of turns, which only importing makes"},
       {"householder", condition},
       {"ldl", condition},
       {"ldl_solve", condition},
