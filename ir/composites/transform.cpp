@@ -4,14 +4,13 @@
 // a matrix of lines (Cooley and Tukey): the columns are transformed, each element is turned, and
 // the rows are; large factors that are prime are a convolution with a chirp (Bluestein).
 // So a transform is made of matrix products, which every target has fast, and of tables that are
-// computed here in double. Lines of at least a vector whose prime factors are small have a kernel of
+// computed here in double. Lines of at least a vector whose prime factors are small have a row of
 // their own, in butterflies.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "ir/op/butterfly_plan.h"
 #include "ir/op/complex.h"
 #include "ir/op/fourier_tables.h"
 #include "ir/op/promotion.h"
@@ -25,31 +24,6 @@ constexpr int64_t kMaxPoints = int64_t{1} << 20;  // a table has two numbers for
 Shape with(Shape shape, std::initializer_list<Dim> last) {
   shape.insert(shape.end(), last);
   return shape;
-}
-
-// Numbers along `dim` of reals, or of pairs.
-struct Butterflied {
-  int64_t dim;
-  int64_t numbers;
-  const char* form = "whole";
-  bool is_inverse = false;
-  double scale = 1;
-};
-
-Term fourier(const Aten& aten, Term x, const Butterflied& how) {
-  std::vector<double> turns =
-      turns_of(butterfly_radices(how.numbers), std::string_view(how.form) != "whole");
-  const Dims count = {static_cast<int64_t>(turns.size())};
-  return apply("fourier", {x, aten.table(std::move(turns), count, x.dtype())},
-               {{"dim", how.dim},
-                {"form", std::string(how.form)},
-                {"inverse", how.is_inverse},
-                {"scale", how.scale}});
-}
-
-// Reals as pairs, of which the second ones are 0.
-Term in_pairs(const Aten& aten, Term x) {
-  return aten("constant_pad_nd", {aten("unsqueeze", {x, -1}), Dims{0, 1}});
 }
 
 class Fourier {
@@ -116,7 +90,7 @@ class Fourier {
       x = in_pairs(aten_, reshape(x, lead, {lines.points}));
     else if (lines.from == Parts::apart)
       x = permute(reshape(x, lead, {2, lines.points}), lead, {1, 0});
-    x = fourier(
+    x = butterflies(
         aten_, x,
         {.dim = dim, .numbers = lines.points, .is_inverse = lines.sign > 0, .scale = lines.scale});
     if (lines.kept < lines.points) x = aten_("slice.Tensor", {x, dim, 0, lines.kept});
@@ -155,32 +129,12 @@ class Fourier {
     return aten_("slice.Tensor", {y, is_apart ? dim + 1 : dim, 0, lines.kept});
   }
 
-  // [..., 2, last] times a table of complex numbers: each part times what is real of them, and the
-  // other one times what is imaginary.
-  Term times(Term x, const std::vector<Root>& roots, int64_t last) const {
-    std::vector<double> own, other;
-    for (size_t at = 0; at < roots.size(); at += static_cast<size_t>(last)) {
-      for (const int sign : {-1, 1}) {
-        for (size_t i = at; i < at + static_cast<size_t>(last); ++i) {
-          own.push_back(roots[i].re);
-          other.push_back(sign * roots[i].im);
-        }
-      }
-    }
-    const Dims shape = {static_cast<int64_t>(roots.size()) / last, 2, last};
-    const Dims one = {2, last};
-    const Dims& given = shape[0] == 1 ? one : shape;
-    const Term swapped = aten_("flip", {x, Dims{-2}});
-    return aten_("add.Tensor", aten_("mul.Tensor", x, aten_.table(std::move(own), given, dtype_)),
-                 aten_("mul.Tensor", swapped, aten_.table(std::move(other), given, dtype_)));
-  }
-
   Term twisted(Term x, int64_t rows, int64_t columns, const Lines& lines) const {
     std::vector<Root> roots;
     for (int64_t column = 0; column < columns; ++column)
       for (int64_t row = 0; row < rows; ++row)
         roots.push_back(root(row * column, lines.points, lines.sign));
-    return times(x, roots, rows);
+    return times_roots(aten_, x, roots, rows);
   }
 
   // i k = (i^2 + k^2 - (k - i)^2) / 2, so the sum over i is a convolution, whose spectrum is a
@@ -197,10 +151,11 @@ class Fourier {
       x = aten_("constant_pad_nd", {reshape(x, lead, {1, n}), Dims{0, 0, 0, 1}});
     else if (lines.from == Parts::pairs)
       x = permute(x, lead, {1, 0});
-    x = aten_("constant_pad_nd", {times(x, chirp, n), Dims{0, size - n}});
+    x = aten_("constant_pad_nd", {times_roots(aten_, x, chirp, n), Dims{0, size - n}});
     x = transform(x, lead, {.points = size, .kept = size});
-    x = times(x, chirp_spectrum(chirp, size), size);
-    x = times(transform(x, lead, {.points = size, .kept = kept, .sign = 1}), scaled, kept);
+    x = times_roots(aten_, x, chirp_spectrum(chirp, size), size);
+    x = transform(x, lead, {.points = size, .kept = kept, .sign = 1});
+    x = times_roots(aten_, x, scaled, kept);
     if (lines.gives_reals) return aten_("select.int", {x, -2, 0});
     return lines.to == Parts::pairs ? permute(x, lead, {1, 0}) : x;
   }
@@ -229,22 +184,17 @@ struct Axis {
 // Along the dim itself, in butterflies; null where those are not for its points. An even number of
 // reals is half as many numbers.
 Term butterflied(const Aten& aten, Term x, const Axis& axis, DType part) {
-  const bool is_half = axis.points % 2 == 0 && (axis.is_half || axis.gives_reals);
-  const int64_t numbers = is_half ? axis.points / 2 : axis.points;
+  const bool is_half = axis.is_half || axis.gives_reals;
   const bool takes_reals = !x.is_complex() && !axis.gives_reals;
-  if (!prefers_butterflies(numbers, is_half || takes_reals) ||
-      is_half != (axis.is_half || axis.gives_reals))
-    return aten.null();
+  const int64_t numbers = is_half ? axis.points / 2 : axis.points;
+  const bool is_odd = is_half && axis.points % 2 != 0;
+  if (is_odd || !prefers_butterflies(numbers, is_half || takes_reals)) return aten.null();
   x = aten("to.dtype", {takes_reals ? x : parts(aten, x), part});
   if (takes_reals && !is_half) x = in_pairs(aten, x);
-  return fourier(aten, x,
-                 {.dim = axis.dim,
-                  .numbers = numbers,
-                  .form = axis.gives_reals ? "from_half"
-                          : is_half        ? "to_half"
-                                           : "whole",
-                  .is_inverse = axis.sign > 0 && !axis.gives_reals,
-                  .scale = axis.scale});
+  ButterflyCall call{.dim = axis.dim, .numbers = numbers, .scale = axis.scale};
+  if (is_half) call.form = axis.gives_reals ? "from_half" : "to_half";
+  call.is_inverse = axis.sign > 0 && !is_half;
+  return butterflies(aten, x, call);
 }
 
 Term transformed(const Aten& aten, Term x, const Axis& axis) {

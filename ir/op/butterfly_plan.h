@@ -2,8 +2,8 @@
 //
 // Stockham's steps: with s the product of the radices before, a step of radix r has
 //   y[q + s (r p + k)] = turn(k, p) * sum over l of x[q + s (p + rest l)] exp(-2 pi i k l / r)
-// for p below rest = n / (s r), q below s and k below r, where turn(k, p) is exp(-2 pi i k p s / n).
-// The last step leaves the spectrum in order.
+// for p below rest = n / (s r), q below s and k below r, where turn(k, p) is
+// exp(-2 pi i k p s / n). The last step leaves the spectrum in order.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <numbers>
+#include <string>
 #include <utility>
 
 #include "ir/op/butterfly_plan.h"
@@ -128,6 +129,41 @@ std::vector<double> table_of_half(const Lines& lines) {
     for (int64_t i = 0; i < n; ++i) table.push_back(-weight * root(k * i, n, lines.sign).im);
   }
   return table;
+}
+
+Term butterflies(const Aten& aten, Term x, const ButterflyCall& call) {
+  std::vector<double> turns =
+      turns_of(butterfly_radices(call.numbers), std::string_view(call.form) != "whole");
+  const Dims count = {static_cast<int64_t>(turns.size())};
+  return apply("fourier", {x, aten.table(std::move(turns), count, x.dtype())},
+               {{"dim", call.dim},
+                {"form", std::string(call.form)},
+                {"inverse", call.is_inverse},
+                {"scale", call.scale}});
+}
+
+Term in_pairs(const Aten& aten, Term x) {
+  return aten("constant_pad_nd", {aten("unsqueeze", {x, -1}), Dims{0, 1}});
+}
+
+// Each part times what is real of them, and the other one times what is imaginary.
+Term times_roots(const Aten& aten, Term x, const std::vector<Root>& roots, int64_t last) {
+  std::vector<double> own, other;
+  for (size_t at = 0; at < roots.size(); at += static_cast<size_t>(last)) {
+    for (const int sign : {-1, 1}) {
+      for (size_t i = at; i < at + static_cast<size_t>(last); ++i) {
+        own.push_back(roots[i].re);
+        other.push_back(sign * roots[i].im);
+      }
+    }
+  }
+  const Dims shape = {static_cast<int64_t>(roots.size()) / last, 2, last};
+  const Dims one = {2, last};
+  const Dims& given = shape[0] == 1 ? one : shape;
+  const Term swapped = aten("flip", {x, Dims{-2}});
+  const DType dtype = x.dtype();
+  return aten("add.Tensor", aten("mul.Tensor", x, aten.table(std::move(own), given, dtype)),
+              aten("mul.Tensor", swapped, aten.table(std::move(other), given, dtype)));
 }
 
 }  // namespace lathe

@@ -1,8 +1,10 @@
-// Roots of one, and how a Fourier transform of n points is made of smaller ones.
+// Roots of one, how a Fourier transform of n points is made of smaller ones, and of what calls.
 #pragma once
 #include <cstdint>
 #include <map>
 #include <vector>
+
+#include "ir/op/composite.h"
 
 namespace lathe {
 
@@ -60,5 +62,24 @@ std::vector<double> table_of_half(const Lines& lines);
 // there: of its conjugates, laid out around 0, over the size for the way back.
 int64_t chirp_size(int64_t n);
 std::vector<Root> chirp_spectrum(const std::vector<Root>& chirp, int64_t size);
+
+// --- calls
+
+// A transform in butterflies of pairs of reals in the last dim; of reals, and to them, the forms
+// of the row `fourier` say what.
+struct ButterflyCall {
+  int64_t dim;      // that is transformed, of numbers or reals
+  int64_t numbers;  // of a line
+  const char* form = "whole";
+  bool is_inverse = false;
+  double scale = 1;
+};
+Term butterflies(const Aten& aten, Term x, const ButterflyCall& call);
+
+// Reals as pairs, of which the second ones are 0.
+Term in_pairs(const Aten& aten, Term x);
+
+// [..., 2, last], parts apart, times a table of complex numbers, [..., last].
+Term times_roots(const Aten& aten, Term x, const std::vector<Root>& roots, int64_t last);
 
 }  // namespace lathe

@@ -16,8 +16,8 @@ struct Number {
 // The product, where `turn` lies on the unit circle or not.
 Number turned(const Number& x, const Number& turn, bool has_fma);
 
-// sum over l of x[l] exp(-2 pi i k l / n) for each k, of n = x.size() numbers: a power of two, or an
-// odd number. `keep` gives a value a name.
+// sum over l of x[l] exp(-2 pi i k l / n) for each k, of n = x.size() numbers: a power of two, or
+// an odd number. `keep` gives a value a name.
 using KeepNumber = std::function<Number(const Number&)>;
 std::vector<Number> short_transform(std::vector<Number> x, bool has_fma, const KeepNumber& keep);
 
