@@ -266,6 +266,12 @@ Value* KernelEmitter::scattered_load(loop::BufferRef buffer, DType dtype, const 
   if (stride == 0 && !mask)
     return builder_.CreateVectorSplat(static_cast<unsigned>(lanes),
                                       contiguous_load(dtype, 1, at, nullptr));
+  if (stride == -1) {
+    Value* first = builder_.CreateGEP(element, displaced(at), builder_.getInt64(1 - lanes));
+    const Address reversed = {{first, 0}, 0, element, static_cast<uint64_t>(dtype_bytes(dtype))};
+    Value* own = mask ? builder_.CreateVectorReverse(mask) : nullptr;
+    return builder_.CreateVectorReverse(contiguous_load(dtype, lanes, reversed, own));
+  }
   if (Value* loaded = near_load(buffer, dtype, index, mask)) return loaded;
   Value* pointers = lane_pointers(element, index, displaced(at));
   bool has_gather = options_.isa >= Isa::avx512 && dtype_bytes(dtype) >= 4;
