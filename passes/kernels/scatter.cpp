@@ -3,6 +3,7 @@
 // Writes that can meet in one place are one serial loop; what they write side by side (the dims
 // that no position chooses) is divided among tasks, in blocks of a row.
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -25,6 +26,7 @@ using loop::Var;
 using Index = std::span<const Expr>;
 
 constexpr int64_t kBlock = 64;         // neighbours of a row that a task writes
+constexpr int64_t kLongBlock = 256;    // that have one position
 constexpr int64_t kTaskWrites = 4000;  // about 10 us
 constexpr int64_t kUnroll = 8;
 
@@ -128,8 +130,9 @@ class ScatterLowering {
     loop::Pool& pool = kernel_.pool();
     Shape tasks = writes.free;
     const Dim columns = writes.has_rows ? tasks.back() : Dim(1);
-    if (writes.has_rows) tasks.back() = Dim::floor_div(columns + (kBlock - 1), kBlock);
-    Dim count = 1, per_task = Dim::min(columns, kBlock);
+    const int64_t width = writes.has_lanes ? kLongBlock : kBlock;
+    if (writes.has_rows) tasks.back() = Dim::floor_div(columns + (width - 1), width);
+    Dim count = 1, per_task = Dim::min(columns, width);
     for (const Dim& extent : tasks) count = count * extent;
     for (const Dim& extent : writes.serial) per_task = per_task * extent;
     const Var task = add_var("task", count);
@@ -151,10 +154,17 @@ class ScatterLowering {
     }
     Block step;
     if (writes.has_rows) {
-      const Expr first = free.back() * pool.integer(kBlock);
-      emit_row(step, writes, serial, free, first, columns, out);
+      const Expr first = free.back() * pool.integer(width);
+      emit_row(step, writes, serial, free, first, width, columns, out);
     } else {
-      emit_several(step, writes, vars.back(), serial, free, out);
+      const Dim& extent = writes.serial.back();
+      const Expr whole = pool.size(Dim::floor_div(extent, kUnroll) * Dim(kUnroll)),
+                 end = pool.size(extent);
+      each(step, {pool.integer(0), whole, whole, end, whole != end}, extent,
+           [&](Block& inside, Expr k) {
+             serial.back() = k;
+             emit_write(inside, writes, serial, free, out);
+           });
       vars.pop_back();
     }
     for (size_t i = vars.size(); i-- > 0;) {
@@ -170,84 +180,121 @@ class ScatterLowering {
         {For{task, pool.integer(0), pool.size(count), 1, LoopKind::parallel, std::move(body)}});
   }
 
-  // All of the last serial loop, several in a step: a loop of single ones takes twice the time.
-  void emit_several(Block& block, const Writes& writes, Var var, std::vector<Expr> serial,
-                    Index free, BufferId out) {
+  // Where a write goes, and whether that lies inside.
+  struct Place {
+    std::vector<Expr> index;
+    Expr beyond;  // negative when a position is outside of its dim; none: it never is
+  };
+
+  // A block's part of a dim: what is walked in whole steps, and what is left of the dim's end.
+  struct Range {
+    Expr first, whole, rest, end;
+    bool has_rest;
+  };
+  Range range_of(Expr first, int64_t width, const Dim& extent, int64_t step) {
     loop::Pool& pool = kernel_.pool();
-    const Dim& extent = writes.serial.back();
-    const Dim whole = Dim::floor_div(extent, kUnroll) * Dim(kUnroll);
-    const auto loop = [&](const Dim& from, const Dim& to, int64_t step, Block inside) {
-      if (from != to)
-        block.push_back(
-            {For{var, pool.size(from), pool.size(to), step, LoopKind::serial, std::move(inside)}});
-    };
-    const Var u = add_var("u", kUnroll);
-    Block one, several;
-    serial.back() = pool.var(var) + pool.var(u);
-    emit_write(one, writes, serial, free, out, {});
-    several.push_back({For{u, pool.integer(0), pool.integer(kUnroll), 1, LoopKind::unroll, one}});
-    loop(0, whole, kUnroll, std::move(several));
-    Block rest;
-    serial.back() = pool.var(var);
-    emit_write(rest, writes, serial, free, out, {});
-    loop(whole, extent, 1, std::move(rest));
+    const Dim whole = Dim::floor_div(extent, step) * Dim(step);
+    const Expr end = first + pool.integer(width);
+    return {first, loop::min(end, pool.size(whole)), loop::max(first, pool.size(whole)),
+            loop::min(end, pool.size(extent)), whole != extent};
+  }
+
+  // fill(block, i) for each i, several in a step: a loop of single ones takes twice the time.
+  template <class Fill>
+  void each(Block& block, const Range& range, const Dim& extent, const Fill& fill) {
+    loop::Pool& pool = kernel_.pool();
+    const Var var = add_var("i", extent), last = add_var("i", extent), u = add_var("u", kUnroll);
+    Block one, several, rest;
+    fill(one, pool.var(var) + pool.var(u));
+    several.push_back(
+        {For{u, pool.integer(0), pool.integer(kUnroll), 1, LoopKind::unroll, std::move(one)}});
+    block.push_back(
+        {For{var, range.first, range.whole, kUnroll, LoopKind::serial, std::move(several)}});
+    if (!range.has_rest) return;
+    fill(rest, pool.var(last));
+    block.push_back({For{last, range.rest, range.end, 1, LoopKind::serial, std::move(rest)}});
   }
 
   void emit_row(Block& block, const Writes& writes, const std::vector<Expr>& serial,
-                std::vector<Expr> free, Expr first, const Dim& columns, BufferId out) {
+                std::vector<Expr> free, Expr first, int64_t width, const Dim& columns,
+                BufferId out) {
     loop::Pool& pool = kernel_.pool();
-    const Var column = add_var("column", columns);
-    free.back() = pool.var(column);
-    const Expr end = loop::min(first + pool.integer(kBlock), pool.size(columns));
     const int lanes = lowering_.target().row_lanes(4);
-    Block inside;
     if (!writes.has_lanes || (columns.is_const() && columns.value() < lanes)) {
-      emit_write(inside, writes, serial, free, out, {});
-      block.push_back({For{column, first, end, 1, LoopKind::serial, std::move(inside)}});
+      each(block, range_of(first, width, columns, kUnroll), columns,
+           [&](Block& inside, Expr column) {
+             free.back() = column;
+             emit_write(inside, writes, serial, free, out);
+           });
       return;
     }
-    loop::VectorAxis axis{column, lanes, {}};
-    if (!columns.is_const() || columns.value() % lanes != 0)
-      axis.mask =
+    const Var column = add_var("column", columns);
+    free.back() = pool.var(column);
+    const Place place = place_of(block, writes, serial, free);
+    const Expr value = writes.value(serial, free);
+    const Range range = range_of(first, width, columns, lanes);
+    Block vectors, inside, rest;
+    store(inside, place, value, out, {column, lanes, {}});
+    vectors.push_back(
+        {For{column, range.first, range.whole, lanes, LoopKind::serial, std::move(inside)}});
+    if (range.has_rest) {
+      const Expr mask =
           loop::lt(pool.ramp(pool.var(column), 1, lanes), loop::splat(pool.size(columns), lanes));
-    emit_write(inside, writes, serial, free, out, axis);
-    block.push_back({For{column, first, end, lanes, LoopKind::serial, std::move(inside)}});
+      store(rest, place, value, out, {column, lanes, mask});
+      vectors.push_back(
+          {For{column, range.rest, range.end, lanes, LoopKind::serial, std::move(rest)}});
+    }
+    guard(block, place, std::move(vectors));
   }
 
-  // One write, where its position lies inside; of an axis that has lanes, in vectors.
-  void emit_write(Block& block, const Writes& writes, Index serial, Index free, BufferId out,
-                  const loop::VectorAxis& axis) {
+  Place place_of(Block& block, const Writes& writes, Index serial, Index free) {
     loop::Pool& pool = kernel_.pool();
-    const TensorType type = lowering_.buffer(out).type;
-    const loop::BufferRef buffer = kernel_.use(out, true);
-    const std::vector<Expr> place = writes.place(serial, free);
-    Expr beyond;  // negative when a position is outside of its dim
-    std::vector<Expr> index = place;
-    for (size_t d = 0; d < place.size(); ++d) {
-      if (std::holds_alternative<loop::VarRead>(place[d]->kind)) continue;
+    Place place{writes.place(serial, free), {}};
+    for (size_t d = 0; d < place.index.size(); ++d) {
+      Expr& own = place.index[d];
+      if (std::find(free.begin(), free.end(), own) != free.end()) continue;
       const Var at =
           kernel_.kernel().add_var({"at", loop::VarKind::let, DType::i64, 1, INT64_MIN, INT64_MAX});
-      block.push_back({loop::Let{at, place[d]}});
-      index[d] = pool.var(at);
-      const Expr own =
-          loop::binary(loop::BinaryOp::bit_or, index[d], pool.size(shape_[d] - 1) - index[d]);
-      beyond = beyond ? loop::binary(loop::BinaryOp::bit_or, beyond, own) : own;
+      block.push_back({loop::Let{at, own}});
+      own = pool.var(at);
+      const Expr side = loop::binary(loop::BinaryOp::bit_or, own, pool.size(shape_[d] - 1) - own);
+      place.beyond = place.beyond ? loop::binary(loop::BinaryOp::bit_or, place.beyond, side) : side;
     }
+    return place;
+  }
+
+  // Where the place lies inside.
+  void guard(Block& block, const Place& place, Block inside) {
+    const Expr least = kernel_.pool().integer(0);
+    if (place.beyond) {
+      block.push_back({loop::If{loop::le(least, place.beyond), std::move(inside), {}}});
+    } else {
+      std::move(inside.begin(), inside.end(), std::back_inserter(block));
+    }
+  }
+
+  void emit_write(Block& block, const Writes& writes, Index serial, Index free, BufferId out) {
+    const Place place = place_of(block, writes, serial, free);
+    Block inside;
+    store(inside, place, writes.value(serial, free), out, {});
+    guard(block, place, std::move(inside));
+  }
+
+  // One write; of an axis that has lanes, in vectors.
+  void store(Block& block, const Place& place, Expr value, BufferId out,
+             const loop::VectorAxis& axis) {
+    const TensorType type = lowering_.buffer(out).type;
+    const loop::BufferRef buffer = kernel_.use(out, true);
     const std::optional<loop::ReduceOp> op = write_op(root_);
     const DType compute = compute_dtype(type.dtype);
-    Expr value = loop::cast(loop::cast(writes.value(serial, free), type.dtype), compute);
-    const Expr address = kernel_.address(type, index);
+    value = loop::cast(loop::cast(value, type.dtype), compute);
+    const Expr address = kernel_.address(type, place.index);
     if (op)
-      value =
-          loop::combine(*op, loop::cast(pool.load(buffer, address, type.dtype), compute), value);
+      value = loop::combine(
+          *op, loop::cast(kernel_.pool().load(buffer, address, type.dtype), compute), value);
     value = loop::cast(value, type.dtype);
     if (axis.lanes > 1) value = loop::vectorize(value, axis);
-    Block store;
-    store.push_back({loop::Store{buffer, address, value, axis.mask, false}});
-    if (!beyond)
-      block.push_back(std::move(store.front()));
-    else
-      block.push_back({loop::If{loop::le(pool.integer(0), beyond), std::move(store), {}}});
+    block.push_back({loop::Store{buffer, address, value, axis.mask, false}});
   }
 
   Lowering& lowering_;
