@@ -113,8 +113,12 @@ Expr KernelContext::compute(Value value, std::span<const Expr> index) {
                 type.dtype);
   }
   Expr result = op.lower.function(*this, *value.node, value.index, index);
-  if (result->dtype == DType::bf16 || result->dtype == DType::f16) {
-    result = loop::cast(result, DType::f32);
+  if (is_half(result->dtype)) {
+    // What is added to a product in its kernel is added to the sum, as templates do and as PyTorch
+    // adds a bias: whatever stores it rounds it, once.
+    const auto* rounded = std::get_if<loop::Cast>(&result->kind);
+    const bool is_sum = op.traits.op_class == OpClass::contraction && rounded != nullptr;
+    result = loop::cast(is_sum ? rounded->x : result, DType::f32);
   }
   memo_.emplace(std::move(key), result);
   return result;
