@@ -112,14 +112,16 @@ T zeta_right(T s, T q, Power&& power) {
 }
 
 // Left of zero, for integers s: all of (q + k)^-s, which only q's distance to an integer decides,
-// but those that come before q. `sign` is (-1)^s.
+// but those that come before q. `sign` is (-1)^s. Terms at equal distances from zero come in pairs:
+// of odd s they are opposite, and far larger than what is left of them halfway between integers.
 template <class T, class Power>
 T zeta_of_integer(T s, T q, T sign, Power&& power) {
   const auto is_left = le(q, 0.0);
-  const T distance = q - round_even(q);
+  const T offset = q - round_even(q), distance = abs(offset);
   const T first = zeta_right(s, select(is_left, distance + 1.0, q), power);
-  const T behind = zeta_right(s, 1.0 - distance, power), before = zeta_right(s, 1.0 - q, power);
-  const T left = first + power(distance) + sign * (behind - before);
+  const T behind = zeta_right(s, 2.0 - distance, power), before = zeta_right(s, 1.0 - q, power);
+  const T all = power(distance) + sign * power(1.0 - distance) + (first + sign * behind);
+  const T left = select(lt(offset, 0.0), sign * all, all) - sign * before;
   return select(is_left, select(eq(q, floor(q)), constant_like(q, INFINITY), left), first);
 }
 
