@@ -204,8 +204,10 @@ constexpr auto kTensorInverse = [](const Aten& aten) -> Term {
 // often, data decides; so often at most.
 constexpr auto kMatrixExp = [](const Aten& aten) -> Term {
   constexpr int kMostSquares = 24, kDegree = 18;
-  const Term a = aten.tensor("self");
-  if (!is_matrix(a)) return refuse_vector(aten);
+  const Term self = aten.tensor("self");
+  if (!is_matrix(self)) return refuse_vector(aten);
+  if (Aten::size(self, -1) == Dim(0)) return aten("clone", self);
+  const Term a = aten.wide(self);
   const Term sums = sum(abs(a), {-2});
   const Term norm = aten("amax", {sums, Dims{-1}, true});
   // The first number of halvings after which the norm is small enough for the degree.
@@ -219,7 +221,7 @@ constexpr auto kMatrixExp = [](const Aten& aten) -> Term {
     power = aten("add.Tensor", {one, aten("matmul", {small, power}) * (1.0 / k)});
   for (int k = 0; k < kMostSquares; ++k)
     power = select(gt(needed, k), aten("matmul", {power, power}), power);
-  return power;
+  return cast(power, self.dtype());
 };
 
 }  // namespace
