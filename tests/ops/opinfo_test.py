@@ -254,8 +254,8 @@ def rmse(found, exact):
 
 def same_specials(found, wanted):
     """Infinities and NaN where the other has them."""
-    return torch.equal(found.nan_to_num(0, 1, -1) * ~found.isfinite(),
-                       wanted.nan_to_num(0, 1, -1) * ~wanted.isfinite())
+    return torch.equal(found.nan_to_num(2, 1, -1) * ~found.isfinite(),
+                       wanted.nan_to_num(2, 1, -1) * ~wanted.isfinite())
 
 
 def tolerance(op, dtype):
@@ -272,17 +272,29 @@ def tolerance(op, dtype):
     return bounds
 
 
-def disagreement(found, wanted, bounds, exact):
-    """None, or how a result differs: by assert_close, or else against float64 as
-    torch._dynamo.utils.same does."""
+def far_from(found, wanted, bounds):
+    """None, or what assert_close says of a result."""
     try:
         torch.testing.assert_close(found, wanted, equal_nan=True,
                                    **(bounds if wanted.dtype == torch.float32 else {}))
         return None
     except AssertionError as error:
-        words = " ".join(str(error).split())
+        return " ".join(str(error).split())
+
+
+def disagreement(found, wanted, bounds, exact):
+    """None, or how a result differs: by assert_close, or else against float64 as
+    torch._dynamo.utils.same does. Where eager has infinities or NaN that float64 has not, it is the
+    result in float64 that is wanted."""
+    words = far_from(found, wanted, bounds)
+    if words is None:
+        return None
     exact = exact() if found.dtype.is_floating_point and found.dtype == wanted.dtype else None
-    if exact is None or exact.shape != found.shape or not same_specials(found, wanted):
+    if exact is None or exact.shape != found.shape:
+        return words
+    if not same_specials(wanted, exact.to(found.dtype)):
+        return words if far_from(found, exact.to(found.dtype), bounds) else None
+    if not same_specials(found, wanted):
         return words
     eager_error, own_error = rmse(wanted, exact), rmse(found, exact)
     return None if own_error <= RMSE_FACTOR * eager_error else words
