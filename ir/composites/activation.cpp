@@ -50,10 +50,12 @@ constexpr auto kPrelu = [](const Aten& aten) {
               {aten("gt.Scalar", {self, 0}), self, aten("mul.Tensor", {weight, self})});
 };
 
-// A bound for each element.
+// A bound for each element. Bools are clamped by one alone.
 template <bool kIsLower>
 Term clamped(const Aten& aten) {
   const Term bound = aten.tensor(kIsLower ? "min" : "max"), none = aten.null();
+  if (aten.tensor("self").dtype() == DType::b8 && bound.dtype() == DType::b8)
+    return aten(kIsLower ? "maximum" : "minimum", aten.tensor("self"), bound);
   return aten("clamp.Tensor",
               {aten.tensor("self"), kIsLower ? bound : none, kIsLower ? none : bound});
 }

@@ -9,7 +9,7 @@ namespace {
 // Equal, or finite and within atol + rtol * |other|.
 Built isclose(Builder& builder, const ImportCall& call) {
   const Aten aten(builder, call);
-  const Term self = aten.tensor("self"), other = aten.tensor("other");
+  Term self = aten.tensor("self"), other = aten.tensor("other");
   Term close = aten("eq.Tensor", {self, other});
   const double rtol = call.float_attr("rtol"), atol = call.float_attr("atol");
   if (call.bool_attr("equal_nan") && is_float(self.dtype())) {
@@ -17,6 +17,7 @@ Built isclose(Builder& builder, const ImportCall& call) {
     close = aten("logical_or", {close, both});
   }
   if (rtol == 0 && atol == 0) return std::vector<Value>{close};
+  if (self.dtype() == DType::b8) self = cast(self, DType::f32), other = cast(other, DType::f32);
   const Term error = aten("abs", {aten("sub.Tensor", {self, other})});
   const Term allowed = aten("add.Scalar", {aten("abs", {aten("mul.Scalar", {other, rtol})}), atol});
   const Term near =

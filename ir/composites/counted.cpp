@@ -4,11 +4,10 @@
 // read up to there. The symbol is the file's where it has one.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <optional>
 #include <string>
 #include <utility>
 
+#include "ir/op/bound_size.h"
 #include "ir/op/composite.h"
 #include "ir/support/diag_codes.h"
 
@@ -16,30 +15,6 @@ namespace lathe {
 namespace {
 
 Term in_line(const Aten& aten, Term x) { return aten("reshape", {x, Dims{-1}}); }
-
-// The count as the extent `dim` of result 0. The symbol is the file's, where it has a new one;
-// where it says which known size the count is, that one, and the graph asserts that it is.
-Dim bound(const Aten& aten, Term count, size_t dim = 0) {
-  const Graph& graph = count.builder().graph();
-  std::vector<std::string> known = graph.bound_symbols();
-  for (const auto& param : graph.params) collect_symbols(*param, known);
-  const auto is_known = [&](const std::string& name) {
-    return std::find(known.begin(), known.end(), name) != known.end();
-  };
-  const std::vector<TensorType>& expected = aten.call().expected;
-  std::optional<Dim> extent;
-  if (!expected.empty() && dim < expected[0].shape.size()) extent = expected[0].shape[dim];
-  std::vector<std::string> names;
-  if (extent) extent->collect_symbols(names);
-  const bool is_old = extent && std::all_of(names.begin(), names.end(), is_known);
-  std::string symbol = extent ? extent->symbol_name() : "";
-  for (size_t i = 0; symbol.empty() || is_known(symbol); ++i) symbol = fmt::format("n{}", i);
-  const Dim size = Dim::symbol(symbol);
-  apply("bind_size", {count}, {{"size", size}});
-  if (!is_old) return size;
-  apply("assert_metadata", {aten.arange(size)}, {{"size", Shape{*extent}}});
-  return *extent;
-}
 
 // The places where a flat mask holds, in order: each is written where it comes, and those where it
 // does not hold behind all others.
@@ -50,7 +25,7 @@ struct Found {
 Found find_true(const Aten& aten, Term mask, size_t dim = 0) {
   const Dim size = Aten::size(mask, 0);
   const Term counts = aten("cumsum", {mask, 0});
-  const Dim found = bound(aten, aten("sum", {mask}), dim);
+  const Dim found = bound_size(aten.call(), aten("sum", {mask}), dim);
   const Term to = aten("where.self", {mask, counts - 1, size_like(counts, size)});
   const Term none = aten.full({size + 1}, 0, DType::i64);
   const Term all = aten("scatter.src", {none, 0, to, aten.arange(size)});
@@ -208,7 +183,7 @@ Term unless_negative(const Aten& aten, Term numbers, Term count) {
 // How many results the numbers make, each as many as it says.
 Dim repeated(const Aten& aten, Term repeats, size_t dim) {
   if (!aten.call().is_none("output_size")) return aten.size("output_size");
-  return bound(aten, unless_negative(aten, repeats, aten("sum", {repeats})), dim);
+  return bound_size(aten.call(), unless_negative(aten, repeats, aten("sum", {repeats})), dim);
 }
 
 // Place i of the result is of the first that, with all before, counts more than i.
@@ -246,13 +221,39 @@ constexpr auto kBincount = [](const Aten& aten) {
   if (!is_empty) {
     const Term most = aten("amax", {self}) + 1;
     const Term count = aten("maximum", {most, size_like(most, least)});
-    size = bound(aten, unless_negative(aten, self, count));
+    size = bound_size(aten.call(), unless_negative(aten, self, count));
   }
   const DType dtype = !weights                        ? DType::i64
                       : weights.dtype() == DType::f32 ? DType::f32
                                                       : DType::f64;
   const Term ones = weights ? aten("to.dtype", {weights, dtype}) : aten("ones_like", {self});
   return aten("scatter_add", {aten.full({size}, 0, dtype), 0, self, ones});
+};
+
+// Rows of `r` elements whose places ascend, or do not descend.
+constexpr auto kCombinations = [](const Aten& aten) {
+  const Term self = aten.tensor("self");
+  const int64_t r = aten.call().int_attr("r", 2);
+  if (self.rank() != 1 || r < 0 || r > 8)
+    return aten.fail(
+        code::kUnsupported,
+        fmt::format("'combinations' of {} elements of a rank-{} tensor", r, self.rank()));
+  if (r == 0) return aten.full({Dim(0)}, 0, self.dtype());
+  const Dim size = Aten::size(self, 0);
+  const Shape grid(static_cast<size_t>(r), size);
+  const char* compare = aten.call().bool_attr("with_replacement") ? "le.Tensor" : "lt.Tensor";
+  Term mask = aten.full(grid, 1, DType::b8), last = aten.null();
+  for (int64_t d = 0; d < r; ++d) {
+    Shape along(static_cast<size_t>(r), 1);
+    along[static_cast<size_t>(d)] = size;
+    const Term own = aten("reshape", {aten.arange(size), along});
+    if (d > 0) mask = aten("logical_and", mask, aten(compare, last, own));
+    last = own;
+  }
+  const Found found = find_true(aten, in_line(aten, mask));
+  const Term places = aten("stack", {columns(found.at, grid), 1});
+  return aten("reshape",
+              {aten("index_select", {self, 0, in_line(aten, places)}), Shape{found.size, r}});
 };
 
 }  // namespace
@@ -288,6 +289,8 @@ std::vector<Import> import_counted() {
       {.schema = "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, "
                  "SymInt? output_size=None) -> Tensor",
        .build = composed<kRepeatInterleaveSelf>},
+      {.schema = "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
+       .build = composed<kCombinations>},
       {.schema = "bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
        .build = composed<kBincount>},
   };

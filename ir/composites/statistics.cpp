@@ -122,6 +122,7 @@ constexpr auto kSumToSize = [](const Aten& aten) {
   const std::vector<Dim> size = aten.call().dims_attr("size");
   const size_t rank = static_cast<size_t>(self.rank());
   if (size.size() > rank) return aten.fail(code::kShapeMismatch, "'sum_to_size' to more dims");
+  if (size.empty()) return aten("sum", self);
   const size_t lead = rank - size.size();
   Dims dims;
   for (size_t d = 0; d < rank; ++d) {

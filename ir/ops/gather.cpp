@@ -1,14 +1,17 @@
 // Elements at positions that other tensors hold: embedding, index_select and gather.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "ir/op/demands.h"
 #include "ir/op/dense.h"
 #include "ir/op/element.h"
+#include "ir/op/import_call.h"
 #include "ir/op/position.h"
 #include "ir/op/reduction.h"
 #include "ir/op/self.h"
+#include "ir/op/term.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -102,6 +105,28 @@ OpDef embedding() {
   };
 }
 
+// A number is a line of one, as self and as index; no positions may be of any rank.
+Result<std::vector<Value>> import_taken(Builder& b, const ImportCall& call) {
+  const Value self = call.value("self"), index = call.value("index");
+  if (!self || !index)
+    return Diag{code::kBadModel, call.loc, fmt::format("'{}' takes tensors", call.target)};
+  const int rank = self.type().rank(), taken = index.type().rank();
+  LATHE_TRY(const int64_t dim, import_dim(call, "dim", std::max(rank, 1)));
+  const bool is_gather = call.op->name == "gather";
+  Shape shape = index.type().shape;
+  if (is_gather && rank != taken && index.type().static_elements() == 0)
+    return import_node(b, call, "full", {},
+                       {{"size", shape}, {"fill_value", 0.0}, {"dtype", self.type().dtype}});
+  if (rank > 0 && (taken > 0 || !is_gather))
+    return import_node(b, call, call.op->name, {self, index}, {{"dim", dim}});
+  if (!is_gather) shape = {};
+  const auto in_line = [&](Value x) {
+    return Term{b, x.type().rank() == 0 ? Value(reshape({b, x}, {Dim(1)})) : x};
+  };
+  const Term found = apply(call.op->name, {in_line(self), in_line(index)}, {{"dim", dim}});
+  return import_node(b, call, "reshape", {found}, {{"shape", shape}});
+}
+
 OpDef index_select() {
   return {
       .name = "index_select",
@@ -115,7 +140,8 @@ OpDef index_select() {
       .decompose = Absent{"a core op"},
       .lower = lower_replaced,
       .derivative = kScatters,
-      .imports = {{"index_select(Tensor self, int dim, Tensor index) -> Tensor"}},
+      .imports = {{.schema = "index_select(Tensor self, int dim, Tensor index) -> Tensor",
+                   .build = import_taken}},
       .examples = {{.operands = {{.shape = {3, 4}},
                                  {.dtype = DType::i64, .shape = {3}, .values = {3, 0, 0}}},
                     .attrs = {{"dim", int64_t{-1}}}}},
@@ -201,8 +227,9 @@ OpDef gather() {
       .decompose = Absent{"a core op"},
       .lower = lower_gather,
       .derivative = kScatters,
-      .imports = {{"gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> "
-                   "Tensor"}},
+      .imports = {{.schema = "gather(Tensor self, int dim, Tensor index, *, bool "
+                             "sparse_grad=False) -> Tensor",
+                   .build = import_taken}},
       .examples = {{.operands = {{.shape = {3, 4}},
                                  {.dtype = DType::i64, .shape = {2, 2}, .values = {3, 0, 1, 2}}},
                     .attrs = {{"dim", int64_t{1}}}}},

@@ -5,10 +5,12 @@
 #include <cmath>
 #include <utility>
 
+#include "ir/op/bound_size.h"
 #include "ir/op/chebyshev.h"
 #include "ir/op/import_call.h"
 #include "ir/op/pointwise.h"
 #include "ir/op/promotion.h"
+#include "ir/op/term.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -79,14 +81,25 @@ Result<std::vector<TensorType>> infer_polynomial(const Node& node) {
   return types;
 }
 
-// Steps are unrolled: how many they are must be known.
+// Steps are unrolled: how many they are must be known. Of a tensor of orders they are as many as
+// Hermite's; a higher one ends the run.
 Result<std::vector<Value>> import_of_degree(Builder& b, const ImportCall& call) {
+  constexpr int kMostOfTensors = 128;
   LATHE_TRY(const Value x, import_tensor(b, call, "x"));
   LATHE_TRY(const Value n, import_tensor(b, call, "n"));
-  const double order = call.float_attr("n", -1);
-  if (call.value("n") || order > static_cast<double>(kMaxDegree))
+  const bool is_tensor = bool(call.value("n"));
+  const bool is_bool = is_tensor && n.type().dtype == DType::b8;
+  const double order = is_bool ? 1 : is_tensor ? kMostOfTensors : call.float_attr("n", -1);
+  if (order > static_cast<double>(kMaxDegree))
     return Diag{code::kUnsupported, call.loc,
                 fmt::format("'{}' of orders that are no number up to {}", call.target, kMaxDegree)};
+  if (is_tensor && !is_bool && n.type().static_elements() != 0) {
+    const Term own = cast({b, n}, is_float(n.type().dtype) ? DType::f64 : DType::i64);
+    std::vector<int64_t> dims;
+    for (int d = 0; d < own.rank(); ++d) dims.push_back(d);
+    const Term most = amax(own, dims, false);
+    bound_size({}, cast(select(le(most, kMostOfTensors), max(most, 0), -1), DType::i64));
+  }
   const auto degree = static_cast<int64_t>(std::max(order, 0.0));
   return import_node(b, call, call.op->name, {x, n}, {{"degree", degree}});
 }

@@ -35,6 +35,12 @@ OpDef unary(std::string name, std::string summary, InferFn* infer, Slot<Referenc
                     .examples = {example({2, 5}), example({})}});
 }
 
+Result<std::vector<TensorType>> infer_square(const Node& node) {
+  LATHE_TRY(std::vector<TensorType> types, infer_same(node));
+  if (types.front().dtype == DType::b8) types.front().dtype = DType::i64;
+  return types;
+}
+
 constexpr Absent kStep{"the derivative is zero wherever it exists"};
 constexpr Absent kNoFloat{"the result is not a float"};
 
@@ -58,7 +64,7 @@ std::vector<OpDef> arithmetic_rows() {
       unary("reciprocal", "1 / x", infer_float, pointwise_reference<[](double x) { return 1 / x; }>,
             pointwise_lower<[](Expr x) { return 1.0 / x; }>,
             pointwise_gradient<[](Term g, Term, Term y) { return -(g * y * y); }>, {0.5, 2}),
-      unary("square", "x * x", infer_same,
+      unary("square", "x * x; of bools, integers", infer_square,
             pointwise_reference<[](auto x) { return arithmetic::mul(x, x); }>,
             pointwise_lower<[](Expr x) { return x * x; }>,
             pointwise_gradient<[](Term g, Term x, Term) { return g * x * 2.0; }>),
