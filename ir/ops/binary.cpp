@@ -21,11 +21,19 @@ template <bool kIsReversed>
 Result<std::vector<Value>> import_scaled(Builder& builder, const ImportCall& call) {
   LATHE_TRY(Value first, import_tensor(builder, call, kIsReversed ? "other" : "self"));
   LATHE_TRY(Value second, import_tensor(builder, call, kIsReversed ? "self" : "other"));
-  if (call.float_attr("alpha", 1) != 1) {
-    LATHE_TRY(const Value alpha, import_tensor(builder, call, "alpha"));
-    second = Term{builder, second} * Term{builder, alpha};
-  }
-  return import_node(builder, call, kIsReversed ? "sub" : call.op->name, {first, second});
+  const char* op = kIsReversed ? "sub" : call.op->name.c_str();
+  LATHE_TRY(const Value alpha, import_tensor(builder, call, "alpha"));
+  if (call.float_attr("alpha", 1) == 1 || !first || !second || !alpha)
+    return import_node(builder, call, op, {first, second});
+  // Scaled in the dtype of the sum, which of halves is rounded once.
+  const TensorType types[] = {first.type(), second.type()};
+  const DType dtype = promote_operands(types);
+  const bool is_wide = is_half(dtype) && !call.in_place;
+  const DType wide = is_wide ? compute_dtype(dtype) : dtype;
+  second = cast({builder, second}, wide) * cast({builder, alpha}, wide);
+  if (!is_wide) return import_node(builder, call, op, {first, second});
+  const Term sum = apply(op, {cast({builder, first}, wide), {builder, second}});
+  return import_node(builder, call, "cast", {sum}, {{"dtype", dtype}});
 }
 
 // Powers that PyTorch computes by multiplication and roots, when the exponent is a constant.

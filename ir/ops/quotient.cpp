@@ -12,6 +12,8 @@
 #include "ir/op/formula.h"
 #include "ir/op/import_call.h"
 #include "ir/op/pointwise.h"
+#include "ir/op/promotion.h"
+#include "ir/op/term.h"
 
 namespace lathe {
 namespace {
@@ -26,6 +28,27 @@ Result<std::vector<Value>> import_div_mode(Builder& builder, const ImportCall& c
   const std::string mode = call.string_attr("rounding_mode");
   const char* op = mode == "floor" ? "floor_divide" : mode == "trunc" ? "trunc_divide" : "div";
   return import_node(builder, call, op, {self, other});
+}
+
+// A number beside halves is rounded to them first, as PyTorch does here: what is left of a quotient
+// has nothing to do with what is left of one nearby.
+Result<std::vector<Value>> import_rest(Builder& builder, const ImportCall& call) {
+  LATHE_TRY(const Value self, import_tensor(builder, call, "self"));
+  LATHE_TRY(const Value other, import_tensor(builder, call, "other"));
+  if (!self || !other) return import_node(builder, call, call.op->name, {self, other});
+  const TensorType types[] = {self.type(), other.type()};
+  const DType dtype = promote_operands(types);
+  if (!is_half(dtype)) return import_node(builder, call, call.op->name, {self, other});
+  return import_node(builder, call, call.op->name,
+                     {cast({builder, self}, dtype), cast({builder, other}, dtype)});
+}
+
+std::vector<Import> rest_imports(const std::string& name) {
+  std::vector<Import> imports = scalar_and_tensor(name);
+  if (name == "remainder")
+    imports.push_back({.schema = "remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor"});
+  for (Import& import : imports) import.build = import_rest;
+  return imports;
 }
 
 constexpr Absent kStep{"piecewise constant in the quotient"};
@@ -153,7 +176,7 @@ std::vector<OpDef> define_quotient() {
            .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::mod(a, b); }>,
            .lower = pointwise_lower<kRemainder>,
            .derivative = kStep,
-           .imports = scalar_and_tensor("remainder"),
+           .imports = rest_imports("remainder"),
            .dtype = DType::i32,
            .low = 1,
            .self_low = -9,
@@ -166,7 +189,7 @@ std::vector<OpDef> define_quotient() {
            .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::fmod(a, b); }>,
            .lower = pointwise_lower<kFmod>,
            .derivative = kStep,
-           .imports = scalar_and_tensor("fmod"),
+           .imports = rest_imports("fmod"),
            .dtype = DType::i32,
            .low = 1,
            .self_low = -9,
