@@ -8,136 +8,6 @@
 namespace lathe {
 namespace {
 
-// The same call on the pairs.
-constexpr const char* kOnParts[] = {
-    "_unsafe_view",
-    "alias",
-    "cat",
-    "chunk",
-    "clone",
-    "contiguous",
-    "cumsum",
-    "detach",
-    "empty",
-    "empty_like",
-    "empty_strided",
-    "expand",
-    "flip",
-    "index",
-    "index_put",
-    "index_select",
-    "lift_fresh",
-    "lift_fresh_copy",
-    "neg",
-    "new_empty",
-    "new_empty_strided",
-    "new_zeros",
-    "reshape",
-    "select",
-    "select_scatter",
-    "slice",
-    "slice_scatter",
-    "split",
-    "split_with_sizes",
-    "squeeze",
-    "stack",
-    "transpose",
-    "unbind",
-    "unflatten",
-    "unsqueeze",
-    "view",
-    "where",
-    "zeros",
-    "zeros_like",
-};
-
-// Composites whose calls are right on either kind of number.
-constexpr const char* kSame[] = {
-    "addbmm",
-    "addmv",
-    "addr",
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-    "block_diag",
-    "broadcast_tensors",
-    "broadcast_to",
-    "cartesian_prod",
-    "chain_matmul",
-    "col2im",
-    "column_stack",
-    "cross",
-    "cumulative_trapezoid",
-    "diag",
-    "diag_embed",
-    "diagflat",
-    "diagonal",
-    "diagonal_copy",
-    "diagonal_scatter",
-    "dsplit",
-    "dstack",
-    "einsum",
-    "expand_copy",
-    "fft_fftshift",
-    "fft_ifftshift",
-    "fliplr",
-    "flipud",
-    "hsplit",
-    "hstack",
-    "im2col",
-    "index_add",
-    "index_copy",
-    "index_fill",
-    "inner",
-    "isclose",
-    "kron",
-    "linalg_cross",
-    "linalg_diagonal",
-    "linalg_matrix_power",
-    "linalg_multi_dot",
-    "mT",
-    "masked_scatter",
-    "matrix_power",
-    "meshgrid",
-    "moveaxis",
-    "movedim",
-    "narrow",
-    "numpy_T",
-    "outer",
-    "permute_copy",
-    "put",
-    "ravel",
-    "repeat_interleave",
-    "rot90",
-    "select_copy",
-    "slice_copy",
-    "split_copy",
-    "split_with_sizes_copy",
-    "squeeze_copy",
-    "std_mean",
-    "sum_to_size",
-    "t_copy",
-    "take",
-    "take_along_dim",
-    "tensor_split",
-    "tensordot",
-    "tile",
-    "trace",
-    "transpose_copy",
-    "trapezoid",
-    "trapz",
-    "unbind_copy",
-    "unfold",
-    "unfold_copy",
-    "unsafe_chunk",
-    "unsafe_split",
-    "unsqueeze_copy",
-    "var_mean",
-    "view_copy",
-    "vstack",
-    "zero",
-};
-
 // --- made
 
 // As many of one number as the call says, or as there are in what it is like.
@@ -151,6 +21,8 @@ DType part_dtype(const Aten& aten) {
   const CallArg* found = aten.call().find("dtype");
   const auto* given = found == nullptr ? nullptr : std::get_if<ComplexDType>(found);
   if (given != nullptr) return given->part;
+  const Attr real = aten.attr("dtype");
+  if (const auto* dtype = std::get_if<DType>(&real)) return *dtype;
   return aten.call().schema->find("self") == nullptr ? DType::f32 : aten.tensor("self").dtype();
 }
 
@@ -169,6 +41,15 @@ Term constant(const Aten& aten) {
 }
 
 constexpr auto kFull = [](const Aten& aten) { return filled(aten, constant(aten)); };
+// Of those that PyTorch leaves open as well.
+constexpr auto kZeros = [](const Aten& aten) {
+  const bool has_size = aten.call().schema->find("size") != nullptr;
+  const Attr dtype = aten.attr("dtype");
+  Shape size = has_size ? Shape(aten.call().dims_attr("size")) : aten.tensor("self").shape();
+  if (std::holds_alternative<DType>(dtype)) return aten("zeros", {size, dtype});
+  size.push_back(2);
+  return complex_of(aten, aten("zeros", {size, part_dtype(aten)}));
+};
 constexpr auto kIdentity = [](const Aten& aten) {
   const Dim n = aten.size("n");
   const Dim m = aten.call().schema->find("m") == nullptr ? n : aten.size("m");
@@ -250,12 +131,12 @@ std::vector<Import> import_complex() {
   const auto as = [&](const char* name, auto* build) {
     imports.push_back({.schema = name, .build = build, .alias_of = name, .is_complex = true});
   };
-  for (const char* name : kOnParts) as(name, on_parts);
-  for (const char* name : kSame)
-    imports.push_back({.schema = name, .alias_of = name, .is_complex = true});
   for (const char* name :
        {"full", "full_like", "new_full", "fill", "ones", "ones_like", "new_ones"})
     as(name, composed<kFull>);
+  for (const char* name : {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty",
+                           "new_empty_strided", "new_zeros", "zeros", "zeros_like"})
+    as(name, composed<kZeros>);
   as("eye", composed<kIdentity>);
   as("scalar_tensor", composed<kScalarTensor>);
   for (const char* name : {"to.dtype", "to.device", "to.dtype_layout", "_to_copy"})

@@ -168,7 +168,9 @@ constexpr auto kDistance = [](const Aten& aten) {
 Dims summed_dims(const Aten& aten, int rank) {
   Dims dims = aten.call().ints_attr("dim");
   for (int64_t& dim : dims) dim = aten.dim(dim, rank);
-  for (int d = 0; dims.empty() && d < rank; ++d) dims.push_back(d);
+  if (rank == 0) return {};
+  if (dims.empty())
+    for (int d = 0; d < rank; ++d) dims.push_back(d);
   return dims;
 }
 
@@ -236,14 +238,14 @@ std::vector<Import> import_complex_arithmetic() {
   as("isfinite", composed<kIsFinite>);
   as("isreal", composed<kIsReal>);
   as("logical_not", composed<kNot>);
-  for (const char* name : {"logical_and", "logical_or", "logical_xor", "any", "all",
-                           "count_nonzero", "nonzero_static"})
+  for (const char* name :
+       {"logical_and", "logical_or", "logical_xor", "any", "all", "count_nonzero", "nonzero_static",
+        "nonzero", "nonzero_numpy", "argwhere"})
     as(name, on_reals<truth>);
   as("sum", composed<summed<false>>);
   as("mean", composed<summed<true>>);
   for (const char* name : {"var", "std"}) as(name, variance);
-  for (const char* name : {"linalg_vector_norm", "norm", "linalg_norm", "linalg_matrix_norm"})
-    as(name, on_reals<magnitude>);
+  as("linalg_vector_norm", on_reals<magnitude>);
   as("dist", composed<kDistance>);
   as("lerp", composed<kLerp>);
   return imports;

@@ -121,6 +121,46 @@ Pair sgn_of(const Reals& r, Pair z) {
   return {r.div(z.re, safe), r.div(z.im, safe)};
 }
 
+// The inverse functions, as Kahan has them (Branch Cuts for Complex Elementary Functions, 1987).
+Pair one_minus(const Reals& r, Pair z) { return {r.add(r.neg(z.re), 1), r.neg(z.im)}; }
+Pair one_plus(const Reals& r, Pair z) { return {r.add(z.re, 1), z.im}; }
+// Both parts of conj(a) b.
+Term real_inner(const Reals& r, Pair a, Pair b) {
+  return r.add(r.mul(a.re, b.re), r.mul(a.im, b.im));
+}
+Term imaginary_inner(const Reals& r, Pair a, Pair b) {
+  return r.sub(r.mul(a.re, b.im), r.mul(a.im, b.re));
+}
+Pair asin_of(const Reals& r, Pair z) {
+  const Pair minus = r.sqrt(one_minus(r, z)), plus = r.sqrt(one_plus(r, z));
+  return {r.atan2(z.re, r.times(minus, plus).re), r.of("asinh", imaginary_inner(r, minus, plus))};
+}
+Pair acos_of(const Reals& r, Pair z) {
+  const Pair minus = r.sqrt(one_minus(r, z)), plus = r.sqrt(one_plus(r, z));
+  return {r.mul(r.atan2(minus.re, plus.re), 2), r.of("asinh", imaginary_inner(r, plus, minus))};
+}
+Pair acosh_of(const Reals& r, Pair z) {
+  const Pair minus = r.sqrt({r.add(z.re, -1), z.im}), plus = r.sqrt(one_plus(r, z));
+  return {r.of("asinh", real_inner(r, minus, plus)), r.mul(r.atan2(minus.im, plus.re), 2)};
+}
+Pair asinh_of(const Reals& r, Pair z) { return turned_back(r, asin_of(r, turned(r, z))); }
+Pair atanh_of(const Reals& r, Pair z) {
+  const Term x = r.of("abs", z.re), square = r.mul(z.im, z.im);
+  const Term left = r.add(r.neg(x), 1), right = r.add(x, 1);
+  const Term near = r.add(r.mul(left, left), square);
+  const Term log = r.mul(r.of("log1p", r.div(r.mul(x, 4), near)), 0.25);
+  const Term size = r.where(r.negative(z.re), r.neg(log), log);
+  const Term angle = r.atan2(r.mul(z.im, 2), r.sub(r.mul(left, right), square));
+  return {size, r.mul(angle, 0.5)};
+}
+Pair atan_of(const Reals& r, Pair z) { return turned_back(r, atanh_of(r, turned(r, z))); }
+Pair sinc_of(const Reals& r, Pair z) {
+  const Pair x = {r.mul(z.re, std::numbers::pi), r.mul(z.im, std::numbers::pi)};
+  const Pair ratio = r.times(sin_of(r, x), r.one_over(x));
+  const Term is_zero = r.zero(r.size(z)), none = r.mul(z.re, 0);  // where z is 0
+  return {r.where(is_zero, r.add(none, 1), ratio.re), r.where(is_zero, none, ratio.im)};
+}
+
 template <auto kFunction>
 Term function_of(const Aten& aten) {
   const Reals reals(aten);
@@ -217,6 +257,13 @@ std::vector<Import> import_complex_functions() {
   as("cos", composed<function_of<cos_of>>);
   as("sigmoid", composed<function_of<sigmoid_of>>);
   as("silu", composed<function_of<silu_of>>);
+  as("asin", composed<function_of<asin_of>>);
+  as("acos", composed<function_of<acos_of>>);
+  as("atan", composed<function_of<atan_of>>);
+  as("asinh", composed<function_of<asinh_of>>);
+  as("acosh", composed<function_of<acosh_of>>);
+  as("atanh", composed<function_of<atanh_of>>);
+  as("sinc", composed<function_of<sinc_of>>);
   as("pow", composed<kPower>);
   imports.push_back({.schema = "sgn(Tensor self) -> Tensor",
                      .build = composed<function_of<sgn_of>>,

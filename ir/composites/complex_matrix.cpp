@@ -1,5 +1,6 @@
-// Products of complex matrices, as products of real ones.
+// Products of complex matrices, as products of real ones, and what is solved with them.
 #include "ir/op/complex.h"
+#include "ir/op/matrix.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -83,6 +84,52 @@ constexpr auto kAddmm = [](const Aten& aten) {
   return aten("add.Tensor", aten("mul.Tensor", self, beta), addend);
 };
 
+// --- triangles
+
+// Rows are divided by what is on the diagonal: with ones there, a doubled triangle is one too.
+constexpr auto kSolveTriangular = [](const Aten& aten) {
+  Term a = aten.tensor("self"), b = aten.tensor("B");
+  bool is_upper = aten.call().bool_attr("upper");
+  const bool is_left = aten.call().bool_attr("left", true);
+  if (!is_left) {
+    a = turned(aten, a);
+    b = turned(aten, b);
+    is_upper = !is_upper;
+  }
+  if (!aten.call().bool_attr("unitriangular")) {
+    const Term diagonal = aten("unsqueeze", {main_diagonal(aten, a), -1});
+    a = aten("div.Tensor", a, diagonal);
+    b = aten("div.Tensor", b, diagonal);
+  }
+  const Term triangle = aten(is_upper ? "triu" : "tril", {a, is_upper ? 1 : -1});
+  const Term x = from_doubled_rows(
+      aten, aten("linalg_solve_triangular",
+                 {doubled(aten, triangle), doubled_rows(aten, b), is_upper, true, true}));
+  return is_left ? x : turned(aten, x);
+};
+
+// And its coefficients, which PyTorch copies.
+constexpr auto kOlderSolve = [](const Aten& aten) -> std::vector<Term> {
+  const Term b = aten.tensor("self"), a = aten.tensor("A");
+  const bool is_turned = aten.call().bool_attr("transpose");
+  const bool is_upper = aten.call().bool_attr("upper", true) != is_turned;
+  const Term own = in_batches(aten, a, b).first;
+  const Term x = aten("linalg_solve_triangular", {is_turned ? turned(aten, a) : a, b, is_upper,
+                                                  true, aten.call().bool_attr("unitriangular")});
+  return {x, aten("clone", own)};
+};
+
+// That of a doubled matrix is doubled too: what is on its diagonal is real.
+constexpr auto kCholesky = [](const Aten& aten) {
+  Term a = aten.tensor("self");
+  const bool is_upper = aten.call().bool_attr("upper");
+  if (is_upper) a = adjoint(aten, a);
+  const Term diagonal = aten("diag_embed", {aten("real", {main_diagonal(aten, a)})});
+  const Term half = aten("add.Tensor", aten("tril", {a, -1}), diagonal);
+  const Term factor = from_doubled(aten, aten("linalg_cholesky", {doubled(aten, half)}));
+  return is_upper ? adjoint(aten, factor) : factor;
+};
+
 }  // namespace
 
 std::vector<Import> import_complex_matrix() {
@@ -96,6 +143,9 @@ std::vector<Import> import_complex_matrix() {
   as("vdot", composed<kVdot>);
   as("linalg_vecdot", composed<kConjugateDots>);
   as("linear", composed<kLinear>);
+  as("linalg_solve_triangular", composed<kSolveTriangular>);
+  as("triangular_solve", composed<kOlderSolve>);
+  as("linalg_cholesky", composed<kCholesky>);
   return imports;
 }
 

@@ -96,6 +96,7 @@ constexpr auto kDiff = [](const Aten& aten) {
   std::vector<Term> pieces;
   for (const char* arg : {"prepend", "self", "append"})
     if (const Term piece = aten.tensor(arg)) pieces.push_back(piece);
+  if (times == 0) return aten("clone", x);
   if (pieces.size() > 1) x = aten("cat", {pieces, dim});
   for (int64_t i = 0; i < times && Aten::size(x, dim) != Dim(0); ++i) {
     x = aten("sub.Tensor", {aten("slice.Tensor", {x, dim, 1, Aten::size(x, dim)}),
@@ -119,17 +120,35 @@ constexpr auto kGather = [](const Aten& aten) {
                                           places(aten, aten.tensor("index"))}));
 };
 
+// A number is a line of one.
 Term scattered(const Aten& aten, bool adds) {
-  const Term self = aten.tensor("self"), index = aten.tensor("index");
-  if (self.rank() == 0)
-    return aten.fail(code::kUnsupported,
-                     fmt::format("'{}' of a single complex number", aten.call().target));
+  const auto in_line = [&](Term x) { return x.rank() == 0 ? aten("reshape", {x, Dims{1}}) : x; };
+  const Term own = aten.tensor("self"), self = in_line(own);
+  const Term index = in_line(aten.tensor("index"));
   Term source = aten.tensor("src");
   if (!source) source = aten("expand", {operand(aten, "value", self.dtype()), index.shape()});
-  return complex_of(aten, aten(adds ? "scatter_add" : "scatter.src",
-                               {parts(aten, self), aten.dim("dim", self.rank()),
-                                places(aten, index), parts(aten, source)}));
+  const Term written = complex_of(aten, aten(adds ? "scatter_add" : "scatter.src",
+                                             {parts(aten, self), aten.dim("dim", self.rank()),
+                                              places(aten, index), parts(aten, in_line(source))}));
+  return own.rank() == 0 ? aten("reshape", {written, Dims{}}) : written;
 }
+constexpr auto kScatterReduce = [](const Aten& aten) {
+  const std::string reduce = aten.call().string_attr("reduce");
+  if (reduce == "add") return scattered(aten, true);
+  return aten.fail(code::kUnsupported,
+                   fmt::format("'{}' of complex numbers by '{}'", aten.call().target, reduce));
+};
+
+// Without those of no elements, which PyTorch has cat take whatever their rank.
+constexpr auto kCat = [](const Aten& aten) {
+  std::vector<Term> kept, pairs;
+  for (const Term& x : aten.tensors("tensors"))
+    if (x.rank() != 1 || Aten::size(x, 0) != Dim(0)) kept.push_back(x);
+  if (kept.empty()) return aten("clone", aten.tensors("tensors").front());
+  const int64_t dim = aten.dim("dim", kept.front().rank());
+  for (const Term& x : kept) pairs.push_back(parts(aten, x));
+  return complex_of(aten, aten("cat", {pairs, dim}));
+};
 template <bool kAdds>
 Term scattered(const Aten& aten) {
   return scattered(aten, kAdds);
@@ -170,6 +189,9 @@ std::vector<Import> import_complex_moves() {
   as("gather", composed<kGather>);
   for (const char* name : {"scatter.src", "scatter.value"}) as(name, composed<scattered<false>>);
   as("scatter_add", composed<scattered<true>>);
+  for (const char* name : {"scatter.reduce", "scatter.value_reduce"})
+    as(name, composed<kScatterReduce>);
+  as("cat", composed<kCat>);
   as("tril", composed<triangle<true>>);
   as("triu", composed<triangle<false>>);
   as("masked_fill", composed<kMaskedFill>);

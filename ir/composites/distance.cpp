@@ -12,6 +12,10 @@ namespace {
 
 // --- norms
 
+CallArg dtype_of(const ImportCall& call) {
+  return call.is_none("dtype") ? CallArg{Attr{}} : *call.find("dtype");
+}
+
 // As PyTorch's `norm`: without an order the 2-norm, without dims of all elements.
 constexpr auto kNorm = [](const Aten& aten) {
   const ImportCall& call = aten.call();
@@ -19,7 +23,7 @@ constexpr auto kNorm = [](const Aten& aten) {
   const bool has_dim = call.schema->find("dim") != nullptr;
   const Attr dim = has_dim ? Attr{call.ints_attr("dim")} : Attr{};
   return aten("linalg_vector_norm",
-              {aten.tensor("self"), order, dim, call.bool_attr("keepdim"), aten.attr("dtype")});
+              {aten.tensor("self"), order, dim, call.bool_attr("keepdim"), dtype_of(call)});
 };
 
 // The sum of all singular values ("nuc"), the largest (2), or the least (-2).
@@ -42,7 +46,7 @@ Term spectral_norm(const Aten& aten, Term self, const Dims& dims, bool keepdim, 
 // By the sums of columns (1), of rows (inf), of all squares ("fro"), or by singular values.
 Term matrix_norm(const Aten& aten, Term self, Dims dims, bool keepdim) {
   const ImportCall& call = aten.call();
-  if (!call.is_none("dtype")) self = aten("to.dtype", {self, call.dtype_attr("dtype", DType::f32)});
+  if (!call.is_none("dtype")) self = aten("to.dtype", {self, *call.find("dtype")});
   if (dims.size() != 2)
     return aten.fail(code::kBadModel, fmt::format("'{}' needs two dims", call.target));
   for (int64_t& dim : dims) dim = aten.dim(dim, self.rank());
@@ -83,9 +87,8 @@ constexpr auto kLinalgNorm = [](const Aten& aten) {
     return matrix_norm(aten, self, has_dim ? dims : Dims{0, 1}, call.bool_attr("keepdim"));
   if (!call.string_attr("ord").empty())
     return aten.fail(code::kBadModel, "a norm by name is of matrices");
-  return aten("linalg_vector_norm",
-              {self, has_order ? call.float_attr("ord") : 2.0, aten.attr("dim"),
-               call.bool_attr("keepdim"), aten.attr("dtype")});
+  return aten("linalg_vector_norm", {self, has_order ? call.float_attr("ord") : 2.0,
+                                     aten.attr("dim"), call.bool_attr("keepdim"), dtype_of(call)});
 };
 
 // --- of one pair

@@ -1,7 +1,7 @@
 // Reads and writes at places that a tensor says.
 #include <utility>
 
-#include "ir/op/composite.h"
+#include "ir/op/complex.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -68,8 +68,7 @@ constexpr auto kIndexCopy = [](const Aten& aten) {
 
 constexpr auto kIndexFill = [](const Aten& aten) {
   const Term self = aten.tensor("self");
-  Term value = aten.tensor("value");
-  if (!value) value = aten("full", {Dims{}, aten.attr("value"), self.dtype()});
+  const Term value = operand(aten, "value", self.dtype());
   return rows_written(aten, aten("to.dtype", {value, self.dtype()}), false);
 };
 

@@ -1,13 +1,11 @@
-// Linear systems: what is made of triangular factors and of solving with them.
-//
-// A matrix that has no solution is no error of a compiled graph: operators that PyTorch has raise
-// give what elimination leaves, infinities or NaN, and `info` says where it stopped.
+// Linear systems: what is made of triangular factors and of solving with them. One without solution
+// is no error: it gives what elimination leaves, infinities or NaN; `info` says where it stopped.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <tuple>
 
-#include "ir/op/composite.h"
+#include "ir/op/complex.h"
 #include "ir/op/matrix.h"
 #include "ir/support/diag_codes.h"
 
@@ -35,7 +33,9 @@ Term cholesky(const Aten& aten, std::string_view arg) {
 constexpr auto kCholeskyEx = [](const Aten& aten) -> std::vector<Term> {
   const Term factor = cholesky(aten, "self");
   if (!factor) return {factor, factor};
-  const Term is_positive = aten("gt.Scalar", {main_diagonal(aten, factor), 0});
+  Term diagonal = main_diagonal(aten, factor);
+  if (factor.is_complex()) diagonal = aten("real", diagonal);
+  const Term is_positive = aten("gt.Scalar", {diagonal, 0});
   return {factor, first_true(aten, aten("logical_not", {is_positive}))};
 };
 
@@ -44,9 +44,9 @@ Term cholesky_solved(const Aten& aten, Term factor, Term b) {
   const auto solve = [&](Term a, Term x, bool upper) {
     return aten("linalg_solve_triangular", {a, x, upper});
   };
-  const Term turned = transpose_last(factor);
-  if (is_upper) return solve(factor, solve(turned, b, false), true);
-  return solve(turned, solve(factor, b, false), true);
+  const Term other = adjoint(aten, factor);
+  if (is_upper) return solve(factor, solve(other, b, false), true);
+  return solve(other, solve(factor, b, false), true);
 }
 
 constexpr auto kCholeskySolve = [](const Aten& aten) {
@@ -92,15 +92,23 @@ constexpr auto kLuFactor = [](const Aten& aten) -> std::vector<Term> {
   return lu;
 };
 
-// The solution, LU, pivots and info. B may be of vectors: of one rank less, with A's own batch.
+// The solution, LU, pivots and info; of complex numbers LU and pivots are those of matrices of
+// twice their size. B may be of vectors: of one rank less, with A's own batch.
 std::vector<Term> solved_system(const Aten& aten, Term a, Term b, bool is_left) {
-  const std::vector<Term> lu = square_factors(aten, a);
+  const bool is_complex = a.is_complex() || b.is_complex();
+  const std::vector<Term> lu = square_factors(aten, is_complex ? doubled(aten, a) : a);
   if (!lu[0]) return {lu[0], lu[0], lu[0], lu[0]};
   Shape rows = a.shape();
   rows.pop_back();
   const bool is_vector = b.rank() == 1 || (b.rank() + 1 == a.rank() && b.shape() == rows);
   if (is_vector) b = aten("unsqueeze", {b, -1});
+  if (is_complex && !is_left) {
+    const std::vector<Term> all = solved_system(aten, turned(aten, a), turned(aten, b), true);
+    return {turned(aten, all[0]), lu[0], lu[1], all[3]};
+  }
+  if (is_complex) b = doubled_rows(aten, b);
   Term x = aten("linalg_lu_solve", {lu[0], lu[1], b, is_left});
+  if (is_complex) x = from_doubled_rows(aten, x);
   if (is_vector) x = aten("squeeze.dim", {x, -1});
   return {x, lu[0], lu[1], lu[2]};
 }
@@ -207,7 +215,7 @@ constexpr auto kMatrixExp = [](const Aten& aten) -> Term {
   const Term self = aten.tensor("self");
   if (!is_matrix(self)) return refuse_vector(aten);
   if (Aten::size(self, -1) == Dim(0)) return aten("clone", self);
-  const Term a = aten.wide(self);
+  const Term a = self.is_complex() ? doubled(aten, self) : aten.wide(self);
   const Term sums = sum(abs(a), {-2});
   const Term norm = aten("amax", {sums, Dims{-1}, true});
   // The first number of halvings after which the norm is small enough for the degree.
@@ -221,7 +229,7 @@ constexpr auto kMatrixExp = [](const Aten& aten) -> Term {
     power = aten("add.Tensor", {one, aten("matmul", {small, power}) * (1.0 / k)});
   for (int k = 0; k < kMostSquares; ++k)
     power = select(gt(needed, k), aten("matmul", {power, power}), power);
-  return cast(power, self.dtype());
+  return self.is_complex() ? from_doubled(aten, power) : cast(power, self.dtype());
 };
 
 }  // namespace

@@ -158,7 +158,11 @@ constexpr auto kXlog1py = [](const Aten& aten) { return times_log(aten, "log1p")
 
 // Without the squares of what is too large or small for them.
 constexpr auto kHypot = [](const Aten& aten) {
-  const Term a = aten("abs", {aten.tensor("self")}), b = aten("abs", {aten.tensor("other")});
+  const Term x = aten.tensor("self"), y = aten.tensor("other");
+  const auto size = [&](Term own, Term beside) {
+    return aten("abs", {own.dtype() == DType::b8 ? cast(own, beside.dtype()) : own});
+  };
+  const Term a = size(x, y), b = size(y, x);
   const Term large = aten("maximum", {a, b}), small = aten("minimum", {a, b});
   const Term ratio = aten("div.Tensor", {small, large});
   const Term root = aten("sqrt", {aten("add.Scalar", {aten("mul.Tensor", {ratio, ratio}), 1.0})});
@@ -190,9 +194,12 @@ constexpr auto kFloatPower = [](const Aten& aten) {
     return aten("to.dtype", {aten.tensor(arg), DType::f64});
   };
   const ImportCall& call = aten.call();
-  if (!call.value("self")) return aten("pow.Scalar", {call.float_attr("self"), wide("exponent")});
-  if (!call.value("exponent"))
-    return aten("pow.Tensor_Scalar", {wide("self"), call.float_attr("exponent")});
+  const auto number = [&](std::string_view arg) {
+    const auto* complex = std::get_if<ComplexNumber>(call.find(arg));
+    return complex != nullptr ? CallArg(*complex) : CallArg(Attr{call.float_attr(arg)});
+  };
+  if (!call.value("self")) return aten("pow.Scalar", {number("self"), wide("exponent")});
+  if (!call.value("exponent")) return aten("pow.Tensor_Scalar", {wide("self"), number("exponent")});
   return aten("pow.Tensor_Tensor", {wide("self"), wide("exponent")});
 };
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ir/op/composite.h"
+#include "ir/op/complex.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -48,6 +48,7 @@ constexpr auto kCross = [](const Aten& aten) {
 
 // Integers are scaled by integers, whatever the file says.
 Term scaled(const Aten& aten, Term x, std::string_view factor) {
+  if (x.is_complex()) return aten("mul.Tensor", x, operand(aten, factor, x.dtype()));
   if (is_float(x.dtype())) return aten("mul.Scalar", {x, aten.attr(factor)});
   return aten("mul.Scalar", {x, static_cast<int64_t>(aten.call().float_attr(factor, 1))});
 }
@@ -66,7 +67,10 @@ Term added(const Aten& aten, Term product) {
 
 constexpr auto kAddr = [](const Aten& aten) {
   const Term row = aten("unsqueeze", {aten.tensor("vec1"), 1});
-  return added(aten, aten("mul.Tensor", {row, aten.tensor("vec2")}));
+  const Term product = aten("mul.Tensor", {row, aten.tensor("vec2")});
+  const bool is_of_bools = product.dtype() == DType::b8 && aten.tensor("self").dtype() == DType::b8;
+  const Term sum = added(aten, product);
+  return is_of_bools ? cast(sum, DType::b8) : sum;
 };
 constexpr auto kAddmv = [](const Aten& aten) {
   return added(aten, aten("mv", {aten.tensor("mat"), aten.tensor("vec")}));
@@ -157,7 +161,12 @@ constexpr auto kVander = [](const Aten& aten) {
   Term x = aten.tensor("x");
   if (!is_float(x.dtype())) x = aten("to.dtype", {x, DType::i64});
   const Dim count = aten.call().is_none("N") ? Aten::size(x, -1) : aten.size("N");
-  return aten("pow.Tensor_Tensor", {aten("unsqueeze", {x, -1}), aten.arange(count)});
+  const Term ones = aten("ones_like", {x.rank() == 0 ? x : aten("unsqueeze", {x, -1})});
+  if (x.rank() == 0 || count == Dim(1)) return ones;
+  Shape shape = x.shape();
+  shape.push_back(count - 1);
+  const Term same = aten("expand", {aten("unsqueeze", {x, -1}), shape});
+  return aten("cat", {std::vector<Term>{ones, aten("cumprod", {same, -1})}, -1});
 };
 
 // --- of many matrices
@@ -183,7 +192,8 @@ constexpr auto kMatrixPower = [](const Aten& aten) {
     return aten.fail(code::kUnsupported, fmt::format("'{}' by {}", aten.call().target, n));
   if (n == 0) {
     const Term eye = aten("eye", {Aten::size(self, -1), self.dtype()});
-    return aten("clone", {aten("expand", {eye, self.shape()})});
+    const Term one = self.is_complex() ? complex_of(aten, parts(aten, eye)) : eye;
+    return aten("clone", {aten("expand", {one, self.shape()})});
   }
   Term square = self, power = aten.null();
   for (int64_t rest = n; rest > 0; rest /= 2) {

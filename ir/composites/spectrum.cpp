@@ -1,7 +1,7 @@
 // Singular values, and what is read off them.
 #include <cmath>
 
-#include "ir/op/composite.h"
+#include "ir/op/complex.h"
 #include "ir/op/matrix.h"
 #include "ir/support/diag_codes.h"
 
@@ -9,6 +9,7 @@ namespace lathe {
 namespace {
 
 Term singular_values(const Aten& aten, Term a) {
+  if (a.is_complex()) return every_other(aten, singular_values(aten, doubled(aten, a)));
   return aten.all("_linalg_svd", {a, false, false})[1];
 }
 
@@ -89,10 +90,12 @@ constexpr auto kRankOfOld = [](const Aten& aten) {
 
 Term pseudo_inverse(const Aten& aten, Term absolute, Term relative) {
   const Term a = aten.tensor("self");
-  if (a.rank() >= 2 && has_no_elements(a))
-    return aten.full(with_matrix(a.shape(), Aten::size(a, -1), Aten::size(a, -2)), 0, a.dtype());
+  if (a.rank() >= 2 && has_no_elements(a)) return aten("zeros_like", turned(aten, a));
   const bool is_symmetric = aten.call().bool_attr("hermitian");
-  const std::vector<Term> parts = aten.all(is_symmetric ? "linalg_eigh" : "_linalg_svd", {a});
+  const Term real = !a.is_complex() ? a
+                    : is_symmetric  ? doubled(aten, hermitian(aten, a, false))
+                                    : doubled(aten, a);
+  const std::vector<Term> parts = aten.all(is_symmetric ? "linalg_eigh" : "_linalg_svd", {real});
   if (!parts[0]) return parts[0];
   const Term u = is_symmetric ? parts[1] : parts[0];
   const Term values = is_symmetric ? parts[0] : parts[1];
@@ -101,7 +104,8 @@ Term pseudo_inverse(const Aten& aten, Term absolute, Term relative) {
   const Term bound = zero_bound(aten, a, most, absolute, relative);
   const Term is_any = aten("gt.Tensor", {abs(values), bound});
   const Term inverse = select(is_any, 1.0 / values, 0);
-  return aten("matmul", {v * aten("unsqueeze", {inverse, -2}), transpose_last(u)});
+  const Term whole = aten("matmul", {v * aten("unsqueeze", {inverse, -2}), transpose_last(u)});
+  return a.is_complex() ? from_doubled(aten, whole) : whole;
 }
 
 constexpr auto kPinv = [](const Aten& aten) {

@@ -144,6 +144,56 @@ Term join(const Aten& aten, Term re, Term im) {
 
 Term beside_pairs(const Aten& aten, Term x) { return aten("unsqueeze", {x, -1}); }
 
+namespace {
+
+Shape with_rows(Term x, const Dim& rows) {
+  Shape shape = x.shape();
+  if (shape.size() >= 2) shape[shape.size() - 2] = rows;
+  return shape;
+}
+
+}  // namespace
+
+Term doubled_rows(const Aten& aten, Term x) {
+  const Term rows = aten("transpose.int", {parts(aten, x), -2, -1});
+  return aten("reshape", {rows, with_rows(x, Aten::size(x, -2) * 2)});
+}
+
+Term doubled(const Aten& aten, Term x) {
+  const Pair own = pair(aten, x);
+  const Term times_i = join(aten, aten("neg", own.im), own.re);
+  const std::vector<Term> columns = {doubled_rows(aten, x), doubled_rows(aten, times_i)};
+  Shape shape = with_rows(x, Aten::size(x, -2) * 2);
+  if (!shape.empty()) shape.back() = shape.back() * 2;
+  return aten("reshape", {aten("stack", {columns, -1}), shape});
+}
+
+Term from_doubled_rows(const Aten& aten, Term x) {
+  Shape shape = with_rows(x, Dim::floor_div(Aten::size(x, -2), 2));
+  if (!shape.empty()) shape.insert(shape.end() - 1, 2);
+  return complex_of(aten, aten("transpose.int", {aten("reshape", {x, shape}), -2, -1}));
+}
+
+Term every_other(const Aten& aten, Term x) {
+  return aten("slice.Tensor", {x, -1, 0, Aten::size(x, -1), 2});
+}
+
+Term from_doubled(const Aten& aten, Term x) {
+  return from_doubled_rows(aten, every_other(aten, x));
+}
+
+Term turned(const Aten& aten, Term x) { return aten("transpose.int", {x, -2, -1}); }
+
+Term adjoint(const Aten& aten, Term x) {
+  return x.is_complex() ? aten("conj", turned(aten, x)) : turned(aten, x);
+}
+
+Term hermitian(const Aten& aten, Term x, bool is_upper) {
+  const Term half = is_upper ? aten("triu", {x, 1}) : aten("tril", {x, -1});
+  const Term diagonal = aten("diag_embed", {aten("real", {main_diagonal(aten, x)})});
+  return aten("add.Tensor", aten("add.Tensor", half, adjoint(aten, half)), diagonal);
+}
+
 Term operand(const Aten& aten, std::string_view arg, DType part) {
   const CallArg* found = aten.call().find(arg);
   Builder& builder = aten.null().builder();

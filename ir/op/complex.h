@@ -30,6 +30,23 @@ Term beside_pairs(const Aten& aten, Term x);
 // An argument as a number or tensor, complex or not; `part` is the dtype of a number's parts.
 Term operand(const Aten& aten, std::string_view arg, DType part);
 
+// Matrices of complex numbers as real ones with twice the rows: those of real parts, and under each
+// that of imaginary ones. And with twice the columns too, each number a + bi as [[a, -b], [b, a]]:
+// products, inverses and Cholesky's factors of such matrices are such ones again, their singular
+// values and eigenvalues are there twice, and half of their columns say it all.
+Term doubled_rows(const Aten& aten, Term x);
+Term doubled(const Aten& aten, Term x);
+Term from_doubled_rows(const Aten& aten, Term x);
+Term from_doubled(const Aten& aten, Term x);
+// Every other element of the last dim.
+Term every_other(const Aten& aten, Term x);
+
+// Dims -2 and -1 swapped, of either kind of number; and conjugated, which reals stay without.
+Term turned(const Aten& aten, Term x);
+Term adjoint(const Aten& aten, Term x);
+// The Hermitian matrix whose upper or lower triangle is x's, with the real part of its diagonal.
+Term hermitian(const Aten& aten, Term x, bool is_upper);
+
 // For what moves elements or acts on each part alone: the same call on the pairs. Dims that count
 // from the end skip that of the pairs, sizes get it.
 Built on_parts(Builder& builder, const ImportCall& call);

@@ -131,8 +131,10 @@ bool ImportTable::add_alias(const Import& import, const Rows& from, Rows& to) {
   std::vector<std::pair<std::string, Row>> found;
   for (const auto& [name, row] : from) {
     if (name != import.alias_of && !name.starts_with(import.alias_of + ".")) continue;
-    // A row takes reals.
-    if (import.is_complex && import.build == nullptr && row.op != nullptr) continue;
+    // A row takes reals; what builds calls around one of matrices may make reals of them.
+    const bool is_built = row.op != nullptr && row.import->build != nullptr &&
+                          row.op->traits.op_class == OpClass::matrix;
+    if (import.is_complex && import.build == nullptr && row.op != nullptr && !is_built) continue;
     found.emplace_back(import.schema + name.substr(import.alias_of.size()), row);
     if (import.build == nullptr) continue;
     found.back().second.op = nullptr;

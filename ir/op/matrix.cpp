@@ -105,7 +105,7 @@ std::pair<Term, Term> in_batches(const Aten& aten, Term a, Term b) {
     Shape shape = *batch;
     const Shape own = x.shape();
     shape.insert(shape.end(), own.end() - 2, own.end());
-    return expand(x, shape);
+    return x.is_complex() ? aten("expand", {x, shape}) : expand(x, shape);
   };
   return {expanded(a), expanded(b)};
 }

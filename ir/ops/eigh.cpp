@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "ir/op/complex.h"
 #include "ir/op/dense.h"
 #include "ir/op/matrix.h"
 #include "ir/op/self.h"
@@ -97,9 +98,14 @@ Result<std::vector<Tensor>> eigh_reference(const Node& node,
 std::vector<Term> eigen(const Aten& aten, bool has_vectors) {
   const ImportCall& call = aten.call();
   const std::string triangle = call.string_attr("UPLO");
-  const Term a = aten.tensor(call.schema->args.front().name);
-  const Term packed =
-      apply("eigh", {a}, {{"vectors", has_vectors}, {"upper", triangle == "U" || triangle == "u"}});
+  const bool is_upper = triangle == "U" || triangle == "u";
+  Term a = aten.tensor(call.schema->args.front().name);
+  if (a.is_complex()) {  // the values alone are asked for, each of which is there twice
+    a = doubled(aten, hermitian(aten, a, is_upper));
+    const Term values = apply("eigh", {a}, {{"vectors", false}, {"upper", is_upper}});
+    return {every_other(aten, values), aten.null()};
+  }
+  const Term packed = apply("eigh", {a}, {{"vectors", has_vectors}, {"upper", is_upper}});
   if (!packed || !has_vectors) return {packed, aten.null()};
   const Dim n = Aten::size(packed, -1);
   return {aten("select.int", {packed, -2, n}), rows_from(aten, packed, 0, n)};

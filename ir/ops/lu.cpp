@@ -3,6 +3,7 @@
 #include <tuple>
 #include <utility>
 
+#include "ir/op/complex.h"
 #include "ir/op/dense.h"
 #include "ir/op/import_call.h"
 #include "ir/op/matrix.h"
@@ -126,8 +127,9 @@ constexpr auto kSolve = [](const Aten& aten) -> Term {
   if (lu.rank() < 2 || b.rank() < 2 || pivots.rank() < 1)
     return aten.fail(code::kShapeMismatch, "'linalg_lu_solve' needs matrices");
   const bool is_left = aten.call().bool_attr("left", true);
-  const bool is_turned = aten.call().bool_attr("adjoint") == is_left;
-  if (!is_left) b = transpose_last(b);
+  const bool is_adjoint = aten.call().bool_attr("adjoint"), is_turned = is_adjoint == is_left;
+  const auto turn = [&](Term x) { return is_adjoint ? adjoint(aten, x) : turned(aten, x); };
+  if (!is_left) b = turn(b);
   const Dim n = Aten::size(lu, -1);
   Term order = aten("unsqueeze", {order_of_rows(aten, pivots, n), -1});
   std::tie(lu, b) = in_batches(aten, lu, b);
@@ -136,13 +138,13 @@ constexpr auto kSolve = [](const Aten& aten) -> Term {
     return aten("linalg_solve_triangular", {a, x, is_upper, true, is_unit});
   };
   if (is_turned) {
-    const Term turned = transpose_last(lu);
-    b = solve(turned, solve(turned, b, false, false), true, true);
+    const Term other = turn(lu);
+    b = solve(other, solve(other, b, false, false), true, true);
     b = take_rows(aten, b, aten("argsort", {order}));
   } else {
     b = solve(lu, solve(lu, take_rows(aten, b, order), false, true), true, false);
   }
-  return is_left ? b : transpose_last(b);
+  return is_left ? b : turn(b);
 };
 
 std::vector<Example> lu_examples() {
