@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "ir/op/matrix.h"
 #include "ir/op/promotion.h"
 #include "ir/support/diag_codes.h"
 

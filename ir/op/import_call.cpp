@@ -7,6 +7,7 @@
 
 #include "ir/op/dense.h"
 #include "ir/op/index_assertions.h"
+#include "ir/op/pointwise.h"
 #include "ir/op/promotion.h"
 #include "ir/support/diag_codes.h"
 
@@ -179,6 +180,18 @@ Result<NamedAttrs> map_attrs(const ImportCall& call, const Import& import) {
 void rename_written(ImportCall& call) {
   for (auto& [name, value] : call.args) {
     if (name == "self" && call.schema->find(name) == nullptr) name = call.schema->args.front().name;
+  }
+}
+
+// Rows that compute in floats take numbers as such: the integers that they stand beside may lack
+// them, as u8 lacks -3.
+void take_as_floats(ImportCall& call) {
+  for (const OperandSpec& operand : call.op->operands) {
+    for (auto& [name, arg] : call.args) {
+      const Attr* attr = name == operand.name ? std::get_if<Attr>(&arg) : nullptr;
+      const auto* number = attr == nullptr ? nullptr : std::get_if<int64_t>(attr);
+      if (number != nullptr) arg = Attr{static_cast<double>(*number)};
+    }
   }
 }
 
@@ -415,6 +428,7 @@ Result<std::vector<Value>> import_call(Builder& builder, const ImportTable& tabl
     }
   }
   if (!call.is_inner) LATHE_DO(assert_indices(builder, call));
+  if (call.op != nullptr && call.op->infer.function == &infer_float) take_as_floats(call);
   const Import& import = *match.entry->import;
   std::vector<Value> results;
   if (import.build != nullptr) {
