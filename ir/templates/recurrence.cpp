@@ -29,26 +29,31 @@ class Recurrence {
              loop::BufferRef packed)
       : kernel_(kernel), pool_(*kernel.pool), spec_(spec), layout_(layout), packed_(packed) {
     stride_ = std::max(spec.hidden, layout.width());
-    task_rows_ = ceil_div(spec.rows, layout.tasks);
+    if (spec.rows.is_const()) task_rows_ = ceil_div(spec.rows.value(), layout.tasks.value());
   }
 
   void build() {
-    const Var task = add_var("task", layout_.tasks);
+    const Var task = kernel_.add_loop_var("task", layout_.tasks);
     Block body;
-    first_ = let(body, "first_row", balanced(pool_.var(task)), spec_.rows - 1);
-    const Expr rows = balanced(pool_.var(task) + pool_.integer(1)) - first_;
-    rows_ = let(body, "rows", rows, task_rows_);
+    if (spec_.rows.is_const()) {
+      first_ = let(body, "first_row", balanced(pool_.var(task)), spec_.rows.value() - 1);
+      const Expr rows = balanced(pool_.var(task) + pool_.integer(1)) - first_;
+      rows_ = let(body, "rows", rows, task_rows_);
+    } else {
+      first_ = pool_.var(task);
+      rows_ = pool_.integer(1);
+    }
     emit_initial(body);
     emit_steps(body);
     emit_last(body);
-    kernel_.body.push_back({For{task, pool_.integer(0), pool_.integer(layout_.tasks), 1,
+    kernel_.body.push_back({For{task, pool_.integer(0), pool_.size(layout_.tasks), 1,
                                 LoopKind::parallel, std::move(body)}});
   }
 
  private:
   // Rows before a task; where tasks do not divide them, some have one more.
   Expr balanced(Expr task) {
-    return loop::floor_div(task * pool_.integer(spec_.rows), pool_.integer(layout_.tasks));
+    return loop::floor_div(task * pool_.size(spec_.rows), pool_.size(layout_.tasks));
   }
 
   Var add_var(const char* name, int64_t extent) {
@@ -155,16 +160,19 @@ class Recurrence {
   }
 
   void emit_steps(Block& block) {
-    emit_loop(block, "step", pool_.integer(spec_.steps), spec_.steps, [&](Block& inside, Expr i) {
-      before_ = let(inside, "before", loop::mod(i, pool_.integer(2)), 1);
-      t_ = spec_.is_reversed ? let(inside, "t", pool_.integer(spec_.steps - 1) - i, spec_.steps - 1)
-                             : i;
-      emit_loop(inside, "block", pool_.integer(layout_.blocks), layout_.blocks,
-                [&](Block& columns, Expr index) {
-                  const Expr column = let(columns, "column", first_column(index), last_column());
-                  emit_tiles(columns, index, column);
-                });
-    });
+    const Var step = kernel_.add_loop_var("step", spec_.steps);
+    const Expr i = pool_.var(step), steps = pool_.size(spec_.steps);
+    Block inside;
+    before_ = let(inside, "before", loop::mod(i, pool_.integer(2)), 1);
+    t_ = spec_.is_reversed ? steps - pool_.integer(1) - i : i;
+    if (spec_.is_reversed && spec_.steps.is_const())
+      t_ = let(inside, "t", t_, spec_.steps.value() - 1);
+    emit_loop(inside, "block", pool_.integer(layout_.blocks), layout_.blocks,
+              [&](Block& columns, Expr index) {
+                const Expr column = let(columns, "column", first_column(index), last_column());
+                emit_tiles(columns, index, column);
+              });
+    block.push_back({For{step, pool_.integer(0), steps, 1, LoopKind::serial, std::move(inside)}});
   }
 
   void emit_tiles(Block& block, Expr index, Expr column) {
@@ -244,7 +252,7 @@ class Recurrence {
 
   void emit_last(Block& block) {
     if (!spec_.last) return;
-    const Expr half = pool_.integer(spec_.steps % 2);
+    const Expr half = loop::mod(pool_.size(spec_.steps), pool_.integer(2));
     emit_loop(block, "row", rows_, task_rows_, [&](Block& rows, Expr row) {
       for_columns(rows, [&](Block& each, Expr j) {
         const Lanes lanes = lanes_at(j);
@@ -262,7 +270,7 @@ class Recurrence {
   const RecurrenceLayout& layout_;
   loop::BufferRef packed_;
   std::vector<loop::BufferRef> states_;
-  int64_t stride_, task_rows_;
+  int64_t stride_, task_rows_ = 1;
   Expr first_, rows_;  // of the task
   Expr before_, t_;    // the half that has the states before the step; the step
 };
@@ -273,8 +281,9 @@ RecurrenceLayout recurrence_layout(const RecurrenceSpec& spec, const Target& tar
   RecurrenceLayout layout;
   layout.lanes = target.lanes(dtype_bytes(spec.dtype));
   const int64_t registers = target.num_vector_registers;
+  const int64_t rows = spec.rows.is_const() ? spec.rows.value() : 1;
   // Of one row, more columns at once, while they are there.
-  while (spec.rows * spec.gates * layout.vectors < kMinSums && 2 * layout.width() <= spec.hidden &&
+  while (rows * spec.gates * layout.vectors < kMinSums && 2 * layout.width() <= spec.hidden &&
          2 * layout.vectors * spec.gates < registers)
     layout.vectors *= 2;
   layout.blocks = ceil_div(spec.hidden, layout.width());
@@ -283,11 +292,12 @@ RecurrenceLayout recurrence_layout(const RecurrenceSpec& spec, const Target& tar
   const int64_t others = of_row + (registers < 32 ? 1 : 0);
   const int64_t most_rows = std::max<int64_t>(1, (registers - others) / of_row);
   const int64_t bytes = layout.num_elements(spec) * dtype_bytes(spec.dtype);
-  const int64_t tiles = ceil_div(spec.rows, most_rows);
+  const int64_t tiles = ceil_div(rows, most_rows);
   const int64_t sharing = bytes > target.l2_bytes / 2 ? kTilesOfFarWeights : kTilesOfNearWeights;
-  layout.tasks = std::clamp<int64_t>(tiles / sharing, 1, kMostTasks);
+  const int64_t tasks = std::clamp<int64_t>(tiles / sharing, 1, kMostTasks);
+  layout.tasks = spec.rows.is_const() ? Dim(tasks) : spec.rows;
   // Balanced: no task has fewer rows than a tile.
-  const int64_t fewest = spec.rows / layout.tasks;
+  const int64_t fewest = rows / tasks;
   layout.tile_rows = ceil_div(fewest, ceil_div(fewest, most_rows));
   return layout;
 }

@@ -21,8 +21,8 @@
 namespace lathe {
 
 struct RecurrenceSpec {
-  int64_t steps = 1;
-  int64_t rows = 1;                          // independent ones: the batch
+  Dim steps = 1;
+  Dim rows = 1;                              // independent ones: the batch
   int64_t hidden = 1;                        // elements of each state of a row
   int64_t gates = 1;                         // sums for each of them
   bool is_reversed = false;                  // from the last t to the first
@@ -43,7 +43,7 @@ struct RecurrenceLayout {
   int64_t vectors = 1;  // of each gate in a block
   int64_t blocks = 1;   // the last one ends with the columns, and may overlap the one before
   int64_t tile_rows = 1;
-  int64_t tasks = 1;
+  Dim tasks = 1;  // as many as there are rows, of each one, where their number is a symbol
   int64_t width() const { return vectors * lanes; }
   int64_t num_elements(const RecurrenceSpec& spec) const {
     return blocks * spec.hidden * spec.gates * width();

@@ -30,14 +30,15 @@ class RecurrentLowering {
 
   Result<Verdict> run(BufferId out) {
     const TensorType& type = lowering_.buffer(out).type;
-    const std::vector<int64_t> strides = type.static_strides();
+    const Shape strides = type.strides();
     spec_.dtype = compute_dtype(type.dtype);
     if (!is_float(spec_.dtype))
       return Verdict{fmt::format("its dtype is {}", dtype_name(spec_.dtype))};
-    const std::vector<int64_t> shape = type.static_shape();
-    spec_.hidden = shape[2];
-    if (strides[2] != 1 && spec_.hidden > 1) return Verdict{"its results do not lie side by side"};
-    spec_.steps = shape[time_] - (cell_.states - 1);
+    const Shape& shape = type.shape;
+    spec_.hidden = shape[2].value();  // by its shape rule
+    if (strides[2] != Dim(1) && spec_.hidden > 1)
+      return Verdict{"its results do not lie side by side"};
+    spec_.steps = shape[time_] - Dim(cell_.states - 1);
     spec_.rows = shape[1 - time_];
     spec_.gates = cell_.gates;
     spec_.is_reversed = root_.bool_attr("reverse");
@@ -58,7 +59,7 @@ class RecurrentLowering {
     spec_.output = result;
     if (cell_.states == 2)
       spec_.last = [&](Expr row, Expr j, Expr value) {
-        return result(kernel_.pool().integer(spec_.steps), row, j, value);
+        return result(kernel_.pool().size(spec_.steps), row, j, value);
       };
     build_recurrence(kernel_.kernel(), spec_, layout, packed);
     if (kernel_.error()) return *kernel_.error();
@@ -139,6 +140,7 @@ KernelDef kernel_recurrence() {
       .roots = {"recurrent_layer"},
       .members = Members::epilogue,
       .needs = Needs::registers,
+      .takes_sizes = true,
       .emit = emit_recurrence,
       .example = R"(
 func @main(%g: f32[7, 3, 60], %h: f32[3, 20], %w: f32[20, 60]) -> f32[7, 3, 20] {
