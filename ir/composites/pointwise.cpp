@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <utility>
 
 #include "ir/op/composite.h"
 #include "ir/op/promotion.h"
@@ -104,8 +105,7 @@ double radians_of_degree() { return std::numbers::pi / 180; }
 double degrees_of_radian() { return 180 / std::numbers::pi; }
 
 constexpr auto kFrac = [](const Aten& aten) {
-  const Term self = aten.tensor("self");
-  return aten("sub.Tensor", {self, aten("trunc", {self})});
+  return aten("sub.Tensor", aten.tensor("self"), aten("trunc", aten.tensor("self")));
 };
 
 // PyTorch scales by a power of ten, which for negative decimals is a division.
@@ -121,21 +121,24 @@ constexpr auto kRoundDecimals = [](const Aten& aten) {
 
 // --- of two operands
 
-constexpr auto kCopysign = [](const Aten& aten) {
+// Both in the float dtype that PyTorch promotes them to.
+std::pair<Term, Term> promoted(const Aten& aten) {
   const Term self = aten.tensor("self"), other = aten.tensor("other");
-  const Term magnitude = aten("abs", {aten("to.dtype", {self, to_float(self.dtype())})});
-  const Term is_negative =
-      other.dtype() == DType::b8 ? false_like(aten, other) : signbit(aten, other);
-  // The dtype is that of a product, whatever decides it.
-  const Term one = aten("to.dtype", {aten("ones_like", {other}), to_float(other.dtype())});
-  const Term joined = aten("mul.Tensor", {magnitude, one});
-  return aten("where.self", {is_negative, aten("neg", {joined}), joined});
+  const TensorType types[] = {Value(self).type(), Value(other).type()};
+  const DType dtype = to_float(promote_operands(types));
+  return {cast(self, dtype), cast(other, dtype)};
+}
+
+constexpr auto kCopysign = [](const Aten& aten) {
+  const auto [self, other] = promoted(aten);
+  const Term size = aten("abs", self);
+  return aten("where.self", {signbit(aten, other), aten("neg", size), size});
 };
 
 // The larger, by far, and what the smaller adds; infinities of one sign are themselves.
 template <bool kBinary>
 Term logaddexp(const Aten& aten) {
-  const Term a = aten.tensor("self"), b = aten.tensor("other");
+  const auto [a, b] = promoted(aten);
   const Term largest = aten("maximum", {a, b});
   const Term distance = aten("neg", {aten("abs", {aten("sub.Tensor", {a, b})})});
   const Term added =
@@ -147,22 +150,19 @@ Term logaddexp(const Aten& aten) {
 
 // self * log(other), and 0 wherever self is, unless other is no number.
 Term times_log(const Aten& aten, const char* log) {
-  const Term self = aten.tensor("self"), other = aten.tensor("other");
+  const auto [self, other] = promoted(aten);
   const Term product = aten("mul.Tensor", {self, aten(log, {other})});
   const Term is_zero = aten("eq.Scalar", {self, 0});
   const Term kept = aten("masked_fill.Scalar", {product, is_zero, 0});
-  return is_float(other.dtype()) ? nan_where(aten, aten("isnan", {other}), kept) : kept;
+  return nan_where(aten, aten("isnan", {other}), kept);
 }
 constexpr auto kXlogy = [](const Aten& aten) { return times_log(aten, "log"); };
 constexpr auto kXlog1py = [](const Aten& aten) { return times_log(aten, "log1p"); };
 
 // Without the squares of what is too large or small for them.
 constexpr auto kHypot = [](const Aten& aten) {
-  const Term x = aten.tensor("self"), y = aten.tensor("other");
-  const auto size = [&](Term own, Term beside) {
-    return aten("abs", {own.dtype() == DType::b8 ? cast(own, beside.dtype()) : own});
-  };
-  const Term a = size(x, y), b = size(y, x);
+  const auto [x, y] = promoted(aten);
+  const Term a = aten("abs", x), b = aten("abs", y);
   const Term large = aten("maximum", {a, b}), small = aten("minimum", {a, b});
   const Term ratio = aten("div.Tensor", {small, large});
   const Term root = aten("sqrt", {aten("add.Scalar", {aten("mul.Tensor", {ratio, ratio}), 1.0})});
@@ -204,7 +204,8 @@ constexpr auto kFloatPower = [](const Aten& aten) {
 };
 
 constexpr auto kLdexp = [](const Aten& aten) {
-  return aten("mul.Tensor", {aten.tensor("self"), aten("pow.Scalar", {2.0, aten.tensor("other")})});
+  const Term two = aten.scalar(2, DType::f32), other = aten.tensor("other");
+  return aten("mul.Tensor", aten.tensor("self"), aten("pow.Tensor_Tensor", two, other));
 };
 
 // A scalar in a tensor's place.
@@ -260,7 +261,7 @@ std::vector<Import> import_pointwise() {
   const std::string binary = "(Tensor self, Tensor other) -> Tensor";
   add("copysign.Tensor" + binary, composed<kCopysign>);
   add("copysign.Scalar(Tensor self, Scalar other) -> Tensor", composed<[](const Aten& aten) {
-        return aten("copysign.Tensor", {aten.tensor("self"), aten.attr("other")});
+        return aten("copysign.Tensor", {aten.tensor("self"), aten.call().float_attr("other")});
       }>);
   add("logaddexp" + binary, composed<logaddexp<false>>);
   add("logaddexp2" + binary, composed<logaddexp<true>>);

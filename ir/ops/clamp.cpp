@@ -32,7 +32,7 @@ Result<std::vector<Tensor>> clamp_reference(const Node& node,
       put(result, position, clamped<double>(node, get(0), get));
     } else {
       const auto get = [&](size_t i) {
-        return operands[i]->integers[static_cast<size_t>(offsets[i])];
+        return wrap(result.dtype, operands[i]->integers[static_cast<size_t>(offsets[i])]);
       };
       put(result, position, clamped<int64_t>(node, get(0), get));
     }
