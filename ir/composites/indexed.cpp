@@ -1,7 +1,7 @@
 // index_reduce and nonzero_static, as scatters.
 #include <algorithm>
 
-#include "ir/op/composite.h"
+#include "ir/op/complex.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -82,7 +82,7 @@ std::vector<Term> masked_positions(const Aten& aten) {
 
 constexpr auto kMaskedIndex = [](const Aten& aten) {
   const Term self = aten.tensor("self"), mask = aten.tensor("mask");
-  const Term fill = aten.scalar(aten.call().float_attr("fill"), self.dtype());
+  const Term fill = operand(aten, "fill", self.dtype());
   return aten("where.self", {mask, aten("index.Tensor", {self, masked_positions(aten)}), fill});
 };
 
