@@ -138,14 +138,15 @@ constexpr auto kCopysign = [](const Aten& aten) {
 // The larger, by far, and what the smaller adds; infinities of one sign are themselves.
 template <bool kBinary>
 Term logaddexp(const Aten& aten) {
-  const auto [a, b] = promoted(aten);
+  const auto [self, other] = promoted(aten);
+  const Term a = aten.wide(self), b = aten.wide(other);
   const Term largest = aten("maximum", {a, b});
   const Term distance = aten("neg", {aten("abs", {aten("sub.Tensor", {a, b})})});
   const Term added =
       kBinary ? aten("mul.Scalar", {aten("log1p", {aten("exp2", {distance})}), std::numbers::log2e})
               : aten("log1p", {aten("exp", {distance})});
   const Term is_same = aten("logical_and", {aten("isinf", {a}), aten("eq.Tensor", {a, b})});
-  return aten("where.self", {is_same, a, aten("add.Tensor", {largest, added})});
+  return cast(aten("where.self", {is_same, a, aten("add.Tensor", {largest, added})}), self.dtype());
 }
 
 // self * log(other), and 0 wherever self is, unless other is no number.
@@ -204,8 +205,7 @@ constexpr auto kFloatPower = [](const Aten& aten) {
 };
 
 constexpr auto kLdexp = [](const Aten& aten) {
-  const Term two = aten.scalar(2, DType::f32), other = aten.tensor("other");
-  return aten("mul.Tensor", aten.tensor("self"), aten("pow.Tensor_Tensor", two, other));
+  return aten("mul.Tensor", {aten.tensor("self"), aten("pow.Scalar", {2.0, aten.tensor("other")})});
 };
 
 // A scalar in a tensor's place.
@@ -281,18 +281,18 @@ std::vector<Import> import_pointwise() {
   add("xlogy.Tensor" + binary, composed<kXlogy>);
   add("special_xlog1py" + binary, composed<kXlog1py>);
   add("xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor", composed<[](const Aten& aten) {
-        return aten("xlogy.Tensor", {aten.tensor("self"), aten.attr("other")});
+        return aten("xlogy.Tensor", {aten.tensor("self"), aten.call().float_attr("other")});
       }>);
   add("xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor", composed<[](const Aten& aten) {
-        return aten("xlogy.Tensor", {aten.attr("self"), aten.tensor("other")});
+        return aten("xlogy.Tensor", {aten.call().float_attr("self"), aten.tensor("other")});
       }>);
   add("special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor",
       composed<[](const Aten& aten) {
-        return aten("special_xlog1py", {aten.tensor("self"), aten.attr("other")});
+        return aten("special_xlog1py", {aten.tensor("self"), aten.call().float_attr("other")});
       }>);
   add("special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor",
       composed<[](const Aten& aten) {
-        return aten("special_xlog1py", {aten.attr("self"), aten.tensor("other")});
+        return aten("special_xlog1py", {aten.call().float_attr("self"), aten.tensor("other")});
       }>);
   return imports;
 }
