@@ -428,7 +428,6 @@ Result<std::vector<Value>> import_call(Builder& builder, const ImportTable& tabl
     }
   }
   if (!call.is_inner) LATHE_DO(assert_indices(builder, call));
-  if (call.op != nullptr && call.op->infer.function == &infer_float) take_as_floats(call);
   const Import& import = *match.entry->import;
   std::vector<Value> results;
   if (import.build != nullptr) {
@@ -441,6 +440,7 @@ Result<std::vector<Value>> import_call(Builder& builder, const ImportTable& tabl
       LATHE_TRY(results, write_back(builder, call, results.front()));
     }
   } else {
+    if (call.op->infer.function == &infer_float) take_as_floats(call);
     std::vector<int> list_sizes;
     LATHE_TRY(std::vector<Value> operands, map_operands(builder, call, import, list_sizes));
     LATHE_TRY(NamedAttrs attrs, map_attrs(call, import));

@@ -233,6 +233,7 @@ const std::map<std::string, std::string>& rows_left_out() {
       {"swapped", "is of pivots, which only lu makes"},
       {"triangular_solve", condition},
       {"assert_bounds", "is of numbers that only assert_index makes"},
+      {"bind_size", "makes a symbol of a size, which others may be already"},
       {"param", "stands for an input, which every graph has"},
       {"fused", "passes make it; what it holds is generated unfused"},
   };
