@@ -24,7 +24,7 @@ async function graphOf(page, cell) {
 }
 
 page_test("the first page opens a model, compiles it and draws it", async (page) => {
-  assert.match(await status(page, ".cell.model"), /29 nodes/);
+  assert.match(await status(page, ".cell.model"), /31 nodes/);
   assert.match(await status(page, passes), /23 passes/);
   assert.ok((await page.locator(".chip").count()) >= 17);
   const rows = await graphOf(page, ".cell.model");
