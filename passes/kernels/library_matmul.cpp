@@ -154,19 +154,19 @@ class MatmulLowering {
     return Ok{};
   }
 
-  // Into how many parts of its outermost dim a result is divided whose rows are padded, so that
+  // Into how many equal parts of its divided dim a result is made whose rows are padded, so that
   // those rows take little memory beside it.
   int64_t num_parts(BufferId out) const {
     constexpr int64_t kMostBytes = 64 << 20;
     const TensorType& type = lowering_.buffer(out).type;
     const std::optional<int64_t> elements = type.static_elements();
     if (!node_.bodies.empty() || !elements || !type.layout.empty()) return 1;
-    const int64_t outermost = type.shape.front().value();
+    const int64_t divided = type.shape[divided_dim(type.shape)].value();
     int64_t parts = 1;
-    for (int64_t count = 2; count <= std::min<int64_t>(outermost, kMostParts); ++count) {
+    for (int64_t count = 2; count <= std::min<int64_t>(divided, kMostParts); ++count) {
       if (*elements / parts * dtype_bytes(dtype_) <= kMostBytes) break;
       const bool is_even = *elements / count % (kBufferAlignment / dtype_bytes(dtype_)) == 0;
-      if (outermost % count == 0 && is_even) parts = count;
+      if (divided % count == 0 && is_even) parts = count;
     }
     return parts;
   }
@@ -174,15 +174,17 @@ class MatmulLowering {
   // Sums of one part at a time, in the same buffer.
   Result<Verdict> emit_parts(const Evening& evening, int64_t parts, BufferId out) {
     MatmulSpec part = spec_;
-    Dim& outermost = part.batch.empty() ? part.m : part.batch.front();
-    outermost = Dim::floor_div(outermost, parts);
+    const size_t dim = divided_dim(root_.types[0].shape);
+    const bool is_batch = dim < part.batch.size();
+    Dim& divided = is_batch ? part.batch[dim] : part.m;
+    divided = Dim::floor_div(divided, parts);
     LaunchInfo info = describe(node_);
     info.flops = Dim::floor_div(info.flops, parts);
     for (int64_t i = 0; i < parts; ++i) {
       emit(evening, part, info);
       LATHE_DO(emit_part(lowering_, node_, part.d.buffer, out, i, phase_));
-      part.a.offset = part.a.offset + part.a.strides.front() * outermost;
-      if (!part.batch.empty()) part.b.offset = part.b.offset + part.b.strides.front() * outermost;
+      part.a.offset = part.a.offset + part.a.strides[dim] * divided;
+      if (is_batch) part.b.offset = part.b.offset + part.b.strides[dim] * divided;
     }
     return Verdict{};
   }

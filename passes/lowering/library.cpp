@@ -291,7 +291,8 @@ Result<std::optional<LibraryResult>> place_sums(Lowering& lowering, KernelContex
       if (claim.index != sums.index) continue;
       const auto column = std::find(claim.index.begin(), claim.index.end(), sums.vars.back());
       type.shape[static_cast<size_t>(column - claim.index.begin())] = Dim(sums.padded_columns);
-      if (sums.parts > 1) type.shape.front() = Dim::floor_div(type.shape.front(), sums.parts);
+      Dim& divided = type.shape[divided_dim(type.shape)];
+      if (sums.parts > 1) divided = Dim::floor_div(divided, sums.parts);
     }
     type.layout = type.rank() == root.rank() ? sums.layout : Layout();
     std::optional<Strided> found = place(-1, type, claim.index);
@@ -303,13 +304,21 @@ Result<std::optional<LibraryResult>> place_sums(Lowering& lowering, KernelContex
   return std::optional<LibraryResult>();
 }
 
+size_t divided_dim(const Shape& shape) {
+  size_t dim = 0;
+  while (dim + 2 < shape.size() && shape[dim] == Dim(1)) ++dim;
+  return dim;
+}
+
 Status emit_part(Lowering& lowering, const Node& node, BufferId made, BufferId out, int64_t part,
                  Phase phase) {
   KernelContext kernel(lowering, node, phase);
   const Value value{const_cast<Node*>(&node), 0};
   kernel.read_from(value, made, lowering.buffer(made).type);
   Lowering::Part own = {lowering.buffer(out).type};
-  own.type.shape.front() = lowering.buffer(made).type.shape.front();
+  const Dim columns = own.type.shape.back();
+  own.type.shape = lowering.buffer(made).type.shape;
+  own.type.shape.back() = columns;
   own.first = part * own.type.num_elements().value();
   return lowering.emit_part(
       kernel, out, own, {"epilogue", &node, 0},

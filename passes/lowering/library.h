@@ -70,10 +70,13 @@ struct LibrarySums {
   // Of a row of the buffer, where the library wants rows to start at even addresses: the result is
   // then copied from there, but where it lies evenly by itself. 0: as many as there are.
   int64_t padded_columns = 0;
-  // The buffer is for one of so many equal parts of the outermost dim, which follow each other
+  // The buffer is for one of so many equal parts of the divided dim, which follow each other
   // through it.
   int64_t parts = 1;
 };
+
+// The outermost dim that is not 1, but for the last: parts of it lie side by side.
+size_t divided_dim(const Shape& shape);
 
 // What a library makes of a region, and where it writes that.
 struct LibraryResult {
