@@ -186,6 +186,20 @@ TEST_F(ImportTest, UnusedStatisticsAreNull) {
   EXPECT_FALSE((*results)[1]);
 }
 
+// Graphs of PyTorch 2.11 say f32 of them.
+TEST_F(ImportTest, CountsAreIntegersWhateverTheFileSays) {
+  const TensorType line = {DType::f32, {Dim::symbol("u0")}}, whole = {DType::f32, {2, 3}};
+  const auto results = import_call(builder, *table,
+                                   {.target = "aten._unique2.default",
+                                    .args = {{"self", tensor(DType::f32, {2, 3})},
+                                             {"return_inverse", Attr{true}},
+                                             {"return_counts", Attr{true}}},
+                                    .expected = {line, whole, line}});
+  ASSERT_TRUE(results.ok()) << results.error().message;
+  EXPECT_EQ((*results)[1].type().dtype, DType::i64);
+  EXPECT_EQ((*results)[2].type().dtype, DType::i64);
+}
+
 TEST_F(ImportTest, SaysWhatIsWrong) {
   const Value x = tensor(DType::f32, {2, 3});
   EXPECT_EQ(import("aten.frobnicate.default", {}),
