@@ -65,11 +65,12 @@ std::string constant_json(const PyConstant& constant) {
 
 // A leaf is {"tensor": i} (the i-th tensor of inputs or outputs), {"size": "2*s0"} or
 // {"constant": value}. Sizes of the results come with their value. Complex numbers are pairs in a
-// last dim of the tensor, and "complex" says so.
+// last dim of the tensor, those of 8 bits are bytes, and "encoding" says so.
 std::string leaf_json(const InputLeaf& leaf) {
   Members members = {{"name", text(leaf.name)}};
   if (leaf.kind == InputLeaf::Kind::tensor) members.emplace_back("tensor", text(leaf.param));
-  if (leaf.is_complex) members.emplace_back("complex", "true");
+  if (leaf.encoding != Encoding::none)
+    members.emplace_back("encoding", text(encoding_name(leaf.encoding)));
   if (leaf.kind == InputLeaf::Kind::size) members.emplace_back("size", text(leaf.size.str()));
   if (leaf.kind == InputLeaf::Kind::constant)
     members.emplace_back("constant", constant_json(leaf.constant));
@@ -77,8 +78,9 @@ std::string leaf_json(const InputLeaf& leaf) {
 }
 
 std::string leaf_json(const OutputLeaf& leaf, const std::map<std::string, int64_t>& dims) {
-  if (leaf.kind == OutputLeaf::Kind::tensor && leaf.is_complex)
-    return object({{"tensor", text(leaf.output)}, {"complex", "true"}});
+  if (leaf.kind == OutputLeaf::Kind::tensor && leaf.encoding != Encoding::none)
+    return object(
+        {{"tensor", text(leaf.output)}, {"encoding", text(encoding_name(leaf.encoding))}});
   if (leaf.kind == OutputLeaf::Kind::tensor) return object({{"tensor", text(leaf.output)}});
   if (leaf.kind == OutputLeaf::Kind::constant)
     return object({{"constant", constant_json(leaf.constant)}});

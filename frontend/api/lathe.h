@@ -14,7 +14,8 @@
  * free its parent's handles and load others, if no other thread was in a call when it was forked;
  * older handles run on one thread there ("cuda" does not outlive a fork). Tensors are row-major and
  * contiguous, and are never copied, but for host memory that a GPU works on. Complex ones, weights
- * too, are pairs of reals: their last dim is 2 (and lathe_info's signature says "complex"). */
+ * too, are pairs of reals: their last dim is 2. Numbers of 8 bits are bytes. (lathe_info's
+ * signature says which, as "encoding".) */
 #ifndef LATHE_H
 #define LATHE_H
 

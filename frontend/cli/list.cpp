@@ -52,9 +52,9 @@ int list_targets() {
   if (const Status checked = table->check(); !checked.ok())
     return report(checked.error(), LocTable());
   // Some are of complex numbers alone.
-  const std::vector<std::string> reals = table->targets(), complex = table->targets(true);
-  std::set<std::string> targets(reals.begin(), reals.end());
-  targets.insert(complex.begin(), complex.end());
+  std::set<std::string> targets;
+  for (const Numbers numbers : kNumbers)
+    for (std::string& target : table->targets(numbers)) targets.insert(std::move(target));
   for (const std::string& target : targets) say("{}\n", target);
   say("{}\n", plural(static_cast<int64_t>(targets.size()), "ATen operator"));
   return kHeld;

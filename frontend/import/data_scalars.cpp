@@ -114,7 +114,7 @@ Result<bool> GraphImporter::import_data_scalar(const pt2::Node& node, Scope& sco
   if (is_item(node.target) && node.inputs.size() == 1) {
     LATHE_TRY(CallArg arg, scope.argument(node.inputs.front().arg));
     const Value* value = std::get_if<Value>(&arg);
-    if (value == nullptr || !*value || builder_.is_complex(*value)) return false;
+    if (value == nullptr || !*value || builder_.encoding(*value) != Encoding::none) return false;
     const Value number = builder_.call("reshape", {*value}, {{"shape", std::vector<int64_t>{}}});
     if (!number) return builder_.error();
     const auto size = scope.graph().sym_int_values.find(name);

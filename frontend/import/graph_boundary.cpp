@@ -58,8 +58,8 @@ Status GraphImporter::import_user_input(const pt2::InputSpec& spec) {
     builder_.set_loc(stacks_.locate({leaf.name, "placeholder", {}, {}, {}}));
     Value param = builder_.param(std::move(type), leaf.name);
     if (builder_.failed()) return builder_.error();
-    leaf.is_complex = is_complex(meta->second.dtype);
-    if (leaf.is_complex) builder_.mark_complex(param);
+    leaf.encoding = encoding_of(meta->second.dtype);
+    builder_.mark(param, leaf.encoding);
     scope_.bind(leaf.name, param);
   } else if (arg.tag == Tag::as_sym_int) {
     const auto& size = arg.as<pt2::SymArgument<int64_t>>();
@@ -114,7 +114,7 @@ Status GraphImporter::import_user_output(const OutputSpec& spec) {
     LATHE_TRY(CallArg arg, scope_.argument(spec.arg));
     if (const Value* value = std::get_if<Value>(&arg)) {
       leaf.output = static_cast<int>(builder_.graph().outputs.size());
-      leaf.is_complex = builder_.is_complex(*value);
+      leaf.encoding = builder_.encoding(*value);
       builder_.graph().outputs.push_back(*value);
     } else if (const Attr* attr = std::get_if<Attr>(&arg); attr && std::get_if<Dim>(attr)) {
       leaf.kind = OutputLeaf::Kind::size;

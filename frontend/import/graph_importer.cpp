@@ -174,7 +174,7 @@ Status GraphImporter::import_refused(const pt2::Node& node, Scope& scope) {
     Result<std::optional<TensorType>> type = scope.expected_type(*name);
     const bool is_known = type.ok() && type->has_value();
     const Value value = is_known ? builder_.param(**std::move(type), *name) : Value();
-    if (scope.is_complex(*name)) builder_.mark_complex(value);
+    builder_.mark(value, scope.encoding(*name));
     scope.bind(*name, value);
   }
   return builder_.failed() ? Status(Diag(builder_.error())) : Ok{};
@@ -238,8 +238,8 @@ Result<Value> GraphImporter::in_sizes_of_file(const pt2::Node& node, const std::
   const ImportTable::Match match = table_.find(node.target);
   if (match && match.entry->import->has_own_dtypes) expected->dtype = value.type().dtype;
   const Shape& shape = value.type().shape;
-  const bool is_complex = builder_.is_complex(value);
-  if (!same_types(value.type(), *expected, symbols_) || is_complex != scope.is_complex(name))
+  const Encoding encoding = builder_.encoding(value);
+  if (!same_types(value.type(), *expected, symbols_) || encoding != scope.encoding(name))
     return Diag{code::kTypeMismatch, builder_.loc(),
                 fmt::format("'{}' is {} in the file, but '{}' of its arguments is {}", name,
                             to_string(*expected), node.target, to_string(value.type()))};
@@ -249,12 +249,13 @@ Result<Value> GraphImporter::in_sizes_of_file(const pt2::Node& node, const std::
     if (facts.decide(Relation::eq, shape[d], expected->shape[d]) != true) return value;
   const Value result = builder_.call("reshape", {value}, {{"shape", expected->shape}});
   if (!result) return builder_.error();
-  if (is_complex) builder_.mark_complex(result);
+  builder_.mark(result, encoding);
   return result;
 }
 
 bool GraphImporter::is_imported(std::string_view target) const {
-  return table_.find(target) || table_.find(target, true);
+  return std::any_of(std::begin(kNumbers), std::end(kNumbers),
+                     [&](Numbers numbers) { return bool(table_.find(target, numbers)); });
 }
 
 Status GraphImporter::find_unsupported(const pt2::Graph& graph,

@@ -150,7 +150,7 @@ Status GraphImporter::import_cond(const pt2::Node& node, Scope& scope) {
                   fmt::format("result {} of torch.cond is not a tensor in both branches", i)};
     const Value chosen = builder_.call("where", {*chooser, *if_true, *if_false});
     if (builder_.failed()) return builder_.error();
-    if (builder_.is_complex(*if_true)) builder_.mark_complex(chosen);
+    builder_.mark(chosen, builder_.encoding(*if_true));
     results.emplace_back(chosen);
   }
   return bind_outputs(node, results, scope);
@@ -205,7 +205,7 @@ Status GraphImporter::import_unrolled(const pt2::Node& node, Scope& scope) {
   for (const std::vector<Value>& row : rows) {
     const int length = static_cast<int>(row.size());
     const Value joined = builder_.call_all("cat", row, {{"dim", int64_t{0}}}, {length}).front();
-    if (builder_.is_complex(row.front())) builder_.mark_complex(joined);
+    builder_.mark(joined, builder_.encoding(row.front()));
     carried.emplace_back(joined);
   }
   if (builder_.failed()) return builder_.error();
@@ -224,7 +224,7 @@ Result<CallArg> GraphImporter::row_of(const pt2::Node& node, const CallArg& tens
 
 Value GraphImporter::changed(Value value, std::string_view op, NamedAttrs attrs) {
   const Value result = builder_.call(op, {value}, std::move(attrs));
-  if (builder_.is_complex(value)) builder_.mark_complex(result);
+  builder_.mark(result, builder_.encoding(value));
   return result;
 }
 

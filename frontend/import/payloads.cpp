@@ -126,7 +126,7 @@ std::optional<int64_t> extent(const std::vector<int64_t>& shape,
 Status read_strides(const pt2::TensorMeta& meta, std::vector<int64_t>& strides, int64_t& offset,
                     const std::string& name) {
   bool is_static = !meta.storage_offset.expr_str && meta.strides.size() == meta.sizes.size();
-  const bool is_pairs = is_complex(meta.dtype);
+  const bool is_pairs = encoding_of(meta.dtype) == Encoding::complex;
   const int64_t width = is_pairs ? 2 : 1;
   for (const pt2::SymInt& stride : meta.strides) {
     is_static = is_static && !stride.expr_str;

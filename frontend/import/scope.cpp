@@ -48,9 +48,9 @@ Result<std::optional<Placement>> Scope::placement(const std::string& name) {
   return is_row_major ? std::nullopt : std::optional(std::move(placement));
 }
 
-bool Scope::is_complex(const std::string& name) const {
+Encoding Scope::encoding(const std::string& name) const {
   const auto meta = graph_.tensor_values.find(name);
-  return meta != graph_.tensor_values.end() && lathe::is_complex(meta->second.dtype);
+  return meta == graph_.tensor_values.end() ? Encoding::none : encoding_of(meta->second.dtype);
 }
 
 Result<Value> Scope::weight(const std::string& name, const std::string& weight) {
@@ -62,7 +62,7 @@ Result<Value> Scope::weight(const std::string& name, const std::string& weight) 
   NamedAttrs attrs = {{"name", weight}, {"dtype", type.dtype}, {"shape", type.static_shape()}};
   Node* node = builder_.create(*row, {}, {}, std::move(attrs), name);
   if (!node) return builder_.error();
-  if (is_complex(name)) builder_.mark_complex(node->result());
+  builder_.mark(node->result(), encoding(name));
   return node->result();
 }
 
@@ -167,7 +167,9 @@ Result<CallArg> Scope::argument(const Argument& arg) {
       return CallArg(Attr(arg.as<pt2::Device>().type));
     case Tag::as_scalar_type: {
       std::optional<DType> dtype = dtype_of(arg.as<int64_t>());
-      if (dtype && lathe::is_complex(arg.as<int64_t>())) return CallArg(ComplexDType{*dtype});
+      const Encoding encoding = encoding_of(arg.as<int64_t>());
+      if (numbers_of(encoding) == Numbers::float8) return CallArg(Float8DType{encoding});
+      if (dtype && encoding == Encoding::complex) return CallArg(ComplexDType{*dtype});
       if (dtype) return CallArg(Attr(*dtype));
       return Diag{code::kUnsupported, builder_.loc(),
                   fmt::format("dtype {} is not supported", scalar_type_name(arg.as<int64_t>()))};

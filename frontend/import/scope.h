@@ -37,8 +37,8 @@ class Scope {
   // Where the file says that the tensor's elements lie; nullopt: row-major, from 0.
   Result<std::optional<Placement>> placement(const std::string& name);
 
-  // Whether a tensor is of complex numbers.
-  bool is_complex(const std::string& name) const;
+  // What the file says that a tensor's elements stand for.
+  Encoding encoding(const std::string& name) const;
 
   // Numbers and symbolic sizes in a tensor's place stay Attrs.
   Result<CallArg> argument(const pt2::Argument& arg);

@@ -7,6 +7,7 @@
 
 #include "ir/support/result.h"
 #include "ir/type/dim.h"
+#include "ir/type/encoding.h"
 
 namespace lathe {
 
@@ -43,7 +44,7 @@ struct InputLeaf {
   Kind kind = Kind::tensor;
   std::string name = {};  // of the placeholder: "x", "args_0", "flag"
   int param = -1;
-  bool is_complex = false;  // of the caller: the tensor has pairs in a last dim
+  Encoding encoding = Encoding::none;  // what the caller has where the tensor is coded
   Dim size = {};
   PyConstant constant = {};
 };
@@ -56,7 +57,7 @@ struct OutputLeaf {
   };
   Kind kind = Kind::tensor;
   int output = -1;
-  bool is_complex = false;
+  Encoding encoding = Encoding::none;
   Dim size = {};
   PyConstant constant = {};
 };

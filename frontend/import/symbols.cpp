@@ -15,6 +15,7 @@ struct ScalarTypeRow {
   pt2::ScalarType number;
   std::string_view name;
   std::optional<DType> dtype;
+  Encoding encoding = Encoding::none;
 };
 constexpr ScalarTypeRow kScalarTypes[] = {
     {1, "uint8", DType::u8},
@@ -25,17 +26,17 @@ constexpr ScalarTypeRow kScalarTypes[] = {
     {6, "float16", DType::f16},
     {7, "float32", DType::f32},
     {8, "float64", DType::f64},
-    {9, "complex32", DType::f16},
-    {10, "complex64", DType::f32},
-    {11, "complex128", DType::f64},
+    {9, "complex32", DType::f16, Encoding::complex},
+    {10, "complex64", DType::f32, Encoding::complex},
+    {11, "complex128", DType::f64, Encoding::complex},
     {12, "bool", DType::b8},
     {13, "bfloat16", DType::bf16},
     {28, "uint16", std::nullopt},
-    {29, "float8_e4m3fn", std::nullopt},
-    {30, "float8_e5m2", std::nullopt},
-    {31, "float8_e4m3fnuz", std::nullopt},
-    {32, "float8_e5m2fnuz", std::nullopt},
-    {33, "float8_e8m0fnu", std::nullopt},
+    {29, "float8_e4m3fn", DType::u8, Encoding::float8_e4m3fn},
+    {30, "float8_e5m2", DType::u8, Encoding::float8_e5m2},
+    {31, "float8_e4m3fnuz", DType::u8, Encoding::float8_e4m3fnuz},
+    {32, "float8_e5m2fnuz", DType::u8, Encoding::float8_e5m2fnuz},
+    {33, "float8_e8m0fnu", DType::u8, Encoding::float8_e8m0fnu},
     {34, "uint32", std::nullopt},
     {35, "uint64", std::nullopt},
 };
@@ -86,7 +87,11 @@ std::optional<DType> dtype_of(pt2::ScalarType type) {
   return std::nullopt;
 }
 
-bool is_complex(pt2::ScalarType type) { return type >= 9 && type <= 11; }
+Encoding encoding_of(pt2::ScalarType type) {
+  for (const ScalarTypeRow& row : kScalarTypes)
+    if (row.number == type) return row.encoding;
+  return Encoding::none;
+}
 
 std::string_view scalar_type_name(pt2::ScalarType type) {
   for (const ScalarTypeRow& row : kScalarTypes)
@@ -125,7 +130,7 @@ Result<TensorType> Symbols::type(const pt2::TensorMeta& meta, std::string_view n
   if (!dtype)
     return fail(code::kUnsupported,
                 fmt::format("tensor '{}' is of dtype {} ({}); supported are bool, uint8, int8 to "
-                            "int64, float16, bfloat16, float32, float64 and complex",
+                            "int64, float8, float16, bfloat16, float32, float64 and complex",
                             name, scalar_type_name(meta.dtype), meta.dtype));
   if (meta.layout != kStrided)
     return fail(code::kUnsupported,
@@ -134,7 +139,8 @@ Result<TensorType> Symbols::type(const pt2::TensorMeta& meta, std::string_view n
   if (meta.sizes.size() > kMaxRank)
     return fail(code::kTooLarge, fmt::format("tensor '{}' has {} dims, at most {} are possible",
                                              name, meta.sizes.size(), kMaxRank));
-  int64_t bytes = dtype_bytes(*dtype) * (is_complex(meta.dtype) ? 2 : 1);
+  const bool is_complex = encoding_of(meta.dtype) == Encoding::complex;
+  int64_t bytes = dtype_bytes(*dtype) * (is_complex ? 2 : 1);
   bool is_empty = false, overflows = false;
   for (const pt2::SymInt& size : meta.sizes) {
     LATHE_TRY(Dim extent, dim(size));
@@ -151,7 +157,7 @@ Result<TensorType> Symbols::type(const pt2::TensorMeta& meta, std::string_view n
     return fail(code::kTooLarge,
                 fmt::format("tensor '{}' of shape {} has more bytes than 63 bits count", name,
                             to_string(type.shape)));
-  if (is_complex(meta.dtype)) type.shape.push_back(2);
+  if (is_complex) type.shape.push_back(2);
   return type;
 }
 

@@ -6,6 +6,7 @@
 
 #include "frontend/pt2/schema.h"
 #include "ir/graph/node.h"
+#include "ir/type/encoding.h"
 
 namespace lathe {
 
@@ -43,7 +44,7 @@ class Symbols {
 // The serializer's number; nullopt for what Lathe has no type for. Of complex numbers: that of
 // their parts, which stand in pairs in a last dim that the file does not have (ir/op/complex.h).
 std::optional<DType> dtype_of(pt2::ScalarType type);
-bool is_complex(pt2::ScalarType type);
+Encoding encoding_of(pt2::ScalarType type);
 // Its name in PyTorch: "complex64".
 std::string_view scalar_type_name(pt2::ScalarType type);
 

@@ -220,7 +220,8 @@ constexpr auto kLerp = [](const Aten& aten) {
 std::vector<Import> import_complex_arithmetic() {
   std::vector<Import> imports;
   const auto as = [&](const char* name, auto* build) {
-    imports.push_back({.schema = name, .build = build, .alias_of = name, .is_complex = true});
+    imports.push_back(
+        {.schema = name, .build = build, .alias_of = name, .numbers = Numbers::complex});
   };
   as("add", composed<kAdd>);
   as("sub", composed<kSub>);

@@ -111,7 +111,8 @@ Term of_reals(const Aten& aten) {
 std::vector<Import> import_complex_folds() {
   std::vector<Import> imports;
   const auto as = [&](const char* name, auto* build) {
-    imports.push_back({.schema = name, .build = build, .alias_of = name, .is_complex = true});
+    imports.push_back(
+        {.schema = name, .build = build, .alias_of = name, .numbers = Numbers::complex});
   };
   as("prod", composed<complex_product>);
   as("cumprod", composed<products_so_far>);

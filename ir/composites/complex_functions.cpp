@@ -237,7 +237,8 @@ constexpr auto kPower = [](const Aten& aten) {
 std::vector<Import> import_complex_functions() {
   std::vector<Import> imports;
   const auto as = [&](const char* name, auto* build) {
-    imports.push_back({.schema = name, .build = build, .alias_of = name, .is_complex = true});
+    imports.push_back(
+        {.schema = name, .build = build, .alias_of = name, .numbers = Numbers::complex});
   };
   as("abs", composed<kAbs>);
   as("exp", composed<function_of<exp_of>>);
@@ -267,7 +268,7 @@ std::vector<Import> import_complex_functions() {
   as("pow", composed<kPower>);
   imports.push_back({.schema = "sgn(Tensor self) -> Tensor",
                      .build = composed<function_of<sgn_of>>,
-                     .is_complex = true});
+                     .numbers = Numbers::complex});
   imports.push_back({.schema = "angle(Tensor self) -> Tensor", .build = composed<kRealAngle>});
   as("angle", composed<kAngle>);
   imports.push_back(

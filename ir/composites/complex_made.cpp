@@ -49,7 +49,8 @@ Term drawn(const Aten& aten) {
 std::vector<Import> import_complex_made() {
   std::vector<Import> imports;
   const auto as = [&](const char* name, auto* build) {
-    imports.push_back({.schema = name, .build = build, .alias_of = name, .is_complex = true});
+    imports.push_back(
+        {.schema = name, .build = build, .alias_of = name, .numbers = Numbers::complex});
   };
   as("linspace", composed<spaced>);
   as("logspace", composed<kComplexLogspace>);

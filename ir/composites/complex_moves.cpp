@@ -173,7 +173,8 @@ constexpr auto kMaskedFill = [](const Aten& aten) {
 std::vector<Import> import_complex_moves() {
   std::vector<Import> imports;
   const auto as = [&](const char* name, auto* build) {
-    imports.push_back({.schema = name, .build = build, .alias_of = name, .is_complex = true});
+    imports.push_back(
+        {.schema = name, .build = build, .alias_of = name, .numbers = Numbers::complex});
   };
   as("permute", composed<kPermute>);
   as("repeat", composed<kRepeat>);

@@ -159,9 +159,10 @@ constexpr const char* kSame[] = {"_chunk_cat",
 std::vector<Import> import_complex_same() {
   std::vector<Import> imports;
   for (const char* name : kOnParts)
-    imports.push_back({.schema = name, .build = on_parts, .alias_of = name, .is_complex = true});
+    imports.push_back(
+        {.schema = name, .build = on_parts, .alias_of = name, .numbers = Numbers::complex});
   for (const char* name : kSame)
-    imports.push_back({.schema = name, .alias_of = name, .is_complex = true});
+    imports.push_back({.schema = name, .alias_of = name, .numbers = Numbers::complex});
   return imports;
 }
 

@@ -34,7 +34,7 @@ std::vector<Import> import_complex_window() {
   for (const char* name : {"convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
                            "conv_transpose2d", "conv_transpose3d"})
     imports.push_back(
-        {.schema = name, .build = parts_convolved, .alias_of = name, .is_complex = true});
+        {.schema = name, .build = parts_convolved, .alias_of = name, .numbers = Numbers::complex});
   return imports;
 }
 

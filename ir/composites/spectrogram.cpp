@@ -122,20 +122,20 @@ std::vector<Import> import_spectrogram() {
       "bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? "
       "align_to_window=None) -> Tensor";
   std::vector<Import> imports;
-  for (const bool is_complex : {false, true}) {
+  for (const Numbers numbers : {Numbers::real, Numbers::complex}) {
     imports.push_back({.schema = "stft(Tensor self, int n_fft, " + window + result,
                        .build = composed<kStft>,
-                       .is_complex = is_complex});
+                       .numbers = numbers});
     imports.push_back({.schema = "stft.center(Tensor self, int n_fft, " + window +
                                  "bool center=True, str pad_mode=\"reflect\", " + result,
                        .build = composed<kStft>,
-                       .is_complex = is_complex});
+                       .numbers = numbers});
   }
   imports.push_back({.schema = "istft(Tensor self, int n_fft, " + window +
                                "bool center=True, bool normalized=False, bool? onesided=None, "
                                "SymInt? length=None, bool return_complex=False) -> Tensor",
                      .build = composed<kIstft>,
-                     .is_complex = true});
+                     .numbers = Numbers::complex});
   return imports;
 }
 

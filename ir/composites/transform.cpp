@@ -279,9 +279,9 @@ Term kernel_of(const Aten& aten) {
 
 std::vector<Import> import_transform() {
   std::vector<Import> imports;
-  for (const bool is_complex : {false, true}) {
+  for (const Numbers numbers : {Numbers::real, Numbers::complex}) {
     const auto add = [&](const char* schema, auto* build) {
-      imports.push_back({.schema = schema, .build = build, .is_complex = is_complex});
+      imports.push_back({.schema = schema, .build = build, .numbers = numbers});
     };
     add("_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor",
         composed<kernel_of<Kernel::c2c>>);

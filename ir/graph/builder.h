@@ -2,8 +2,8 @@
 // error, after which every call is a no-op that returns a null Value, so that code that builds
 // stays plain.
 #pragma once
+#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +11,7 @@
 #include "ir/graph/node.h"
 #include "ir/graph/op_def.h"
 #include "ir/support/result.h"
+#include "ir/type/encoding.h"
 
 namespace lathe {
 
@@ -45,12 +46,17 @@ class Builder {
   Value integer(int64_t value, DType dtype);  // the same, exact beyond 2^53
   Value param(TensorType type, std::string name);
 
-  // While a model is imported, which values are complex numbers: pairs of reals in a last dim of 2
-  // that PyTorch's shape does not have (ir/op/complex.h). The graph itself knows reals alone.
-  void mark_complex(Value value) {
-    if (value) complex_.insert(value);
+  // While a model is imported, what values stand for, which the graph itself does not know. Complex
+  // numbers are pairs in a last dim of 2 that PyTorch's shape does not have.
+  void mark(Value value, Encoding encoding) {
+    if (value && encoding != Encoding::none) encodings_[value] = encoding;
   }
-  bool is_complex(Value value) const { return !complex_.empty() && complex_.count(value) != 0; }
+  void mark_complex(Value value) { mark(value, Encoding::complex); }
+  Encoding encoding(Value value) const {
+    const auto found = encodings_.find(value);
+    return found == encodings_.end() ? Encoding::none : found->second;
+  }
+  bool is_complex(Value value) const { return encoding(value) == Encoding::complex; }
 
   bool failed() const { return failed_; }
   const Diag& error() const { return error_; }
@@ -69,7 +75,7 @@ class Builder {
   size_t position_ = kEnd;
   bool failed_ = false;
   Diag error_;
-  std::set<Value> complex_;
+  std::map<Value, Encoding> encodings_;
 };
 
 // A name not yet used in the graph, reserved from now on: `hint`, or hint_1, hint_2, ...

@@ -13,6 +13,7 @@
 #include "ir/graph/node.h"
 #include "ir/graph/tensor.h"
 #include "ir/support/result.h"
+#include "ir/type/encoding.h"
 
 namespace lathe {
 
@@ -149,9 +150,9 @@ struct Import {
   // Of a composite: the ATen operator that this one is another name of, with all its overloads
   // ("div" of "divide", which is the whole `schema` then).
   std::string alias_of = {};
-  // What calls of complex numbers become (ir/op/complex.h). With `alias_of` and without `build`:
-  // what this one's real twin does, on complex numbers.
-  bool is_complex = false;
+  // Of which calls: what those of complex numbers become (ir/op/complex.h), or of numbers in 8 bits
+  // (ir/op/float8.h). With `alias_of` and without `build`: what this one's real twin does.
+  Numbers numbers = Numbers::real;
   // Results have the dtypes that are built, whatever the file says: graphs of PyTorch 2.11 have
   // positions and counts of some operators as floats, which eager returns as i64.
   bool has_own_dtypes = false;

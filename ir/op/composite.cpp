@@ -50,7 +50,8 @@ std::vector<Term> Aten::forward(std::string_view target) const {
 
 std::vector<Term> Aten::all(std::string_view target, std::initializer_list<Arg> args) const {
   ImportTable::Match match = call_->table->find(target);
-  if (!match) match = call_->table->find(target, true);
+  for (const Numbers numbers : {Numbers::complex, Numbers::float8})
+    if (!match) match = call_->table->find(target, numbers);
   if (match && builder_->failed())
     return std::vector<Term>(std::max<size_t>(1, match.entry->schema.returns.size()), null());
   if (!match || args.size() > match.entry->schema.args.size()) {
@@ -61,17 +62,19 @@ std::vector<Term> Aten::all(std::string_view target, std::initializer_list<Arg> 
   }
   ImportCall inner{.target = std::string(target), .loc = call_->loc};
   auto spec = match.entry->schema.args.begin();
-  bool is_complex = false;
+  Encoding encoding = Encoding::none;
   for (const Arg& arg : args) {
     inner.args.emplace_back((spec++)->name, arg.arg);
     const Value* value = std::get_if<Value>(&arg.arg);
-    is_complex = is_complex || (value != nullptr && builder_->is_complex(*value));
+    if (value != nullptr && encoding == Encoding::none) encoding = builder_->encoding(*value);
   }
-  // A Term's dtype is that of its parts.
+  // A Term's dtype is that of its parts, or of its bytes.
   for (auto& [name, arg] : inner.args) {
     const Attr* attr = std::get_if<Attr>(&arg);
     const DType* dtype = attr == nullptr ? nullptr : std::get_if<DType>(attr);
-    if (is_complex && dtype != nullptr) arg = ComplexDType{*dtype};
+    if (dtype == nullptr || encoding == Encoding::none) continue;
+    if (encoding == Encoding::complex) arg = ComplexDType{*dtype};
+    if (encoding != Encoding::complex && *dtype == DType::u8) arg = Float8DType{encoding};
   }
   std::vector<Term> results = run(std::move(inner));
   if (builder_->failed())

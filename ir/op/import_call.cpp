@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 
 #include "ir/op/dense.h"
 #include "ir/op/index_assertions.h"
@@ -236,18 +238,29 @@ Status complete_tensors(Builder& builder, ImportCall& call) {
   return Ok{};
 }
 
-bool has_complex(const Builder& builder, const ImportCall& call) {
+// What kinds of numbers take part, by their place in kNumbers.
+std::array<bool, std::size(kNumbers)> numbers_in(const Builder& builder, const ImportCall& call) {
+  std::array<bool, std::size(kNumbers)> found = {};
+  const auto add = [&](Numbers numbers) { found[static_cast<size_t>(numbers)] = true; };
   for (const auto& [name, arg] : call.args) {
     if (std::holds_alternative<ComplexNumber>(arg) || std::holds_alternative<ComplexDType>(arg))
-      return true;
-    if (const auto* value = std::get_if<Value>(&arg); value && builder.is_complex(*value))
-      return true;
-    if (const auto* list = std::get_if<std::vector<Value>>(&arg)) {
-      for (Value value : *list)
-        if (builder.is_complex(value)) return true;
-    }
+      add(Numbers::complex);
+    if (std::holds_alternative<Float8DType>(arg)) add(Numbers::float8);
+    if (const auto* value = std::get_if<Value>(&arg)) add(numbers_of(builder.encoding(*value)));
+    if (const auto* list = std::get_if<std::vector<Value>>(&arg))
+      for (Value value : *list) add(numbers_of(builder.encoding(value)));
   }
-  return false;
+  return found;
+}
+
+Result<Numbers> kind_of_numbers(const Builder& builder, const ImportCall& call) {
+  const auto found = numbers_in(builder, call);
+  const auto has = [&](Numbers numbers) { return found[static_cast<size_t>(numbers)]; };
+  if (has(Numbers::complex) && has(Numbers::float8))
+    return Diag{code::kUnsupported, call.loc,
+                fmt::format("'{}' takes complex numbers or float8, not both", call.target)};
+  if (has(Numbers::complex)) return Numbers::complex;
+  return has(Numbers::float8) ? Numbers::float8 : Numbers::real;
 }
 
 // A composite in place: its result is copied to what it writes.
@@ -406,11 +419,12 @@ Result<std::vector<Value>> import_node(Builder& builder, const ImportCall& call,
 
 Result<std::vector<Value>> import_call(Builder& builder, const ImportTable& table,
                                        ImportCall call) {
-  const bool is_complex = has_complex(builder, call);
-  const ImportTable::Match match = table.find(call.target, is_complex);
-  if (!match && is_complex) {
+  LATHE_TRY(const Numbers numbers, kind_of_numbers(builder, call));
+  const ImportTable::Match match = table.find(call.target, numbers);
+  if (!match && numbers != Numbers::real) {
     return Diag{code::kUnsupported, call.loc,
-                fmt::format("'{}' of complex numbers is not supported", call.target)};
+                fmt::format("'{}' of {} is not supported", call.target,
+                            numbers == Numbers::complex ? "complex numbers" : "float8")};
   }
   if (!match) {
     return Diag{code::kUnsupportedOp, call.loc, fmt::format("no op imports '{}'", call.target)};

@@ -26,10 +26,15 @@ struct ComplexNumber {
 struct ComplexDType {
   DType part = DType::f32;
 };
+// A dtype of 8 bits.
+struct Float8DType {
+  Encoding encoding = Encoding::float8_e4m3fn;
+};
 
 // An argument: a tensor, a list of tensors (null: None), or anything else. None is a monostate
 // Attr. Numbers and symbolic sizes in a tensor's place stay Attrs: they are weakly typed scalars.
-using CallArg = std::variant<Value, std::vector<Value>, Attr, ComplexNumber, ComplexDType>;
+using CallArg =
+    std::variant<Value, std::vector<Value>, Attr, ComplexNumber, ComplexDType, Float8DType>;
 
 // Where elements of a tensor lie in its memory.
 struct Placement {

@@ -101,26 +101,27 @@ Result<ImportTable> ImportTable::create(const Registry& ops) {
   for (const Import& import : ops.composites()) {
     if (import.alias_of.empty()) LATHE_DO(table.add(nullptr, import));
   }
-  // Complex ones after the real ones that they are of; other names are so for both.
-  for (const bool is_complex : {false, true}) {
+  // Those of other numbers after the real ones that they are of; other names are so for all.
+  const Rows& real = table.rows(Numbers::real);
+  for (const Numbers numbers : kNumbers) {
     for (const Import& import : ops.composites()) {
-      if (import.alias_of.empty() || import.is_complex != is_complex) continue;
-      Rows& to = is_complex ? table.complex_ : table.real_;
-      LATHE_CHECK(add_alias(import, table.real_, to),
+      if (import.alias_of.empty() || import.numbers != numbers) continue;
+      LATHE_CHECK(add_alias(import, real, table.rows(numbers)),
                   fmt::format("'{}' is another name of '{}', which nothing else imports",
                               import.schema, import.alias_of));
     }
   }
   for (const Import& import : ops.composites()) {
-    if (!import.alias_of.empty()) add_alias(import, table.complex_, table.complex_);
+    if (import.alias_of.empty()) continue;
+    for (const Numbers numbers : {Numbers::complex, Numbers::float8})
+      add_alias(import, table.rows(numbers), table.rows(numbers));
   }
   return table;
 }
 
 Status ImportTable::add(const OpDef* op, const Import& import) {
   const std::string name = import.schema.substr(0, import.schema.find('('));
-  Rows& rows = import.is_complex ? complex_ : real_;
-  const bool is_new = rows.emplace(name, Row{op, &import, &import}).second;
+  const bool is_new = rows(import.numbers).emplace(name, Row{op, &import, &import}).second;
   LATHE_CHECK(is_new, fmt::format("'{}' has two imports", name));
   return Ok{};
 }
@@ -134,7 +135,9 @@ bool ImportTable::add_alias(const Import& import, const Rows& from, Rows& to) {
     // A row takes reals; what builds calls around one of matrices may make reals of them.
     const bool is_built = row.op != nullptr && row.import->build != nullptr &&
                           row.op->traits.op_class == OpClass::matrix;
-    if (import.is_complex && import.build == nullptr && row.op != nullptr && !is_built) continue;
+    if (import.numbers != Numbers::real && import.build == nullptr && row.op != nullptr &&
+        !is_built)
+      continue;
     found.emplace_back(import.schema + name.substr(import.alias_of.size()), row);
     if (import.build == nullptr) continue;
     found.back().second.op = nullptr;
@@ -146,8 +149,8 @@ bool ImportTable::add_alias(const Import& import, const Rows& from, Rows& to) {
 }
 
 Status ImportTable::check() const {
-  for (const Rows* rows : {&real_, &complex_}) {
-    for (const auto& [name, row] : *rows) {
+  for (const Rows& rows : rows_) {
+    for (const auto& [name, row] : rows) {
       const auto schema = parse_schema(row.schema->schema);
       LATHE_CHECK(schema.ok(),
                   fmt::format("import '{}': {}", row.schema->schema, schema.error().message));
@@ -169,8 +172,8 @@ const ImportTable::Entry* ImportTable::entry_of(const Row& row) const {
   return place->second ? &*place->second : nullptr;
 }
 
-ImportTable::Match ImportTable::find(std::string_view target, bool is_complex) const {
-  const Rows& rows = is_complex ? complex_ : real_;
+ImportTable::Match ImportTable::find(std::string_view target, Numbers numbers) const {
+  const Rows& rows = this->rows(numbers);
   const std::string_view name = schema_name(target);
   if (auto found = rows.find(name); found != rows.end()) {
     const Entry* entry = entry_of(found->second);
@@ -185,9 +188,9 @@ ImportTable::Match ImportTable::find(std::string_view target, bool is_complex) c
   return {};
 }
 
-std::vector<std::string> ImportTable::targets(bool is_complex) const {
+std::vector<std::string> ImportTable::targets(Numbers numbers) const {
   std::vector<std::string> names;
-  for (const auto& [name, row] : is_complex ? complex_ : real_)
+  for (const auto& [name, row] : rows(numbers))
     names.push_back(name.starts_with("prims.") || name.starts_with("torch_nn.") ? name
                                                                                 : "aten." + name);
   return names;

@@ -1,5 +1,7 @@
 // Which row or composite imports an ATen operator.
 #pragma once
+#include <array>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -36,9 +38,10 @@ class ImportTable {
     bool in_place = false;
     explicit operator bool() const { return entry != nullptr; }
   };
-  // Calls that complex numbers take part in have entries of their own.
-  Match find(std::string_view target, bool is_complex = false) const;
-  std::vector<std::string> targets(bool is_complex = false) const;  // sorted, "aten.softmax.int"
+  // Calls that other numbers than real ones take part in have entries of their own.
+  Match find(std::string_view target, Numbers numbers = Numbers::real) const;
+  // Sorted, "aten.softmax.int".
+  std::vector<std::string> targets(Numbers numbers = Numbers::real) const;
 
  private:
   // An entry before its schema is parsed: that of `schema`, which for another name is the other's.
@@ -54,7 +57,10 @@ class ImportTable {
   static bool add_alias(const Import& import, const Rows& from, Rows& to);
   const Entry* entry_of(const Row& row) const;
 
-  Rows real_, complex_;
+  Rows& rows(Numbers numbers) { return rows_[static_cast<size_t>(numbers)]; }
+  const Rows& rows(Numbers numbers) const { return rows_[static_cast<size_t>(numbers)]; }
+
+  std::array<Rows, std::size(kNumbers)> rows_;
   std::shared_ptr<Parsed> parsed_;  // the table's own, and its copies'
 };
 

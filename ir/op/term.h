@@ -21,7 +21,9 @@ class Term {
   DType dtype() const { return value_ ? value_.type().dtype : DType::f32; }
   Shape shape() const;
   int rank() const { return value_ ? value_.type().rank() - (is_complex() ? 1 : 0) : 0; }
-  bool is_complex() const { return builder_->is_complex(value_); }
+  Encoding encoding() const { return builder_->encoding(value_); }
+  bool is_complex() const { return encoding() == Encoding::complex; }
+  bool is_float8() const { return numbers_of(encoding()) == Numbers::float8; }
 
  private:
   Builder* builder_;

@@ -19,6 +19,7 @@ SCALAR_TYPES = {
     torch.float16: 6, torch.float32: 7, torch.float64: 8, torch.complex32: 9,
     torch.complex64: 10, torch.complex128: 11, torch.bool: 12, torch.bfloat16: 13,
     torch.uint16: 28, torch.float8_e4m3fn: 29, torch.float8_e5m2: 30,
+    torch.float8_e4m3fnuz: 31, torch.float8_e5m2fnuz: 32, torch.float8_e8m0fnu: 33,
 }  # fmt: skip
 STRIDED = 7
 MEMORY_FORMATS = {

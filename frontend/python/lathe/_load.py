@@ -10,7 +10,7 @@ import numpy as np
 
 from lathe import _extension
 from lathe import _pytree as pytree
-from lathe._complex import in_complex, in_reals
+from lathe._encoding import decode, encode
 from lathe._compiled import Compiled, File, address, linear
 from lathe._handle import Caller, LatheError
 from lathe._plan import plan
@@ -100,8 +100,8 @@ class Model(Caller):
             if "constant" in leaf
         ]
         results = self.signature["outputs"] if self.signature else []
-        self.complex_leaves = [k for k, leaf in enumerate(leaves) if leaf.get("complex")]
-        self.complex_outputs = {leaf["tensor"] for leaf in results if leaf.get("complex")}
+        self.coded_leaves = {k: x["encoding"] for k, x in enumerate(leaves) if "encoding" in x}
+        self.coded_outputs = {x["tensor"]: x["encoding"] for x in results if "encoding" in x}
         # What symbolic dims are read from; the library checks every other size.
         axes = [
             (i, axis, linear(size))
@@ -113,7 +113,7 @@ class Model(Caller):
         self.sized_leaves = [item for item in sizes if item[-1].symbol in dims]
         is_flat = self.in_spec is None or self.plain_count >= 0
         is_plain = all("size" not in leaves[k] or dim.symbol in dims for k, dim in sizes)
-        is_plain = is_plain and not self.complex_leaves and not self.complex_outputs
+        is_plain = is_plain and not self.coded_leaves and not self.coded_outputs
         is_plain = is_plain and not self.compiled.run_sizes
         self.is_offered = _extension.module is not None and is_flat and is_plain
 
@@ -162,9 +162,9 @@ class Model(Caller):
             # The model changed a copy where the caller's memory was not contiguous.
             if leaves[k] is not tensors[i] and address(leaves[k]) != address(tensors[i]):
                 new = tensors[i]
-                leaves[k][...] = in_complex(new) if k in self.complex_leaves else new
-        for i in self.complex_outputs:
-            outputs[i] = in_complex(outputs[i])
+                leaves[k][...] = decode(new, self.coded_leaves.get(k))
+        for i, encoding in self.coded_outputs.items():
+            outputs[i] = decode(outputs[i], encoding)
         return unflatten(outputs, results, self.out_spec)
 
     def flatten(self, args, kwargs):
@@ -200,10 +200,10 @@ class Model(Caller):
         for k, name, constant in self.constants:
             if leaves[k] != constant:
                 raise LatheError(f"'{name}' was exported as {constant!r}, got {leaves[k]!r}")
-        if self.complex_leaves:
+        if self.coded_leaves:
             leaves = list(leaves)
-            for k in self.complex_leaves:
-                leaves[k] = in_reals(leaves[k])
+            for k, encoding in self.coded_leaves.items():
+                leaves[k] = encode(leaves[k], encoding, self.leaves[k].get("name"))
         return [contiguous(leaves[k], name, self.target) for k, name in self.input_leaves]
 
     def sizes_of(self, tensors, leaves):

@@ -21,8 +21,8 @@ class RefusedCalls(LatheError):
 class Graph:
     """Model JSON as text, and a tensor on the CPU for each name of its weights.
 
-    The tensors are read where they are for as long as the model lives, so it keeps them. Those of
-    complex numbers are given as reals.
+    The tensors are read where they are for as long as the model lives, so it keeps them. They
+    are of the library's own dtypes (_encoding.py).
     """
 
     def __init__(self, text, weights):

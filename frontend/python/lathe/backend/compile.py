@@ -9,7 +9,7 @@ import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-from lathe._complex import in_reals
+from lathe._encoding import encode, encoding_of
 from lathe._graph_json import Unwritable, write
 from lathe._handle import LatheError
 from lathe._load import Model
@@ -411,13 +411,13 @@ def calls_elsewhere(graph, device):
 
 
 def on_host(tensor):
-    """The tensor itself, or a view or copy in reals: PyTorch compiles in a mode that allows no op
-    on true ones.
+    """The tensor itself, or a view or copy as the library takes it: PyTorch compiles in a mode that
+    allows no op on true ones.
     """
-    if tensor.is_cpu and not tensor.is_complex():
+    if tensor.is_cpu and encoding_of(tensor) is None:
         return tensor
     with unset_fake_temporarily():
-        return in_reals(tensor.detach().cpu())
+        return encode(tensor.detach().cpu())
 
 
 def check_options(options):

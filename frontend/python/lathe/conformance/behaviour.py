@@ -96,6 +96,16 @@ TABLE = {
         autocast(torch.nn.functional.conv2d), randn(1, 3, 8, 8), randn(4, 3, 3, 3)),
     "autocast.network": lambda: once(
         autocast(autocast_network), randn(4, 8), randn(8, 8), randn(8), randn(4, 8)),
+    "float8.cast": lambda: once(lambda x: in_eight_bits(x).float(), randn(3, 5)),
+    "float8.moves": lambda: once(
+        lambda x: torch.cat([in_eight_bits(x).t(), in_eight_bits(x[:, :3])], 1).float(),
+        randn(3, 3)),
+    "float8.weights": lambda: once(
+        lambda x, w: x @ (w.to(x.dtype) * 0.1).t(), randn(4, 8), in_eight_bits(randn(6, 8))),
+    "float8.products": lambda: once(
+        lambda x, w: torch._scaled_mm(
+            x, w.t(), torch.tensor(0.5), torch.tensor(2.0), out_dtype=torch.bfloat16),
+        in_eight_bits(randn(16, 32)), in_eight_bits(randn(48, 32))),
     "control.cond": lambda: once(
         lambda p, x: torch.cond(p, lambda x: x + 1, lambda x: x - 1, (x,)), torch.tensor(True),
         randn(3)),
@@ -122,6 +132,10 @@ def autocast_network(x, w, b, target):
     with torch.autocast("cpu", enabled=False):
         z = y.float() @ w
     return torch.cat([y, z.bfloat16()], 1), torch.nn.functional.mse_loss(y, target), y @ w
+
+
+def in_eight_bits(x):
+    return x.to(torch.float8_e4m3fn)
 
 
 def by_a_number_of_data(x, n):
