@@ -124,8 +124,10 @@ TEST(BadInput, TypesMustAgreeWithTheFile) {
   expect_error(replaced(kModel, R"("gelu":{"dtype":7,"sizes":[{"as_int":3},{"as_int":32}])",
                         R"("gelu":{"dtype":7,"sizes":[{"as_int":3},{"as_int":31}])"),
                "error[type-mismatch]: 'gelu' is f32[3, 31] in the file");
+  expect_error(replaced(kModel, R"("x":{"dtype":7)", R"("x":{"dtype":28)"),
+               "error[unsupported]: tensor 'x' is of dtype uint16 (28)");
   expect_error(replaced(kModel, R"("x":{"dtype":7)", R"("x":{"dtype":29)"),
-               "error[unsupported]: tensor 'x' is of dtype float8_e4m3fn (29)");
+               "error[unsupported]: 'torch.ops.aten.linear.default' of float8 is not supported");
   expect_error(replaced(kModel, R"("x":{"dtype":7)", R"("x":{"dtype":10)"),
                "error[type-mismatch]: 'linear' is f32[3, 32] in the file, but");
   expect_error(replaced(kModel, R"("x":{"dtype":7)", R"("x":{"dtype":999)"), "dtype unknown (999)");
