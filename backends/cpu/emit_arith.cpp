@@ -306,6 +306,11 @@ Value* KernelEmitter::pair_dot(Value* a, Value* b, Value* c) {
 }
 
 Value* KernelEmitter::reduce_lanes(ReduceOp op, DType dtype, Value* x) {
+  if (op == ReduceOp::any && dtype == DType::b8) {
+    auto* bits =
+        builder_.getIntNTy(llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements());
+    return builder_.CreateIsNotNull(builder_.CreateBitCast(x, bits));
+  }
   auto combine = [&](Value* a, Value* b) -> Value* {
     bool is_bool = dtype == DType::b8;
     switch (op) {

@@ -254,6 +254,54 @@ Value* KernelEmitter::read_windows(loop::BufferRef buffer, DType dtype, Value* b
   return builder_.CreateBitCast(builder_.CreateTrunc(result, bits), stored);
 }
 
+// Lane `lane` of integers that were read side by side, read once more by itself; null where that is
+// not how they came about, or memory may have been written since.
+Value* KernelEmitter::read_lane(Value* vector, int lane) {
+  if (auto* widened = llvm::dyn_cast<llvm::CastInst>(vector);
+      widened && llvm::isa<llvm::SExtInst, llvm::ZExtInst>(widened)) {
+    Value* own = read_lane(widened->getOperand(0), lane);
+    return own ? builder_.CreateCast(widened->getOpcode(), own, builder_.getInt64Ty()) : nullptr;
+  }
+  auto* load = llvm::dyn_cast<llvm::LoadInst>(vector);
+  if (!load) return nullptr;
+  const auto writes = [](auto from, auto to) {
+    return std::any_of(from, to, [](const auto& next) { return next.mayWriteToMemory(); });
+  };
+  llvm::BasicBlock* here = builder_.GetInsertBlock();
+  llvm::BasicBlock* of_load = load->getParent();
+  if (of_load != here &&
+      (here->getSinglePredecessor() != of_load || writes(here->begin(), builder_.GetInsertPoint())))
+    return nullptr;
+  if (writes(load->getIterator(), of_load == here ? builder_.GetInsertPoint() : of_load->end()))
+    return nullptr;
+  llvm::Type* element = load->getType()->getScalarType();
+  Value* pointer =
+      builder_.CreateConstGEP1_64(element, load->getPointerOperand(), static_cast<uint64_t>(lane));
+  return builder_.CreateAlignedLoad(element, pointer,
+                                    llvm::Align(element->getScalarSizeInBits() / 8));
+}
+
+// Reads one by one at positions that were read side by side: a gather instruction takes longer, and
+// so does taking lanes out of vectors. Null where positions are made in another way.
+Value* KernelEmitter::lanewise_load(DType dtype, const Index& index, Value* base) {
+  llvm::Type* element = memory_type(dtype, 1);
+  Value* result = llvm::PoisonValue::get(memory_type(dtype, static_cast<int>(index.lanes.size())));
+  for (size_t lane = 0; lane < index.lanes.size(); ++lane) {
+    Value* total = builder_.getInt64(static_cast<uint64_t>(index.lanes[lane]));
+    for (const auto& [vector, factor] : index.vectors) {
+      Value* own = read_lane(value(vector), static_cast<int>(lane));
+      if (!own) return nullptr;
+      total = builder_.CreateAdd(
+          total, builder_.CreateMul(own, builder_.getInt64(static_cast<uint64_t>(factor))));
+    }
+    Value* read =
+        builder_.CreateAlignedLoad(element, builder_.CreateGEP(element, base, total),
+                                   llvm::Align(static_cast<uint64_t>(dtype_bytes(dtype))));
+    result = builder_.CreateInsertElement(result, read, static_cast<uint64_t>(lane));
+  }
+  return result;
+}
+
 Value* KernelEmitter::scattered_load(loop::BufferRef buffer, DType dtype, const Index& index,
                                      const Address& at, Value* mask) {
   int lanes = static_cast<int>(index.lanes.size());
@@ -273,6 +321,7 @@ Value* KernelEmitter::scattered_load(loop::BufferRef buffer, DType dtype, const 
     return builder_.CreateVectorReverse(contiguous_load(dtype, lanes, reversed, own));
   }
   if (Value* loaded = near_load(buffer, dtype, index, mask)) return loaded;
+  if (Value* loaded = mask ? nullptr : lanewise_load(dtype, index, displaced(at))) return loaded;
   Value* pointers = lane_pointers(element, index, displaced(at));
   bool has_gather = options_.isa >= Isa::avx512 && dtype_bytes(dtype) >= 4;
   if (mask || has_gather)

@@ -124,6 +124,8 @@ class KernelEmitter : private placement::Statements<KernelEmitter> {
                          llvm::Value* mask);
   llvm::Value* read_windows(loop::BufferRef buffer, DType dtype, llvm::Value* base,
                             llvm::Value* offsets, int windows);
+  llvm::Value* read_lane(llvm::Value* vector, int lane);
+  llvm::Value* lanewise_load(DType dtype, const Index& index, llvm::Value* base);
   llvm::Value* lane_pointers(llvm::Type* element, const Index& index, llvm::Value* base);
   void emit_stmt(const loop::Store& store);
   void contiguous_store(const loop::Store& store, const Address& at, llvm::Value* bits,

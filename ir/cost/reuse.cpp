@@ -132,7 +132,7 @@ class ReuseCounter {
 
   void visit(const loop::If& branch) {
     visit(branch.condition);
-    visit(branch.then_body);
+    if (!std::holds_alternative<loop::ReduceLanes>(branch.condition->kind)) visit(branch.then_body);
     visit(branch.else_body);
   }
   void visit(const loop::Let& let) {

@@ -23,7 +23,7 @@ constexpr int64_t kLongSharedSum = 32;
 class GroupScheduler final : public NestScheduler {
  public:
   GroupScheduler(LoopNest nest, const Target& target)
-      : NestScheduler(std::move(nest), target, {false, false, false}) {}
+      : NestScheduler(std::move(nest), target, {false, false, false, false}) {}
 
  private:
   bool sums_along_rows() override {

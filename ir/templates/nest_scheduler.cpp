@@ -5,8 +5,10 @@
 
 #include "ir/loop/linear.h"
 #include "ir/templates/ceil_div.h"
+#include "ir/templates/dear_select.h"
 #include "ir/templates/lane_choice.h"
 #include "ir/templates/pieces.h"
+#include "ir/templates/positions.h"
 #include "ir/templates/reduction.h"
 
 namespace lathe {
@@ -22,6 +24,7 @@ using loop::Var;
 using Exprs = std::vector<Expr>;
 
 constexpr size_t kMostPieces = 64;               // parts of an index set with code of their own
+constexpr int kMostAsked = 24;                   // branches on what lanes need, in a kernel
 constexpr int64_t kMostPieceOperations = 16384;  // in all of them
 
 Exprs substitute(Exprs exprs, Var var, Expr value) {
@@ -335,6 +338,7 @@ void NestScheduler::emit_rest(Block& body, Expr index, const Exprs& values, cons
 void NestScheduler::emit_stores(Block& body, const Exprs& values, Expr index,
                                 const loop::VectorAxis& axis, std::optional<int64_t> count) {
   if (count && store_squares(body, values, index, axis, *count)) return;
+  if (store_needed(body, values, index, axis, count)) return;
   ReductionEmitter reductions(nest_.kernel, lanes_);
   const loop::Bindings bound = reductions.lower_lanes(values, axis, body);
   if (count && store_turned(body, values, index, axis, *count, bound)) return;
@@ -351,6 +355,28 @@ void NestScheduler::emit_stores(Block& body, const Exprs& values, Expr index,
     return;
   }
   for (Stmt& stmt : wrap(shared_, std::move(stores))) body.push_back(std::move(stmt));
+}
+
+// Of vectors in which what is dear is often needed by no lane.
+bool NestScheduler::store_needed(Block& body, const Exprs& values, Expr index,
+                                 const loop::VectorAxis& axis, std::optional<int64_t> count) {
+  if (!style_.asks_lanes || axis.lanes == 1 || num_asked_ >= kMostAsked) return false;
+  // Positions are nearly always inside.
+  const auto free = axis.mask ? std::nullopt : without_clamps(values, axis.var);
+  const bool asks_position = free && asked_.count(free->is_outside.node()) == 0;
+  const auto dear = asks_position ? std::nullopt : dear_select(values, axis.var, asked_);
+  if (!asks_position && !dear) return false;
+  const Expr condition = asks_position ? free->is_outside : dear->is_needed;
+  const loop::ExprNode* asked = asks_position ? condition.node() : dear->select.node();
+  loop::If branch{
+      loop::reduce_lanes(loop::ReduceOp::any, loop::vectorize(condition, axis)), {}, {}};
+  asked_.insert(asked);
+  ++num_asked_;
+  emit_stores(branch.then_body, values, index, axis, count);
+  emit_stores(branch.else_body, asks_position ? free->values : dear->cheap, index, axis, count);
+  asked_.erase(asked);
+  body.push_back({std::move(branch)});
+  return true;
 }
 
 void NestScheduler::finish(Block body) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct VectorStyle {
   bool has_pieces;
   bool clamps_equal_blocks;  // though their ends lie within
   bool moves_lanes;          // of what is loaded side by side
+  bool asks_lanes;           // of a whole vector at once, whether any needs what is dear
 };
 
 class NestScheduler {
@@ -127,13 +129,17 @@ class NestScheduler {
 
   void emit_stores(Block& body, const Exprs& values, Expr index, const loop::VectorAxis& axis,
                    std::optional<int64_t> count);
+  bool store_needed(Block& body, const Exprs& values, Expr index, const loop::VectorAxis& axis,
+                    std::optional<int64_t> count);
   void finish(Block body);
 
   Var task_;
-  Loops serial_;           // around the vector loop
-  std::vector<Row> rows_;  // of a task
-  bool is_split_ = false;  // its range has pieces
-  size_t num_pieces_ = 0;  // of the loops around it
+  Loops serial_;                                     // around the vector loop
+  std::vector<Row> rows_;                            // of a task
+  bool is_split_ = false;                            // its range has pieces
+  size_t num_pieces_ = 0;                            // of the loops around it
+  std::unordered_set<const loop::ExprNode*> asked_;  // of what lanes have been asked already
+  int num_asked_ = 0;
   Dim block_extent_ = 0, blocks_ = 1, tasks_ = 1;
   Expr block_;
 };

@@ -34,7 +34,7 @@ constexpr int64_t kLeastSteps = 4;              // and for so many steps
 class RegisterScheduler final : public NestScheduler {
  public:
   RegisterScheduler(LoopNest nest, const Target& target)
-      : NestScheduler(std::move(nest), target, {true, true, true}) {}
+      : NestScheduler(std::move(nest), target, {true, true, true, true}) {}
 
  private:
   void split_loops(LoopVars& loops, Exprs& indices) override {

@@ -29,6 +29,42 @@ func @main(%x: f32[3, 16, 2, 9]) -> f32[3, 131, 2] {
   %3 = neg(%2)
   return %3
 })"},
+    {"positions_of_whole_vectors", R"(
+func @main(%x: f32[5, 133], %y: f64[5, 7], %i: i64[5, 67], %j: i64[31])
+    -> f32[5, 133], f32[5, 67], f32[5, 31], f32[5, 67], f16[5, 67] {
+  %0 = argsort(%x)
+  %1 = gather(%x, %0) {dim = 1}
+  %2 = gather(%x, %i) {dim = 1}
+  %3 = index_select(%x, %j) {dim = 1}
+  %4 = slice(%0) {dim = 1, start = 0, end = 67}
+  %5 = index(%y, [%i, %i])
+  %6 = cast(%x) {dtype = f16}
+  %7 = gather(%6, %4) {dim = 1}
+  %8 = index(%x, [%i, %4])
+  %9 = cast(%5) {dtype = f32}
+  %10 = add(%9, %8)
+  return %1, %2, %3, %10, %7
+})"},
+    {"positions_at_positions", R"(
+func @main(%x: f32[5, 133], %y: i64[3, 70], %i: i64[70]) -> f32[5, 70], i32[70] {
+  %0 = index_select(%y, %i) {dim = 1}
+  %1 = slice(%0) {dim = 0, start = 0, end = 1}
+  %2 = reshape(%1) {shape = [70]}
+  %3 = index_select(%x, %2) {dim = 1}
+  %4 = cast(%2) {dtype = i32}
+  %5 = index_select(%4, %4) {dim = 0}
+  return %3, %5
+})"},
+    {"what_few_lanes_need", R"(
+func @main(%a: i64[3, 67], %b: i64[3, 67], %x: f32[3, 67]) -> i64[3, 67], f32[3, 67], f32[3, 67] {
+  %0 = gcd(%a, %b)
+  %1 = cast(%a) {dtype = f32}
+  %2 = mul(%1, %1)
+  %3 = add(%2, %2)
+  %4 = hermite_he(%x, %3)
+  %5 = hermite_h(%x, %1)
+  return %0, %4, %5
+})"},
     {"samples_of_channels", R"(
 func @main(%x: f32[2, 21, 5, 6], %y: f32[2, 3, 13, 2]) -> f32[2, 21, 3, 13] {
   %0 = grid_sample(%x, %y) {interpolation_mode = 2, padding_mode = 2}
