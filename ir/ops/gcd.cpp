@@ -1,4 +1,6 @@
-// gcd: greatest common divisors by Euclid's algorithm, whose steps are as many for all elements.
+// gcd: greatest common divisors by Euclid's algorithm, in steps that all elements of a vector take
+// while one of them needs more.
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -29,18 +31,26 @@ Expr next_divisor(Expr a, Expr b) {
   return select(eq(b, 0.0), 0.0, abs(a - cast(quotient, a->dtype) * b));
 }
 
+constexpr int64_t kStepsAtOnce = 5;
+
+// What has no rest any more is done.
+Expr divisor_within(Expr a, Expr b, int64_t steps) {
+  for (int64_t step = 0; step < std::min(steps, kStepsAtOnce); ++step) {
+    const Expr rest = next_divisor(a, b);
+    a = select(eq(b, 0.0), a, b);
+    b = rest;
+  }
+  if (steps <= kStepsAtOnce) return a;
+  return select(ne(b, constant_like(b, 0)), divisor_within(a, b, steps - kStepsAtOnce), a);
+}
+
 // Integers of 32 bits and their quotients are exact in f64, which has vectors of divisions.
 Expr lower_gcd(Expr a, Expr b) {
   const DType dtype = a->dtype;
   const int64_t bits = 8 * dtype_bytes(dtype);
   const DType in = dtype == DType::i64 ? dtype : dtype == DType::i32 ? DType::f64 : DType::f32;
   a = abs(cast(a, in)), b = abs(cast(b, in));
-  for (int64_t step = 0; step < bits * 4 / 5 + 4; ++step) {
-    const Expr rest = next_divisor(a, b);
-    a = select(eq(b, 0.0), a, b);
-    b = rest;
-  }
-  return cast(a, dtype);
+  return cast(divisor_within(a, b, bits * 4 / 5 + 4), dtype);
 }
 
 Result<std::vector<Value>> import_lcm(Builder& builder, const ImportCall& call) {

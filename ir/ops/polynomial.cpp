@@ -2,6 +2,7 @@
 // recurrences (DLMF 18.9). Chebyshev's have closed forms: ir/composites/special.cpp.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -38,23 +39,42 @@ T first_order(T x) {
 // The polynomial of order k + 1 by those of order k and k - 1.
 template <Kind kKind, class T>
 T next_order(T x, T last, T before, double k) {
-  if constexpr (kKind == Kind::hermite_h) return (x + x) * last - before * (2 * k);
-  if constexpr (kKind == Kind::hermite_he) return x * last - before * k;
+  // Rounded once, as PyTorch does: where products overflow one by one, it has an infinity.
+  if constexpr (kKind == Kind::hermite_h) return fma(x + x, last, before * (-2 * k));
+  if constexpr (kKind == Kind::hermite_he) return fma(x, last, before * -k);
   const T sum = kKind == Kind::laguerre_l ? ((1.0 - x) + 2 * k) * last : x * (2 * k + 1) * last;
   return (sum - before * k) / (k + 1);
+}
+
+constexpr int64_t kOrdersAtOnce = 16;
+
+// Of orders n from k on up to `degree`, by those of order k and k - 1. What needs higher ones than
+// a few is apart, so that vectors without any skip it.
+template <Kind kKind, class T>
+T order_from(T x, T n, T last, T before, int64_t k, int64_t degree) {
+  T result = last;
+  const int64_t end = std::min(degree, k + kOrdersAtOnce);
+  for (; k < end; ++k) {
+    const T next = next_order<kKind>(x, last, before, static_cast<double>(k));
+    before = last, last = next;
+    result = select(lt(n, static_cast<double>(k + 1)), result, next);
+  }
+  if (k == degree) return result;
+  return select(lt(n, static_cast<double>(k + 1)), result,
+                order_from<kKind>(x, n, last, before, k, degree));
 }
 
 template <Kind kKind, class T>
 T orthogonal(const Node& node, T x, T n) {
   const int64_t degree = degree_of<kKind>(node);
-  T before = constant_like(x, 1), last = first_order<kKind>(x);
+  const auto is_known = lt(n, static_cast<double>(degree + 1));
+  const T before = constant_like(x, 1), last = first_order<kKind>(x);
   T result = select(lt(n, 1.0), before, last);
-  for (int64_t k = 1; k < degree; ++k) {
-    const T next = next_order<kKind>(x, last, before, static_cast<double>(k));
-    before = last, last = next;
-    result = select(lt(n, static_cast<double>(k + 1)), result, next);
+  if (degree > 1) {
+    const T own = select(is_known, n, constant_like(n, 0));
+    result = select(lt(n, 1.0), before, order_from<kKind>(x, own, last, before, 1, degree));
   }
-  result = select(lt(n, static_cast<double>(degree + 1)), result, constant_like(x, NAN));
+  result = select(is_known, result, constant_like(x, NAN));
   // What PyTorch does not leave to the recurrence.
   if constexpr (kKind == Kind::laguerre_l) result = select(eq(x, 0.0), constant_like(x, 1), result);
   if constexpr (kKind == Kind::legendre_p) {
