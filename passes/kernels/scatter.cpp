@@ -1,4 +1,5 @@
 // Writes at positions from data: a copy of what is written to, and then the writes in their order.
+// Where a task has a line of the result to itself it copies that first.
 //
 // Writes that can meet in one place are one serial loop; what they write side by side (the dims
 // that no position chooses) is divided among tasks, in blocks of a row.
@@ -35,6 +36,7 @@ struct Writes {
   Shape free;              // of what does not meet; the last in blocks, when they are rows
   bool has_rows = false;   // the last free dim is that of rows
   bool has_lanes = false;  // whose positions are the same
+  bool has_lines = false;  // what runs in order writes to a line of the result, and each has some
   std::function<std::vector<Expr>(Index serial, Index free)> place;
   std::function<Expr(Index serial, Index free)> value;
 };
@@ -50,13 +52,18 @@ class ScatterLowering {
         shape_(root.types[0].shape) {}
 
   Status run(BufferId out) {
-    KernelContext copy(lowering_, node_, phase_);
-    LATHE_DO(lowering_.emit_elements(copy, out, {"copy", &node_, 0}, [&](Index index) {
-      return copy.element(root_.operands[0], index);
-    }));
     const Writes writes = root_.op->name == "index_put" ? index_put() : scatter();
-    for (const Shape* extents : {&writes.serial, &writes.free})
-      if (std::count(extents->begin(), extents->end(), Dim(0)) > 0) return Ok{};
+    const bool is_empty = std::count(writes.serial.begin(), writes.serial.end(), Dim(0)) +
+                              std::count(writes.free.begin(), writes.free.end(), Dim(0)) >
+                          0;
+    copies_lines_ = !is_empty && writes.has_lines;
+    if (!copies_lines_) {
+      KernelContext copy(lowering_, node_, phase_);
+      LATHE_DO(lowering_.emit_elements(copy, out, {"copy", &node_, 0}, [&](Index index) {
+        return copy.element(root_.operands[0], index);
+      }));
+    }
+    if (is_empty) return Ok{};
     emit(writes, out);
     if (kernel_.error()) return *kernel_.error();
     return lowering_.emit_kernel(kernel_.kernel(), kernel_.buffers(), describe(node_), phase_);
@@ -77,6 +84,8 @@ class ScatterLowering {
     writes.free = index_shape;
     writes.free.erase(writes.free.begin() + static_cast<ptrdiff_t>(dim));
     writes.has_rows = dim + 1 < index_shape.size();
+    writes.has_lines =
+        !writes.has_rows && std::equal(shape_.begin(), shape_.end() - 1, index_shape.begin());
     writes.place = [this, at, dim](Index serial, Index free) {
       std::vector<Expr> index = at(serial, free);
       const Expr chosen = kernel_.element(root_.operands[1], index);
@@ -147,6 +156,7 @@ class ScatterLowering {
       free[i] = pool.var(var);
       rest = loop::floor_div(rest, pool.size(tasks[i]));
     }
+    if (copies_lines_) copy_line(body, free, out);
     std::vector<Var> vars;
     for (const Dim& extent : writes.serial) {
       vars.push_back(add_var("k", extent));
@@ -247,6 +257,32 @@ class ScatterLowering {
     guard(block, place, std::move(vectors));
   }
 
+  // A task's line of what is written to, which is in the nearest cache then.
+  void copy_line(Block& body, std::vector<Expr> index, BufferId out) {
+    loop::Pool& pool = kernel_.pool();
+    const int lanes = lowering_.target().row_lanes(4);
+    const Dim& extent = shape_.back();
+    const Var column = add_var("column", extent);
+    index.push_back(pool.var(column));
+    const TensorType& type = lowering_.buffer(out).type;
+    const Expr value = loop::cast(kernel_.element(root_.operands[0], index), type.dtype);
+    const Expr mask =
+        loop::lt(pool.ramp(pool.var(column), 1, lanes), loop::splat(pool.size(extent), lanes));
+    const Expr whole = pool.size(Dim::floor_div(extent, lanes) * Dim(lanes));
+    const auto walk = [&](Expr first, Expr end, Expr own) {
+      const Expr vector = loop::vectorize(value, {column, lanes, own});
+      body.push_back({For{column,
+                          first,
+                          end,
+                          lanes,
+                          LoopKind::serial,
+                          {{loop::Store{kernel_.use(out, true), kernel_.address(type, index),
+                                        vector, own, false}}}}});
+    };
+    walk(pool.integer(0), whole, {});
+    if (whole != pool.size(extent)) walk(whole, pool.size(extent), mask);
+  }
+
   Place place_of(Block& block, const Writes& writes, Index serial, Index free) {
     loop::Pool& pool = kernel_.pool();
     Place place{writes.place(serial, free), {}};
@@ -303,6 +339,7 @@ class ScatterLowering {
   Phase phase_;
   KernelContext kernel_;
   const Shape shape_;
+  bool copies_lines_ = false;  // each task its own, before it writes there
 };
 
 Result<Verdict> emit_scatter(Lowering& lowering, Node& node, std::span<const Destination> outs,
