@@ -109,6 +109,7 @@ Status Lowering::add_assertions() {
     launch.label = launch.region = node->name;
     launch.origins = {node->loc};
     program_.steps.push_back(std::move(launch));
+    LATHE_DO(join_sweep(*node->operands[0].node));
   }
   return Ok{};
 }

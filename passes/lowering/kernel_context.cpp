@@ -18,6 +18,15 @@ KernelContext::KernelContext(Lowering& lowering, Phase phase, std::string name)
   kernel_.symbols = lowering.symbols();
 }
 
+void KernelContext::resume(loop::Kernel kernel, const std::vector<BufferId>& buffers) {
+  kernel_ = std::move(kernel);
+  for (uint32_t i = 0; i < kernel_.buffers.size(); ++i) {
+    if (kernel_.buffers[i].space != loop::Space::global) continue;
+    refs_.emplace(buffers[buffers_.size()], loop::BufferRef{i});
+    buffers_.push_back(buffers[buffers_.size()]);
+  }
+}
+
 void KernelContext::enter(const Node& fused) {
   const Graph& body = *fused.bodies[0];
   for (size_t i = 0; i < body.params.size(); ++i) {

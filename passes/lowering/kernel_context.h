@@ -23,6 +23,8 @@ class KernelContext final : public ElementContext {
     if (!region.bodies.empty()) enter(region);
   }
 
+  // Goes on with a kernel that is there already, and with the buffers of its launch.
+  void resume(loop::Kernel kernel, const std::vector<BufferId>& buffers);
   // Reads inside the fused node's body mean its operands; its members are inlined.
   void enter(const Node& fused);
   // The value at the index now being built; valid until the next clear_bindings.

@@ -31,12 +31,6 @@ constexpr int kStrictLanes = 16;  // of f32 and everything else: the widest targ
 
 using Index = std::span<const Expr>;
 
-// The value of a fused node's body that is this result; of another op the result.
-Value computed_by(Value result) {
-  const Node& node = *result.node;
-  return node.bodies.empty() ? result : node.bodies[0]->outputs[static_cast<size_t>(result.index)];
-}
-
 // Who reads through it would meet a condition at every element.
 bool is_copied_view(const Node& node) {
   const ViewKind view = node.op->traits.view;
@@ -90,6 +84,11 @@ Dim whole_bytes(const loop::Kernel& kernel, const std::vector<Dim>& sizes) {
 }
 
 }  // namespace
+
+Value computed_by(Value result) {
+  const Node& node = *result.node;
+  return node.bodies.empty() ? result : node.bodies[0]->outputs[static_cast<size_t>(result.index)];
+}
 
 Lowering::Lowering(Module& module, PassContext& context, std::vector<KernelDef> kinds)
     : graph_(module.main()),
@@ -434,6 +433,14 @@ Status Lowering::emit_part(KernelContext& kernel, BufferId out, const Part& part
 Status Lowering::emit_elements(KernelContext& kernel, std::span<const BufferId> outs,
                                const TensorType& type, const LaunchInfo& info,
                                const ElementsFn& element) {
+  LATHE_TRY(loop::Kernel loops, schedule_elements(kernel, outs, type, element));
+  return emit_kernel(std::move(loops), kernel.buffers(), info, kernel.phase());
+}
+
+Result<loop::Kernel> Lowering::schedule_elements(KernelContext& kernel,
+                                                 std::span<const BufferId> outs,
+                                                 const TensorType& type,
+                                                 const ElementsFn& element) {
   const ElementLoops loops = element_loops(kernel.kernel(), type);
   LoopNest nest{.vars = loops.vars, .extents = loops.extents, .hints = hints_};
   nest.is_once = kernel.phase() == Phase::init;
@@ -448,7 +455,7 @@ Status Lowering::emit_elements(KernelContext& kernel, std::span<const BufferId> 
   // As if there were no more of it.
   if (type.num_elements() != buffer(outs.front()).type.num_elements())
     for (loop::BufferRef out : nest.outs) nest.kernel.buffers[out.id].size = type.num_elements();
-  return emit_kernel(schedule(std::move(nest), target()), kernel.buffers(), info, kernel.phase());
+  return schedule(std::move(nest), target());
 }
 
 Status Lowering::emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers,

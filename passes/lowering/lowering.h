@@ -35,6 +35,9 @@ namespace lathe {
 
 enum class Phase : uint8_t { init, step };
 
+// The value of a fused node's body that is this result; of another op the result.
+Value computed_by(Value result);
+
 class KernelContext;
 class Recorder;
 struct Recipe;
@@ -125,6 +128,7 @@ class Lowering {
   Status lower_node(Node& node, Phase phase);
   Status bind_size(Node& node);
   Status add_assertions();
+  Status join_sweep(const Node& key);
   std::vector<std::vector<int>> results_alike(const Node& node) const;
   Status emit_or_repeat(Node& node, std::span<const Destination> outs, Phase phase);
   Status repeat(const Recipe& recipe, const RegionSignature& signature,
@@ -132,6 +136,8 @@ class Lowering {
   Status emit_planned(Node& node, std::span<const Destination> outs, Phase phase);
   // As the other, of several buffers of one shape and layout: element(i, index) goes to outs[i].
   using ElementsFn = std::function<loop::Expr(size_t i, std::span<const loop::Expr> index)>;
+  Result<loop::Kernel> schedule_elements(KernelContext& kernel, std::span<const BufferId> outs,
+                                         const TensorType& type, const ElementsFn& element);
   Status emit_elements(KernelContext& kernel, std::span<const BufferId> outs,
                        const TensorType& type, const LaunchInfo& info, const ElementsFn& element);
   Result<BufferId> constant_buffer(const Node& node);

@@ -1,0 +1,104 @@
+// Sweeps over positions that only an assertion waits for, joined with the kernel that reads them.
+//
+// The largest key of each row of positions costs a read of all of them, as much as a fifth of a
+// gather. A kernel whose tasks are the same rows has each of them in the nearest cache anyway: its
+// tasks find the largest one first, and then do what they are for.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "fmt/format.h"
+#include "ir/loop/pool.h"
+#include "passes/lowering/kernel_context.h"
+#include "passes/lowering/lowering.h"
+
+namespace lathe {
+namespace {
+
+// The parallel loop of a kernel whose number of tasks is known.
+std::optional<loop::For> tasks_of(const loop::Kernel& kernel) {
+  const auto* tasks =
+      kernel.body.size() == 1 ? std::get_if<loop::For>(&kernel.body[0].kind) : nullptr;
+  if (tasks == nullptr || tasks->step != 1 || loop::as_int(tasks->hi) == nullptr)
+    return std::nullopt;
+  return *tasks;
+}
+
+// Each task of `own`, and behind it the same one of `next`; both are of the kernel's variables.
+loop::For joined(loop::Kernel& kernel, loop::For own, const loop::For& next) {
+  kernel.vars[own.var.id].kind = loop::VarKind::let;
+  own.body.insert(own.body.begin(), {loop::Let{own.var, kernel.pool->var(next.var)}});
+  own.body.insert(own.body.end(), next.body.begin(), next.body.end());
+  own.var = next.var;
+  return own;
+}
+
+int64_t grain_of(int64_t a, int64_t b) { return std::max<int64_t>(1, a * b / (a + b)); }
+
+}  // namespace
+
+// `key` is the largest of all rows' largest, and nothing else reads those.
+Status Lowering::join_sweep(const Node& key) {
+  if (key.operands.size() != 1 || !key.operands[0]) return Ok{};
+  const Value rows = key.operands[0];
+  const Node& sweep = *rows.node;
+  const auto place = places_.find(rows);
+  if (place == places_.end() || (sweep.plan && sweep.plan->kind != "loops")) return Ok{};
+  const BufferId largest = place->second;
+  std::vector<Launch>& steps = program_.steps;
+  const auto touches = [&](const Launch& launch) {
+    const std::vector<BufferId> ids = launch.buffers();
+    return std::count(ids.begin(), ids.end(), largest) > 0;
+  };
+  std::vector<size_t> own;  // the sweep, and who reads what it finds
+  for (size_t i = 0; i < steps.size(); ++i)
+    if (touches(steps[i])) own.push_back(i);
+  if (own.size() != 2) return Ok{};
+  const auto* apart = std::get_if<KernelLaunch>(&steps[own[0]].kind);
+  if (apart == nullptr) return Ok{};
+  for (size_t j = 0; j < steps.size(); ++j) {
+    auto* launch = std::get_if<KernelLaunch>(&steps[j].kind);
+    if (launch == nullptr || j == own[0] || j == own[1]) continue;
+    if (!launch->sizes.empty() || !launch->offsets.empty()) continue;
+    // Nothing is read that may not be there yet.
+    const bool has_all =
+        std::all_of(apart->buffers.begin(), apart->buffers.end(), [&](BufferId id) {
+          const BufferKind kind = buffer(id).kind;
+          const bool is_there = kind == BufferKind::constant || kind == BufferKind::weight ||
+                                kind == BufferKind::persistent;
+          return id == largest || is_there ||
+                 std::count(launch->buffers.begin(), launch->buffers.end(), id) > 0;
+        });
+    const loop::Kernel& reader = program_.kernels[static_cast<size_t>(launch->kernel)];
+    const std::optional<loop::For> tasks = has_all ? tasks_of(reader) : std::nullopt;
+    if (!tasks) continue;
+    KernelContext context(*this, sweep, Phase::step);
+    context.resume(reader, launch->buffers);
+    LATHE_TRY(loop::Kernel both, schedule_elements(context, {&largest, 1}, buffer(largest).type,
+                                                   [&](size_t, std::span<const loop::Expr> index) {
+                                                     return context.compute(computed_by(rows),
+                                                                            index);
+                                                   }));
+    const std::optional<loop::For> sweeps = tasks_of(both);
+    if (!sweeps || sweeps->hi != tasks->hi) continue;
+    both.body = {{joined(both, *sweeps, *tasks)}};
+    both.grain = grain_of(both.grain, reader.grain);
+    both.name = fmt::format("{}_{}", steps[j].label, program_.kernels.size());
+    both.origins.push_back(sweep.loc);
+    launch->kernel = static_cast<int>(program_.kernels.size());
+    launch->buffers = context.buffers();
+    steps[j].flops = steps[j].flops + steps[own[0]].flops;
+    steps[j].bytes = steps[j].bytes + buffer(largest).num_bytes;
+    steps[j].origins.push_back(sweep.loc);
+    program_.kernels.push_back(std::move(both));
+    if (own[1] < j)
+      std::rotate(steps.begin() + static_cast<ptrdiff_t>(own[1]),
+                  steps.begin() + static_cast<ptrdiff_t>(own[1]) + 1,
+                  steps.begin() + static_cast<ptrdiff_t>(j) + 1);
+    steps.erase(steps.begin() + static_cast<ptrdiff_t>(own[0]));
+    return Ok{};
+  }
+  return Ok{};
+}
+
+}  // namespace lathe
