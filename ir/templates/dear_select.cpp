@@ -42,8 +42,8 @@ int64_t price_of(const loop::ExprNode& node) {
   return loop::children(Expr(&node)).empty() ? 0 : 1;
 }
 
-// Which expressions are reached only through which: each one's nearest such reader, by the dominators
-// of the graph that expressions form, all found in one walk from readers to what they read.
+// Which expressions are reached only through which: each one's nearest such reader, by the
+// dominators of the graph that expressions form, found in one walk from readers to what they read.
 class Readers {
  public:
   explicit Readers(std::span<const Expr> values) {

@@ -1,5 +1,5 @@
-// Positions from data that kernels hold inside a dim, whatever the data says: nearly always they are
-// inside, and a whole vector that is needs no clamp, nor that its lanes pass through registers.
+// Positions from data that kernels hold inside a dim, whatever the data says: nearly always they
+// are inside, and a whole vector that is needs no clamp, nor that its lanes pass through registers.
 #pragma once
 #include <optional>
 #include <span>
