@@ -321,9 +321,12 @@ Value* KernelEmitter::scattered_load(loop::BufferRef buffer, DType dtype, const 
     return builder_.CreateVectorReverse(contiguous_load(dtype, lanes, reversed, own));
   }
   if (Value* loaded = near_load(buffer, dtype, index, mask)) return loaded;
-  if (Value* loaded = mask ? nullptr : lanewise_load(dtype, index, displaced(at))) return loaded;
-  Value* pointers = lane_pointers(element, index, displaced(at));
   bool has_gather = options_.isa >= Isa::avx512 && dtype_bytes(dtype) >= 4;
+  // Of several positions for each lane a gather keeps more reads under way.
+  const bool is_lanewise = !mask && (index.vectors.size() == 1 || !has_gather);
+  if (Value* loaded = is_lanewise ? lanewise_load(dtype, index, displaced(at)) : nullptr)
+    return loaded;
+  Value* pointers = lane_pointers(element, index, displaced(at));
   if (mask || has_gather)
     return builder_.CreateMaskedGather(stored, pointers, align, mask,
                                        llvm::Constant::getNullValue(stored));
