@@ -84,27 +84,43 @@ Tensors check_all(const Node& node, std::span<const Tensor* const> operands) {
   return std::vector<Tensor>{};
 }
 
-constexpr int64_t kLongRow = 64;
+constexpr int64_t kLongRow = 64, kMostOfRow = 4096;
 
-// The largest key is outside if any is.
+// Rows of the index, for who reads it may find the largest key of each: its own where they are
+// long, else parts that scatters walk through in whole steps. See passes/lowering/sweeps.cpp.
+Term in_rows(Builder& builder, Value index) {
+  const Shape& shape = index.type().shape;
+  const int64_t count = index.type().static_elements().value_or(0);
+  const bool has_rows = shape.size() > 1 && shape.back().is_const();
+  if (count < kMostOfRow || (has_rows && shape.back().value() >= kLongRow)) return {builder, index};
+  int64_t length = kMostOfRow;
+  while (length >= kLongRow && count % length != 0) length -= 8;
+  if (length < kLongRow || length == count) return {builder, index};
+  return reshape({builder, index}, {Dim(count / length), Dim(length)});
+}
+
+// The largest key is outside if any is. Of rows it is the largest number without a sign, which
+// takes fewer operations for each, and comes in the same order.
 std::vector<Value> largest_key(Builder& builder, const Node& node) {
   const Value index = node.operands[0];
-  const Shape& shape = index.type().shape;
-  if (std::find(shape.begin(), shape.end(), Dim(0)) != shape.end()) return {};
-  std::vector<int64_t> dims(index.type().shape.size());
-  std::iota(dims.begin(), dims.end(), 0);
+  const Shape& given = index.type().shape;
+  if (std::find(given.begin(), given.end(), Dim(0)) != given.end()) return {};
+  const auto number = [&](int64_t value) {
+    return Term(builder, builder.integer(value, DType::i64));
+  };
   const Dim* low = std::get_if<Dim>(&node.attr("low"));
-  Term key = cast(Term(builder, index), DType::i64);
+  Term key = cast(in_rows(builder, index), DType::i64);
   if (low != nullptr && *low != Dim(0)) key = key - size_like(key, *low);
-  key = max(key, Term(builder, builder.integer(kLeastNumber, DType::i64)));
-  key = min(key, Term(builder, builder.integer(kMostNumber, DType::i64)));
-  const Term mask(builder, builder.integer(kNumberMask, DType::i64));
-  key = apply("bitwise_and", {key, mask});
-  // Of long rows one by one: who reads them may do it (passes/lowering/sweeps.cpp).
-  if (dims.size() > 1 && shape.back().is_const() && shape.back().value() >= kLongRow) {
-    key = amax(key, {dims.back()}, false);
-    dims.pop_back();
+  Shape shape = key.shape();
+  if (shape.size() > 1 && shape.back().is_const() && shape.back().value() >= kLongRow) {
+    key = amax(apply("bitwise_xor", {key, number(INT64_MIN)}), {-1}, false);
+    key = apply("bitwise_xor", {key, number(INT64_MIN)});
+    shape.pop_back();
   }
+  key = min(max(key, number(kLeastNumber)), number(kMostNumber));
+  key = apply("bitwise_and", {key, number(kNumberMask)});
+  std::vector<int64_t> dims(shape.size());
+  std::iota(dims.begin(), dims.end(), 0);
   if (!dims.empty()) key = amax(key, dims, false);
   apply(
       "assert_bounds", {key},

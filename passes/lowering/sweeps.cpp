@@ -25,12 +25,39 @@ std::optional<loop::For> tasks_of(const loop::Kernel& kernel) {
 }
 
 // Each task of `own`, and behind it the same one of `next`; both are of the kernel's variables.
-loop::For joined(loop::Kernel& kernel, loop::For own, const loop::For& next) {
+// Nothing where their numbers differ.
+std::optional<loop::For> joined(loop::Kernel& kernel, loop::For own, loop::For next) {
+  if (own.hi != next.hi) return std::nullopt;
   kernel.vars[own.var.id].kind = loop::VarKind::let;
-  own.body.insert(own.body.begin(), {loop::Let{own.var, kernel.pool->var(next.var)}});
-  own.body.insert(own.body.end(), next.body.begin(), next.body.end());
-  own.var = next.var;
-  return own;
+  next.body.insert(next.body.begin(), own.body.begin(), own.body.end());
+  next.body.insert(next.body.begin(), {loop::Let{own.var, kernel.pool->var(next.var)}});
+  return next;
+}
+
+// Where `next` is one task, each task of `own` before an equal part of its longest loop. Nothing
+// where that has no such parts.
+std::optional<loop::For> parted(loop::Kernel& kernel, loop::For own, loop::For next) {
+  const int64_t parts = loop::as_int(own.hi)->value;
+  loop::For* longest = nullptr;
+  int64_t extent = 0;
+  for (loop::Stmt& stmt : next.body) {
+    auto* loop = std::get_if<loop::For>(&stmt.kind);
+    if (loop == nullptr || loop->kind != loop::LoopKind::serial) continue;
+    const loop::IntConst *lo = loop::as_int(loop->lo), *hi = loop::as_int(loop->hi);
+    if (lo == nullptr || hi == nullptr || lo->value != 0 || hi->value <= extent) continue;
+    longest = loop;
+    extent = hi->value;
+  }
+  if (loop::as_int(next.hi)->value != 1 || longest == nullptr || extent % parts != 0 ||
+      extent / parts % longest->step != 0)
+    return std::nullopt;
+  loop::For part = *longest;
+  part.lo = kernel.pool->var(own.var) * kernel.pool->integer(extent / parts);
+  part.hi = part.lo + kernel.pool->integer(extent / parts);
+  own.kind = loop::LoopKind::serial;
+  own.body.push_back({std::move(part)});
+  *longest = std::move(own);
+  return next;
 }
 
 int64_t grain_of(int64_t a, int64_t b) { return std::max<int64_t>(1, a * b / (a + b)); }
@@ -39,8 +66,11 @@ int64_t grain_of(int64_t a, int64_t b) { return std::max<int64_t>(1, a * b / (a 
 
 // `key` is the largest of all rows' largest, and nothing else reads those.
 Status Lowering::join_sweep(const Node& key) {
-  if (key.operands.size() != 1 || !key.operands[0]) return Ok{};
-  const Value rows = key.operands[0];
+  const auto found = std::find_if(key.operands.begin(), key.operands.end(), [this](Value operand) {
+    return operand && operand.type().rank() > 0 && !is_constant(operand);
+  });
+  if (found == key.operands.end()) return Ok{};
+  const Value rows = *found;
   const Node& sweep = *rows.node;
   const auto place = places_.find(rows);
   if (place == places_.end() || (sweep.plan && sweep.plan->kind != "loops")) return Ok{};
@@ -80,8 +110,11 @@ Status Lowering::join_sweep(const Node& key) {
                                                                             index);
                                                    }));
     const std::optional<loop::For> sweeps = tasks_of(both);
-    if (!sweeps || sweeps->hi != tasks->hi) continue;
-    both.body = {{joined(both, *sweeps, *tasks)}};
+    if (!sweeps) continue;
+    std::optional<loop::For> whole = joined(both, *sweeps, *tasks);
+    if (!whole) whole = parted(both, *sweeps, *tasks);
+    if (!whole) continue;
+    both.body = {{std::move(*whole)}};
     both.grain = grain_of(both.grain, reader.grain);
     both.name = fmt::format("{}_{}", steps[j].label, program_.kernels.size());
     both.origins.push_back(sweep.loc);
