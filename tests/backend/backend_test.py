@@ -242,6 +242,21 @@ class OptionsTest(BackendTest):
             torch._dynamo.reset()
             self.expect(self.compile(torch.sin, mode=mode)(x), torch.sin(x))
 
+    def test_derivatives_that_are_traced_are_not_zeros(self):
+        layer = torch.nn.Linear(3, 3).requires_grad_(False)
+        x = torch.randn(4, 3)
+
+        def function(x):
+            return layer(x).softmax(-1)
+
+        for derivative in (
+            lambda x: torch.func.vjp(function, x)[1](x)[0],
+            lambda x: torch.func.grad(lambda x: function(x)[0, 0])(x),
+            lambda x: torch.func.jvp(function, (x,), (x,))[1],
+        ):
+            torch._dynamo.reset()
+            self.expect_eager(derivative, (x,))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,5 +1,7 @@
 """From a graph of Dynamo's to a functional one of ATen calls, by AOTAutograd's inference path."""
 
+import contextlib
+
 import torch
 from torch._dynamo.backends.common import aot_autograd
 
@@ -10,6 +12,17 @@ from lathe.backend.overlap import eager_on_overlap
 
 class NeedsGradients(Exception):
     """AOTAutograd asks for a graph that has a backward."""
+
+
+# Calls that derivatives of a transform of torch.func, or of autograd, begin with in a graph.
+DERIVATIVES = ("_grad_increment_nesting", "_jvp_increment_nesting", "_autograd_grad", "grad")
+
+
+def differentiates(gm):
+    """Whether derivatives are traced into the graph: calls that are left whole have none."""
+    graphs = (m.graph for m in gm.modules() if isinstance(m, torch.fx.GraphModule))
+    return any(getattr(node.target, "__name__", None) in DERIVATIVES
+               for graph in graphs for node in graph.nodes if node.op == "call_function")
 
 
 def refuse_gradients(gm, example_inputs):
@@ -38,7 +51,7 @@ def compile_inference(gm, example_inputs, options, report):
             }
         return compile_graph(functional, example_inputs, weights, options, report)
 
-    with kept_whole():
+    with contextlib.nullcontext() if differentiates(gm) else kept_whole():
         call = aot_autograd(
             fw_compiler=refuse_gradients,
             inference_compiler=compile_functional,
