@@ -227,7 +227,8 @@ class _Writer:
         for symbol in expr.free_symbols:
             self.symbols[str(symbol)] = (size.node.shape_env, symbol)
         hint = size.node.hint
-        return {"as_expr": {"expr_str": spell(expr), "hint": hint and {"as_int": int(hint)}}}
+        hint = None if hint is None else {"as_int": int(hint)}
+        return {"as_expr": {"expr_str": spell(expr), "hint": hint}}
 
     def argument(self, value, schema_type=None):
         if isinstance(value, Node):
