@@ -117,6 +117,11 @@ class DecomposeTest(BackendTest):
         self.assertTrue(lathe.backend.decompose.alike(node, randn(2)))
         self.assertFalse(lathe.backend.decompose.alike(node, 2))
 
+    def test_sizes_that_are_arguments_of_what_comes_out(self):
+        calls = [(randn(n, n), randn(n, n)) for n in (5, 2, 7)]
+        self.expect_decomposed(
+            lambda x, y: aten.slice_scatter(x * 2, y, 1, 0, 2**63 - 1), *calls, dynamic=True)
+
     def test_what_has_no_decomposition_that_lathe_runs_stays_in_eager(self):
         def f(x):
             return torch.linalg.eigvals(x @ x.t()).abs() + 1

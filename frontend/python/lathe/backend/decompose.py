@@ -42,7 +42,9 @@ class Decompositions:
         graph = self.traced[signature]
         if graph is None:
             return False
-        inline(node, graph)
+        of_trace = node.graph.find_nodes(op="placeholder")
+        sizes = of_trace[len(of_trace) - len(self.sizes):] if depth else self.sizes
+        inline(node, graph, sizes)
         if depth == 0:
             self.counts[str(node.target)] = self.counts.get(str(node.target), 0) + 1
         return True
@@ -230,11 +232,11 @@ def finish(graph, node, inputs):
     return True
 
 
-def inline(node, traced):
-    """Puts a copy of the traced calls where the call is."""
-    place, nodes = {}, list(traced.nodes)
+def inline(node, traced, sizes):
+    """Puts a copy of the traced calls where the call is; `sizes`: of the call's graph."""
+    nodes = list(traced.nodes)
     placeholders = traced.find_nodes(op="placeholder")
-    place.update(zip(placeholders, sources_of(node)))
+    place = dict(zip(placeholders, [*sources_of(node), *sizes]))
     with node.graph.inserting_before(node):
         for call in nodes[len(placeholders) : -1]:
             place[call] = node.graph.node_copy(call, place.__getitem__)
