@@ -134,6 +134,15 @@ class MutationTest(BackendTest):
             self.expect(mine, theirs)
         self.expect(compiled(torch.ones(4), torch.ones(4)), torch.full((4,), 3.0))
 
+    def test_a_view_of_an_argument_of_sizes_that_vary(self):
+        def f(x, y):
+            wide = x[:, None].expand_as(y)
+            torch._dynamo.graph_break()
+            return torch.where(wide > 0, y, wide), x[1:, ::2]
+
+        calls = [(torch.randn(2, n, n), torch.randn(2, 3, n, n)) for n in (4, 5)]
+        self.expect_eager(f, *calls, dynamic=True)
+
 
 if __name__ == "__main__":
     unittest.main()

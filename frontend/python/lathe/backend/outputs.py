@@ -116,12 +116,15 @@ class Outputs:
         for node, storage in zip(returned, storages):
             owner = owners.get(storage)
             is_alone = storage is None or storages.count(storage) == 1
-            of_input = owner is not None and owner.op == "placeholder"  # AOTAutograd's
-            is_left = storage is None or of_input or (is_alone and self.is_plain(node))
+            of_input = owner is not None and owner.op == "placeholder"
+            # Views of arguments are AOTAutograd's, which reads strides of those whose sizes vary.
+            is_fixed = of_input and all(isinstance(s, int) for s in node.meta["val"].shape)
+            is_left = storage is None or is_fixed or (
+                (of_input or is_alone) and self.is_plain(node))
             # Elements decide its sizes, or it is the same bytes as another dtype or as conjugates:
             # it is computed, as eager has it.
             is_known = not is_left and self.is_known(node) and self.is_known(owner)
-            if not is_known:
+            if not is_known or of_input:
                 layout = None if is_left else self.layout_of(node)
                 steps.append((self.place(kept, node), layout, None))
             elif not is_alike(node.meta["val"], owner.meta["val"]):
