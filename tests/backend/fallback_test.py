@@ -37,6 +37,10 @@ class FallbackTest(BackendTest):
             torch.testing.assert_close(compiled(x), f(x))
             self.assertEqual(sum(f.count for f in self.report().fallbacks), in_eager)
 
+    def test_few_of_a_row_of_known_length_are_not_eagers(self):
+        calls = [(torch.randn(n, 8),) for n in (5, 3)]
+        self.expect_eager(lambda x: x.reshape(-1, 8).topk(2)[0], *calls, dynamic=True)
+
     def test_random_numbers_are_those_of_the_generator(self):
         def f(x):
             return torch.nn.functional.dropout(x * 2, 0.5, training=True) + 1
@@ -86,6 +90,41 @@ class FallbackTest(BackendTest):
 
         calls = [(torch.randn(n, 6),) for n in (4, 5, 9, 2)]
         self.expect_eager(f, *calls, in_eager=1, dynamic=True)
+
+    def test_numbers_of_sizes_cross_the_cut(self):
+        def f(x):
+            y = x.relu() * 2
+            half = (x.shape[1] + 1) // 2
+            return torch.rand(half) * 0 + y[0, :half], twice(y * half).sum(), half
+
+        self.expect_eager(f, *[(torch.randn(6, n),) for n in (6, 7, 3)], in_eager=None,
+                          dynamic=True)
+
+    def test_numbers_that_elements_decide_cross_the_cut(self):
+        def f(x):
+            count = (x.sum() * 0 + 3).int().item()
+            torch._check(count >= 0)
+            torch._check(count < 50)
+            drawn = torch.rand(count * 2 + x.shape[0]) * 0 + 1
+            return drawn[:count], count, count * 3, x * count
+
+        with torch._dynamo.config.patch(capture_scalar_outputs=True):
+            self.expect_eager(f, (torch.randn(3, 4),), in_eager=None, fullgraph=True)
+
+    def test_elements_that_are_returned_as_numbers_are_numbers(self):
+        def f(x):
+            count = (x.sum() * 0 + 3).int().item()
+            return x.relu(), count
+
+        with torch._dynamo.config.patch(capture_scalar_outputs=True):
+            compiled = self.expect_eager(f, (torch.randn(3, 4),), fullgraph=True)
+            self.assertIs(type(compiled(torch.randn(3, 4))[1]), int)
+
+    def test_a_size_that_is_0_at_first(self):
+        def f(x):
+            return torch.nn.functional.pad(x, (0, -x.shape[1] % 8)) + 1
+
+        self.expect_eager(f, *[(torch.randn(3, n),) for n in (8, 5)], dynamic=True)
 
     def test_several_results_cross_the_cut(self):
         def f(x):

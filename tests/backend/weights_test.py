@@ -110,6 +110,17 @@ class WeightsTest(BackendTest):
 
         self.expect_eager(Tied(), (torch.tensor([0, 5, 2]),))
 
+    def test_a_table_whose_size_varies_is_an_input(self):
+        class Positions(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.table = torch.randn(32, 4)
+
+            def forward(self, x):
+                return x * self.table.sum()
+
+        self.expect_eager(Positions(), *[(torch.randn(n, 4),) for n in (5, 7)], dynamic=True)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -16,7 +16,9 @@ from lathe._load import Model
 from lathe._memory import Graph, RefusedCalls
 from lathe.backend.decompose import Decompositions
 from lathe.backend.outputs import Outputs
-from lathe.backend.pieces import Piece, cut, is_symbolic, is_tensor_call, put_checks_last
+from lathe.backend.pieces import (
+    Piece, cut, is_number, is_symbolic, is_tensor_call, number_calls, put_checks_last,
+)
 from lathe.backend.report import Segment
 from lathe.backend.scalars import move_scalars
 from lathe.backend.strides import settle_strides
@@ -59,6 +61,8 @@ class Compiled:
             options.of_library(self.target),
             lambda graph: calls_elsewhere(graph, device),
         )
+        self.returns_sizes = not number_calls(self.graph, ()).keys().isdisjoint(
+            n for n in self.returned() if isinstance(n, torch.fx.Node))
         self.build(weights)
 
     def __call__(self, args):
@@ -74,10 +78,10 @@ class Compiled:
         """The call without what this graph has no use for; None where it has: each Python frame
         costs as much as a small kernel.
         """
-        if self.watch or self.constants or self.refused or self.outputs.steps is not None:
+        if self.watch or self.constants or self.is_cut or self.outputs.steps is not None:
             return None
         (whole,) = self.compiled.values()
-        if not isinstance(whole, LatheCall) or not whole.takes_all:
+        if not isinstance(whole, LatheCall) or not whole.takes_all or whole.numbers:
             return None
         model = whole.model
         return lambda args: model(*args)
@@ -93,7 +97,8 @@ class Compiled:
 
     def build(self, weights):
         start = time.perf_counter()
-        names = {self.placeholders[i].name: tensor for i, tensor in weights.items()}
+        placed = [(self.placeholders[i], tensor) for i, tensor in weights.items()]
+        names = {node.name: tensor for node, tensor in placed if not is_symbolic(node)}
         self.packed = names | self.constants
         seconds = self.options.compile_seconds
         self.deadline = None if seconds is None else start + seconds
@@ -124,9 +129,14 @@ class Compiled:
     def pieces(self):
         """All of them compiled; each round may find more calls that Lathe refuses."""
         while True:
-            pieces = cut(self.graph, self.refused) if self.refused else [self.whole()]
+            pieces = cut(self.graph, self.refused) if self.is_cut else [self.whole()]
             if all(self.compile(piece) for piece in pieces if piece.names not in self.compiled):
                 return pieces
+
+    @property
+    def is_cut(self):
+        """Whether a part of it is eager's: a call, or numbers that it returns."""
+        return bool(self.refused) or self.returns_sizes
 
     def whole(self):
         calls = [n for n in self.graph.nodes if n.op == "call_function"]
@@ -140,7 +150,7 @@ class Compiled:
         """False when calls of the piece are refused now, or others are in their place."""
         start = time.perf_counter()
         # The whole graph may return constants too.
-        module = piece.module() if self.refused else self.gm
+        module = piece.module() if self.is_cut else self.gm
         if piece.runs_in == "eager":
             call = EagerCall(module)
         else:
@@ -194,7 +204,7 @@ class Compiled:
 
     def runner(self, pieces):
         """args -> what the graph returns."""
-        if not self.refused:
+        if not self.is_cut:
             return self.compiled[pieces[0].names].of_args
         slots = {node: i for i, node in enumerate(self.placeholders)}
         for piece in pieces:
@@ -271,6 +281,8 @@ class LatheCall:
         self.cache = self.model.info["cache"] or None
         self.taken = [k for k, n in enumerate(piece.inputs) if n.name not in packed]
         self.takes_all = not packed and not self.where
+        self.numbers = [(k, number_of(node, compiled.outputs.sizes))
+                        for k, node in enumerate(piece.outputs) if is_number(node)]
         # What eager's calls behind it rely on; the whole graph's outputs are laid out at the end.
         self.layouts = None
         if compiled.refused:
@@ -278,18 +290,34 @@ class LatheCall:
             self.layouts = layouts if any(layouts) else None
 
     def of_args(self, args):
-        if self.takes_all:
-            return self.model(*args)
-        return self.model(*[args[k] for k in self.taken], *self.where)
+        return self.of_values(args, args)
 
     def of_values(self, values, args):
-        results = self.of_args(values)
+        if self.takes_all:
+            results = self.model(*values)
+        else:
+            results = self.model(*[values[k] for k in self.taken], *self.where)
+        if self.numbers:
+            results = [*results]
+            for k, number in self.numbers:
+                results[k] = number(results[k], args)
         if self.layouts is None:
             return results
         return [
             value if layout is None else layout(value, args)
             for value, layout in zip(results, self.layouts)
         ]
+
+
+def number_of(node, sizes):
+    """(what Lathe gives for it, args) -> the number that eager gives: one of the arguments' sizes,
+    or an element.
+    """
+    value = node.meta["val"]
+    if isinstance(value, torch.SymInt) and sizes.places.keys() >= value.node.expr.free_symbols:
+        size = sizes.function((value,))
+        return lambda given, args: size(args)[0]
+    return lambda given, args: given.item() if isinstance(given, torch.Tensor) else given
 
 
 def with_device(module, device):
@@ -349,11 +377,10 @@ def calls_that_order(graph):
         longest = LONGEST_ORDERED.get(getattr(node.target, "overloadpacket", None))
         if longest is None:
             continue
-        values = [v for n in node.all_input_nodes
-                  if isinstance(v := n.meta.get("val"), torch.Tensor)]
-        sizes = [size for v in values for size in v.shape
-                 if v.is_cuda or not isinstance(size, int)]
-        if not all(statically_known_true(size <= longest) for size in sizes):
+        value, dim = node.args[0].meta["val"], (*node.args, -1)[2]
+        row = value.shape[dim] if value.dim() else 1
+        is_taken = value.is_cuda or not isinstance(row, int)
+        if is_taken and not statically_known_true(row <= longest):
             found[node.name] = f"eager orders rows of more than {longest} faster"
     return found
 

@@ -79,17 +79,16 @@ def is_tensor_call(node):
     """Whether it makes or changes tensors; the others compute sizes, or take a result apart."""
     if node.op != "call_function" or node.target is operator.getitem:
         return False
-    value = node.meta.get("val")
-    return isinstance(value, (torch.Tensor, tuple, list)) or not isinstance(
-        value, (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool)
-    )
+    return not is_number(node)
 
 
 def cut(graph, refused):
-    """Pieces in the graph's order; those of `refused`, by name, are eager's."""
-    pieces = []
+    """Pieces in the graph's order; those of `refused`, by name, are eager's. What computes numbers
+    from sizes is in each piece that reads it: Lathe's give tensors alone.
+    """
+    pieces, free = [], number_calls(graph, refused)
     for node in graph.nodes:
-        if node.op != "call_function":
+        if node.op != "call_function" or node in free:
             continue
         runs_in = place_of(node, refused)
         if runs_in is None:  # a size: eager's Python, wherever it stands
@@ -97,10 +96,31 @@ def cut(graph, refused):
         if not pieces or pieces[-1].runs_in != runs_in:
             pieces.append(Piece(runs_in, []))
         pieces[-1].nodes.append(node)
+    returned = [n for n in free if any(user.op == "output" for user in n.users)]
+    if returned:
+        pieces.append(Piece("eager", returned))
+    places = {node: i for i, node in enumerate(graph.nodes)}
     sizes = [n for n in graph.nodes if n.op == "placeholder" and is_size(n)]
     for piece in pieces:
-        connect(piece, sizes)
+        own = set(piece.nodes)
+        piece.nodes = sorted(own | read_in(own, free), key=places.__getitem__)
+        connect(piece, sizes, free.keys() - own)
     return pieces
+
+
+def number_calls(graph, refused):
+    """Calls that compute numbers from numbers, in order."""
+    return {n: None for n in graph.nodes if n.op == "call_function" and n.all_input_nodes
+            and place_of(n, refused) is None and all(map(is_number, n.all_input_nodes))}
+
+
+def read_in(nodes, free):
+    """Those of `free` that the nodes read, or that such read in turn."""
+    needed = {n for node in nodes for n in node.all_input_nodes}
+    for node in reversed([*free]):
+        if node in needed:
+            needed.update(node.all_input_nodes)
+    return needed & free.keys()
 
 
 def place_of(node, refused):
@@ -115,9 +135,15 @@ def is_size(node):
     return isinstance(node.meta.get("val"), torch.SymInt)
 
 
-def connect(piece, sizes):
-    """Finds what the piece reads and gives. Lathe's get every symbol of the graph, so that they
-    need not find sizes in tensors.
+def is_number(node):
+    return isinstance(node, Node) and isinstance(
+        node.meta.get("val"), (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool)
+    )
+
+
+def connect(piece, sizes, copied):
+    """Finds what the piece reads and gives, none of it `copied`. Lathe's get every symbol of the
+    graph, so that they need not find sizes in tensors.
     """
     inside = set(piece.nodes)
     read = dict.fromkeys(
@@ -128,7 +154,8 @@ def connect(piece, sizes):
     if piece.runs_in == "lathe" and has_symbols:
         read.update(dict.fromkeys(sizes))
     piece.inputs = list(read)
-    piece.outputs = [n for n in piece.nodes if any(user not in inside for user in n.users)]
+    piece.outputs = [n for n in piece.nodes
+                     if n not in copied and any(user not in inside for user in n.users)]
 
 
 def is_symbolic(node):
