@@ -223,6 +223,24 @@ page_test("a check that cannot be made says why, and the engine lives on", async
   assert.equal(await cell.locator(".failure").count(), 0);
 });
 
+page_test("what a model asserts of its data ends a run in its words", async (page) => {
+  const text = `func @main(%table: f32[5, 8], %ids: i64[4]) -> f32[4, 8] {
+  %seven = constant() {value = [7], dtype = i64, shape = [1]}
+  %far = maximum(%ids, %seven)
+  assert_index(%far) {low = -5, high = 5, message = "position {index} of a table of {size}"}
+  %rows = embedding(%table, %ids)
+  return %rows
+}`;
+  await dropFile(page, "asserted.lathe", Buffer.from(text));
+  await page.locator(".cell.model .facts").nth(1).waitFor();
+  await settled(page);
+  const cell = await addBench(page, "bench(asserted_fast, repeats=1)");
+  assert.match(await cell.locator(".failure").innerText(), /position \d+ of a table of 5/);
+  assert.doesNotMatch(await cell.innerText(), /trapped/);
+  await typeSource(page, cell, "bench(fast, repeats=1)"); // a module that trapped is gone
+  assert.match(await cell.locator(".totals").innerText(), /✓ agrees/);
+});
+
 page_test("the browser validates what the engine emits, for both levels", async (page) => {
   await watchKernels(page);
   for (const [i, target] of ["simd128", "relaxed"].entries()) {
