@@ -93,6 +93,7 @@ OF_VALUES = [
         (0.5,),
         (-1.0, float("nan"), float("inf"), 0.0),
     ),
+    ("bernoulli", lambda p: torch.bernoulli(p), vector, (0.0, 1.0), (-0.5, 1.5, float("nan"))),
     (
         "_assert_async",
         lambda v: (torch._assert_async(v > 0, "v is positive"), v + 1)[1],
