@@ -49,9 +49,7 @@ func @main(%x: f32[4, 2]) -> f32[4, 2] {
 
 namespace {
 
-bool is_of_numbers(const Node& node) {
-  return node.op->name == "assert_index" || node.op->name == "assert_bounds";
-}
+bool is_of_numbers(const Node& node) { return node.op->traits.asserts != Asserts::nothing; }
 
 // Whether positions are those of an order of as many elements as they must be below: of argsort,
 // argmax and the like, seen through what moves or chooses among them.
@@ -136,7 +134,7 @@ Result<Changed> run_drop_noops(Unit& unit, const PassOptions&, PassContext& cont
     return Replacement(std::vector<Value>());
   };
   auto visit = [&](Builder&, Node& node) -> Result<Replacement> {
-    if (node.op->name == "assert_index" && are_of_order(node)) {
+    if (node.op->traits.asserts == Asserts::positions && are_of_order(node)) {
       context.counters["asserts"] += 1;
       return Replacement(std::vector<Value>());
     }

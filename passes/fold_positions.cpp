@@ -249,7 +249,7 @@ std::unordered_set<const Node*> read_from_outside(const Graph& graph,
 
 // Whether an assertion is true at every size. Of other positions than formulas nothing is known.
 bool always_holds(const Node& node, const IndexFormulas& formulas, const SizeFacts& facts) {
-  if (node.op->name != "assert_index") return false;
+  if (node.op->traits.asserts != Asserts::positions) return false;
   const IndexFormula* formula = formulas.find(node.operands[0]);
   const Affine* position = formula != nullptr ? affine_of(*formula) : nullptr;
   const auto *low = std::get_if<Dim>(&node.attr("low")),

@@ -292,7 +292,7 @@ FillRule random_input_rule(const Model& model, size_t input, const TensorType& t
       const Result<int64_t> size = dim->evaluate(model.dims);
       return size.ok() ? *size : otherwise;
     };
-    if (node->op->name == "assert_index" && holds_positions(0)) {
+    if (node->op->traits.asserts == Asserts::positions && holds_positions(0)) {
       range.low = std::max(range.low, bound("low", range.low));
       range.high = std::max(range.low + 1, std::min(range.high, bound("high", range.high)));
     }

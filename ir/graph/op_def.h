@@ -86,6 +86,12 @@ enum class ViewKind : uint8_t {
   join,     // lays those of a list side by side (cat)
   pad,      // puts others around them, which no operand has
 };
+// What ends a run whose numbers are not in the attributes [low, high), if anything.
+enum class Asserts : uint8_t {
+  nothing,
+  positions,  // elements of the first operand
+  key,        // a number that the host reads: the operand is what it is less `low`, without a sign
+};
 struct Traits {
   OpClass op_class;
   ViewKind view = ViewKind::select;  // of views
@@ -99,6 +105,7 @@ struct Traits {
   // The symbol in its attribute `size` is, from here on in a run, the value of its first operand,
   // a number, which is its result too. An effect: the host sees whether it is allowed.
   bool binds_size = false;
+  Asserts asserts = Asserts::nothing;
 };
 
 // A slot is a function or the reason why there is none. It has no default: forgetting one does not

@@ -71,7 +71,7 @@ int64_t bound(const Node& node, std::string_view name) {
 // Of keys, or of the numbers themselves.
 Tensors check_all(const Node& node, std::span<const Tensor* const> operands) {
   const int64_t low = bound(node, "low"), high = bound(node, "high");
-  const bool has_keys = node.op->name == "assert_bounds";
+  const bool has_keys = node.op->traits.asserts == Asserts::key;
   const Tensor& numbers = *operands[0];
   for (int64_t i = 0; i < numbers.num_elements(); ++i) {
     const int64_t given = numbers.integers[static_cast<size_t>(i)];
@@ -128,8 +128,8 @@ std::vector<Value> largest_key(Builder& builder, const Node& node) {
   return {};
 }
 
-OpDef number_row(const char* name, const char* operand, const char* summary, Slot<InferFn> infer,
-                 Slot<DecomposeFn> decompose) {
+OpDef number_row(const char* name, const char* operand, const char* summary, Asserts asserts,
+                 Slot<InferFn> infer, Slot<DecomposeFn> decompose) {
   return {
       .name = name,
       .summary = summary,
@@ -140,7 +140,7 @@ OpDef number_row(const char* name, const char* operand, const char* summary, Slo
                  .kind = AttrKind::string,
                  .doc = "\"{index}\" and \"{size}\" are the number and `high`"}},
       .num_results = 0,
-      .traits = {.op_class = OpClass::opaque, .has_effects = true},
+      .traits = {.op_class = OpClass::opaque, .has_effects = true, .asserts = asserts},
       .infer = infer,
       .reference = check_all,
       .decompose = decompose,
@@ -151,7 +151,7 @@ OpDef number_row(const char* name, const char* operand, const char* summary, Slo
 
 OpDef assert_index() {
   OpDef row = number_row("assert_index", "index", "ends the run unless low <= index < high",
-                         check_index, largest_key);
+                         Asserts::positions, check_index, largest_key);
   row.examples = {{.operands = {{.dtype = DType::i64, .shape = {2, 2}, .values = {4, 0, -5, 1}}},
                    .attrs = {{"low", Dim(-5)}, {"high", Dim(5)}, {"message", std::string("x")}}},
                   {.operands = {{.dtype = DType::i32, .shape = {}, .values = {3}}},
@@ -161,7 +161,7 @@ OpDef assert_index() {
 
 OpDef assert_bounds() {
   OpDef row = number_row("assert_bounds", "key", "ends the run unless low <= number < high",
-                         check_number, Absent{"the host reads the number"});
+                         Asserts::key, check_number, Absent{"the host reads the number"});
   row.doc = "The key is the number less `low`, without its sign bit.";
   row.examples = {{.operands = {{.dtype = DType::i64, .values = {3}}},
                    .attrs = {{"low", Dim(0)}, {"high", Dim(4)}, {"message", std::string("x")}}}};

@@ -85,7 +85,7 @@ Status Lowering::bind_size(Node& node) {
 Status Lowering::add_assertions() {
   std::set<std::tuple<Value, std::string, std::string, std::string>> known;
   for (const auto& node : graph_.nodes) {
-    if (node->op->name != "assert_bounds") continue;
+    if (node->op->traits.asserts != Asserts::key) continue;
     const auto bound = [&](const char* name) {
       const auto* dim = std::get_if<Dim>(&node->attr(name));
       return dim != nullptr ? *dim : Dim(0);
