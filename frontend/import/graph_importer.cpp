@@ -236,9 +236,12 @@ Result<Value> GraphImporter::in_sizes_of_file(const pt2::Node& node, const std::
   LATHE_TRY(std::optional<TensorType> expected, scope.expected_type(name));
   if (!expected) return value;
   const ImportTable::Match match = table_.find(node.target);
-  if (match && match.entry->import->has_own_dtypes) expected->dtype = value.type().dtype;
   const Shape& shape = value.type().shape;
   const Encoding encoding = builder_.encoding(value);
+  if (match && match.entry->import->has_own_types) {
+    expected->dtype = value.type().dtype;
+    if (!same_types(value.type(), *expected, symbols_)) return value;
+  }
   if (!same_types(value.type(), *expected, symbols_) || encoding != scope.encoding(name))
     return Diag{code::kTypeMismatch, builder_.loc(),
                 fmt::format("'{}' is {} in the file, but '{}' of its arguments is {}", name,

@@ -160,9 +160,10 @@ struct Import {
   // Of which calls: what those of complex numbers become (ir/op/complex.h), or of numbers in 8 bits
   // (ir/op/float8.h). With `alias_of` and without `build`: what this one's real twin does.
   Numbers numbers = Numbers::real;
-  // Results have the dtypes that are built, whatever the file says: graphs of PyTorch 2.11 have
-  // positions and counts of some operators as floats, which eager returns as i64.
-  bool has_own_dtypes = false;
+  // Results have the types that are built, whatever the file says: graphs of PyTorch 2.11 have
+  // positions and counts of some operators as floats, which eager returns as i64, and those of 2.13
+  // have more dims along a negative `dim` than eager.
+  bool has_own_types = false;
 
   ~Import();  // out of line: tables of these are long
 };

@@ -461,7 +461,7 @@ Result<std::vector<Value>> import_call(Builder& builder, const ImportTable& tabl
     LATHE_TRY(results, import_node(builder, call, call.op->name, std::move(operands),
                                    std::move(attrs), std::move(list_sizes)));
   }
-  if (!import.has_own_dtypes) LATHE_DO(check_results(call, results));
+  if (!import.has_own_types) LATHE_DO(check_results(call, results));
   return results;
 }
 
