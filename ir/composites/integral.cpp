@@ -18,7 +18,7 @@ Term trapezoids(const Aten& aten) {
   const Term right = aten("slice.Tensor", {y, dim, 1, size});
   const Term heights = aten("add.Tensor", {left, right});
   if (call.schema->find("x") == nullptr) {
-    const Term areas = aten("mul.Scalar", {heights, aten.attr("dx")});
+    const Term areas = aten("mul.Scalar", {heights, *call.find("dx")});
     return aten("div.Scalar", {areas, 2.0});
   }
   // A vector lies along dim; more dims are y's last ones.

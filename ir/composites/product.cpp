@@ -46,9 +46,14 @@ constexpr auto kCross = [](const Aten& aten) {
 
 // --- added to something
 
+bool is_complex_number(const Aten& aten, std::string_view arg) {
+  const CallArg* found = aten.call().find(arg);
+  return found != nullptr && std::holds_alternative<ComplexNumber>(*found);
+}
 // Integers are scaled by integers, whatever the file says.
 Term scaled(const Aten& aten, Term x, std::string_view factor) {
-  if (x.is_complex()) return aten("mul.Tensor", x, operand(aten, factor, x.dtype()));
+  if (x.is_complex() || is_complex_number(aten, factor))
+    return aten("mul.Tensor", x, operand(aten, factor, x.dtype()));
   if (is_float(x.dtype())) return aten("mul.Scalar", {x, aten.attr(factor)});
   return aten("mul.Scalar", {x, static_cast<int64_t>(aten.call().float_attr(factor, 1))});
 }
@@ -58,7 +63,7 @@ Term added(const Aten& aten, Term product) {
   const ImportCall& call = aten.call();
   const Term self = aten.tensor("self");
   const Term addend = scaled(aten, product, "alpha");
-  if (call.float_attr("beta", 1) == 0) {
+  if (!is_complex_number(aten, "beta") && call.float_attr("beta", 1) == 0) {
     const Shape shape = broadcast(self.shape(), product.shape()).value_or(product.shape());
     return aten("clone", {aten("expand", {addend, shape})});
   }

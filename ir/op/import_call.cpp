@@ -263,6 +263,14 @@ Result<Numbers> kind_of_numbers(const Builder& builder, const ImportCall& call) 
   return has(Numbers::float8) ? Numbers::float8 : Numbers::real;
 }
 
+// Composites that are right on either kind of number may know some of them as real ones alone.
+Status refuse_misread(const ImportCall& call) {
+  if (call.misread.empty()) return Ok{};
+  return Diag{code::kUnsupported, call.loc,
+              fmt::format("'{}' of '{}' is a complex number, expected a real one", call.misread,
+                          call.target)};
+}
+
 // A composite in place: its result is copied to what it writes.
 Result<std::vector<Value>> write_back(Builder& builder, const ImportCall& call, Value result) {
   ImportCall copy{.target = "copy_", .name = call.name, .loc = call.loc, .is_inner = true};
@@ -304,6 +312,7 @@ std::vector<Value> ImportCall::values(std::string_view arg) const {
 
 Attr ImportCall::attr(std::string_view arg) const {
   const CallArg* found = find(arg);
+  if (found && std::holds_alternative<ComplexNumber>(*found)) misread = arg;
   const Attr* attr = found ? std::get_if<Attr>(found) : nullptr;
   return attr ? *attr : Attr{};
 }
@@ -448,6 +457,7 @@ Result<std::vector<Value>> import_call(Builder& builder, const ImportTable& tabl
     LATHE_DO(refuse_data_scalars(call));
     LATHE_DO(complete_tensors(builder, call));
     LATHE_TRY(results, import.build(builder, call));
+    LATHE_DO(refuse_misread(call));
     if (builder.failed()) return builder.error();
     const bool is_written = !results.empty() && results.front() && results.front().node->in_place;
     if (call.op == nullptr && call.in_place && !is_written) {

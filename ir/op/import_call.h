@@ -58,6 +58,8 @@ struct ImportCall {
   const OpDef* op = nullptr;  // null: a composite
   bool in_place = false;
   bool is_inner = false;  // a composite's own, which knows its positions
+  // The complex number that was asked for as an attribute, which has none: the call is refused.
+  mutable std::string misread = {};
 
   // Whether anything reads the returned tensor: of saved statistics mostly nothing does.
   bool is_used(size_t i) const { return i < used.size() ? used[i] : i == 0; }

@@ -200,6 +200,17 @@ TEST_F(ImportTest, CountsAreIntegersWhateverTheFileSays) {
   EXPECT_EQ((*results)[2].type().dtype, DType::i64);
 }
 
+// Composites that are right on either kind of number know some arguments as real ones alone.
+TEST_F(ImportTest, NoComplexNumberIsReadAsAReal) {
+  const Value x = tensor(DType::f32, {2, 3, 2});
+  builder.mark_complex(x);
+  const CallArg dx = ComplexNumber{0, 2};
+  EXPECT_EQ(import("aten.renorm.default", {{"self", x}, {"p", dx}, {"dim", Attr{int64_t{0}}}}),
+            "unsupported: 'p' of 'aten.renorm.default' is a complex number, expected a real one");
+  EXPECT_EQ(import("aten.trapezoid.dx", {{"y", x}, {"dx", dx}}).find("unsupported"),
+            std::string::npos);
+}
+
 TEST_F(ImportTest, SaysWhatIsWrong) {
   const Value x = tensor(DType::f32, {2, 3});
   EXPECT_EQ(import("aten.frobnicate.default", {}),
