@@ -77,6 +77,8 @@ Built bernoulli(Builder& builder, const ImportCall& call) {
   const DType dtype = is_float(self.dtype()) ? self.dtype() : DType::f32;
   const Term u = uniform(aten, self.shape(), dtype);
   const bool is_given = call.schema->find("p") != nullptr;
+  if (is_given && !(call.float_attr("p") >= 0 && call.float_attr("p") <= 1))
+    return aten.refuse(code::kBadModel, "'bernoulli' needs p from 0 to 1");
   if (!is_given && is_float(self.dtype()))
     aten.assert_none(aten("logical_not", aten("logical_and", ge(self, 0), le(self, 1))),
                      "'bernoulli': an element is no probability, expected 0 to 1");
