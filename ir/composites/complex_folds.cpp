@@ -1,4 +1,4 @@
-// Products and sums of exponentials of complex numbers.
+// Products, sums of exponentials and means of squares of complex numbers.
 #include <optional>
 
 #include "ir/op/complex.h"
@@ -82,6 +82,37 @@ Term products_so_far(const Aten& aten) {
   return in_parts(aten, x, dtype);
 }
 
+// log(exp(a) + exp(b)): the one of the larger real part, and what the other adds. Infinities of one
+// sign have no difference.
+constexpr auto kLogAddExp = [](const Aten& aten) {
+  const Term a = aten.tensor("self"), b = aten.tensor("other");
+  const auto where = [&](Term c, Term x, Term y) { return aten("where.self", {c, x, y}); };
+  const Term re_a = aten("real", a), re_b = aten("real", b);
+  const Term is_less = aten("lt.Tensor", re_a, re_b);
+  const Term most = where(is_less, b, a), least = where(is_less, a, b);
+  const Term more = aten("log1p", {aten("exp", aten("sub.Tensor", least, most))});
+  const Term is_same = aten("logical_and", aten("isinf", re_a), aten("eq.Tensor", re_a, re_b));
+  const Term sum = aten("log", {aten("add.Tensor", aten("exp", a), aten("exp", b))});
+  const Term of_same = where(aten("lt.Scalar", {re_a, 0}), least, sum);
+  return where(is_same, of_same, aten("add.Tensor", most, more));
+};
+
+// Scaled by the root of what squares are on average, which is complex too.
+constexpr auto kRmsNorm = [](const Aten& aten) {
+  const Term x = aten.tensor("input"), weight = aten.tensor("weight");
+  Dims dims;
+  const auto count = static_cast<int64_t>(aten.call().dims_attr("normalized_shape").size());
+  for (int64_t d = 1; d <= count; ++d) dims.push_back(-d);
+  const double epsilon = x.dtype() == DType::f64 ? 0x1p-52 : 0x1p-23;
+  const double more = aten.call().is_none("eps") ? epsilon : aten.call().float_attr("eps");
+  // Squares of complex numbers cancel each other.
+  const Term wide = in_parts(aten, x, DType::f64);
+  const Term mean = aten("mean.dim", {aten("mul.Tensor", wide, wide), dims, true});
+  const Term factor = aten("rsqrt", {aten("add.Scalar", {mean, more})});
+  const Term scaled = aten("mul.Tensor", x, in_parts(aten, factor, x.dtype()));
+  return weight ? aten("mul.Tensor", scaled, weight) : scaled;
+};
+
 // The largest real part taken out, where it is finite.
 Term log_of_sum(const Aten& aten) {
   const Term self = aten.tensor("self");
@@ -117,6 +148,8 @@ std::vector<Import> import_complex_folds() {
   as("prod", composed<complex_product>);
   as("cumprod", composed<products_so_far>);
   as("logsumexp", composed<log_of_sum>);
+  as("logaddexp", composed<kLogAddExp>);
+  as("rms_norm", composed<kRmsNorm>);
   for (const char* name : {"softmax", "log_softmax"}) as(name, composed<of_reals>);
   return imports;
 }

@@ -1,4 +1,4 @@
-// Complex numbers that are made: evenly spaced ones and random ones.
+// Complex numbers that are made: evenly spaced ones, random ones, and halves.
 #include <cmath>
 
 #include "ir/op/complex.h"
@@ -44,10 +44,31 @@ Term drawn(const Aten& aten) {
   return complex_of(aten, kIsNormal ? aten("mul.Scalar", {both, std::sqrt(0.5)}) : both);
 }
 
+constexpr auto kNormal = [](const Aten& aten) {
+  const ImportCall& call = aten.call();
+  const double deviation = call.float_attr("std", 1) * std::sqrt(0.5);
+  return complex_of(aten, aten("normal_functional", {parts(aten, aten.tensor("self")),
+                                                     call.float_attr("mean"), deviation}));
+};
+
+// Eager drops none of them: it has no noise that is complex.
+constexpr auto kUndropped = [](const Aten& aten) {
+  if (aten.call().bool_attr("train") && aten.call().float_attr("p") != 0)
+    return aten.fail(code::kUnsupported, "'" + aten.call().target + "' drops no complex numbers");
+  return aten("clone", aten.tensor("input"));
+};
+
+// In halves, of either kind of number.
+constexpr auto kHalves = [](const Aten& aten) {
+  return aten("to.dtype", {aten.tensor("self"), CallArg(ComplexDType{DType::f16})});
+};
+
 }  // namespace
 
 std::vector<Import> import_complex_made() {
   std::vector<Import> imports;
+  imports.push_back({.schema = "chalf(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
+                     .build = composed<kHalves>});
   const auto as = [&](const char* name, auto* build) {
     imports.push_back(
         {.schema = name, .build = build, .alias_of = name, .numbers = Numbers::complex});
@@ -56,6 +77,10 @@ std::vector<Import> import_complex_made() {
   as("logspace", composed<kComplexLogspace>);
   for (const char* name : {"randn", "randn_like"}) as(name, composed<drawn<true>>);
   for (const char* name : {"rand", "rand_like"}) as(name, composed<drawn<false>>);
+  for (const char* name : {"normal_", "normal_functional"}) as(name, composed<kNormal>);
+  for (const char* name : {"alpha_dropout", "feature_alpha_dropout", "feature_dropout"})
+    as(name, composed<kUndropped>);
+  as("chalf", composed<kHalves>);
   return imports;
 }
 

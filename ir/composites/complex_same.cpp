@@ -19,8 +19,9 @@ constexpr const char* kOnParts[] = {
     "split",        "split_with_sizes",
     "squeeze",      "stack",
     "transpose",    "unbind",
-    "unflatten",    "unsqueeze",
-    "view",         "where",
+    "unflatten",    "uniform",
+    "unsqueeze",    "view",
+    "where",
 
 };
 
