@@ -130,6 +130,31 @@ constexpr auto kCholesky = [](const Aten& aten) {
   return is_upper ? adjoint(aten, factor) : factor;
 };
 
+// --- factors
+
+// Reflections of a matrix: packed, with a row of their taus.
+constexpr auto kGeqrf = [](const Aten& aten) -> std::vector<Term> {
+  const Term a = aten.tensor("self");
+  const Term packed =
+      complex_of(aten, apply("complex_householder", {parts(aten, a)}, {{"form", int64_t{0}}}));
+  const Dim rows = Aten::size(a, -2), count = Dim::min(rows, Aten::size(a, -1));
+  return {aten("contiguous", {rows_from(aten, packed, 0, rows)}),
+          aten("slice.Tensor", {aten("select.int", {packed, -2, rows}), -1, 0, count})};
+};
+
+// LU, pivots and info, as of reals.
+constexpr auto kLuFactor = [](const Aten& aten) -> std::vector<Term> {
+  const Term a = aten.tensor("A");
+  const Term packed = complex_of(aten, apply("complex_lu", {parts(aten, a)},
+                                             {{"pivot", aten.call().bool_attr("pivot", true)}}));
+  const Dim rows = Aten::size(a, -2), count = Dim::min(rows, Aten::size(a, -1));
+  const Term lu = aten("contiguous", {rows_from(aten, packed, 0, rows)});
+  const Term pivots = aten("real", aten("select.int", {packed, -2, rows}));
+  const Term is_zero = aten("eq.Scalar", {main_diagonal(aten, lu), 0});
+  return {lu, aten("to.dtype", {aten("slice.Tensor", {pivots, -1, 0, count}), DType::i32}),
+          first_true(aten, is_zero)};
+};
+
 }  // namespace
 
 std::vector<Import> import_complex_matrix() {
@@ -147,6 +172,8 @@ std::vector<Import> import_complex_matrix() {
   as("linalg_solve_triangular", composed<kSolveTriangular>);
   as("triangular_solve", composed<kOlderSolve>);
   as("linalg_cholesky", composed<kCholesky>);
+  as("geqrf", composed<kGeqrf>);
+  as("linalg_lu_factor_ex", composed<kLuFactor>);
   return imports;
 }
 

@@ -159,8 +159,8 @@ Term triangle(const Aten& aten) {
   const Term self = aten.tensor("self");
   const Shape matrix = {Aten::size(self, -2), Aten::size(self, -1)};
   const Term kept =
-      aten(kIsLower ? "tril" : "triu", {aten.full(matrix, 1, self.dtype()), aten.attr("diagonal")});
-  return aten("mul.Tensor", self, kept);
+      aten(kIsLower ? "tril" : "triu", {aten.full(matrix, 1, DType::b8), aten.attr("diagonal")});
+  return aten("where.self", {kept, self, aten.scalar(0, self.dtype())});
 }
 
 constexpr auto kMaskedFill = [](const Aten& aten) {

@@ -92,23 +92,15 @@ constexpr auto kLuFactor = [](const Aten& aten) -> std::vector<Term> {
   return lu;
 };
 
-// The solution, LU, pivots and info; of complex numbers LU and pivots are those of matrices of
-// twice their size. B may be of vectors: of one rank less, with A's own batch.
+// The solution, LU, pivots and info. B may be of vectors: of one rank less, with A's own batch.
 std::vector<Term> solved_system(const Aten& aten, Term a, Term b, bool is_left) {
-  const bool is_complex = a.is_complex() || b.is_complex();
-  const std::vector<Term> lu = square_factors(aten, is_complex ? doubled(aten, a) : a);
+  const std::vector<Term> lu = square_factors(aten, a);
   if (!lu[0]) return {lu[0], lu[0], lu[0], lu[0]};
   Shape rows = a.shape();
   rows.pop_back();
   const bool is_vector = b.rank() == 1 || (b.rank() + 1 == a.rank() && b.shape() == rows);
   if (is_vector) b = aten("unsqueeze", {b, -1});
-  if (is_complex && !is_left) {
-    const std::vector<Term> all = solved_system(aten, turned(aten, a), turned(aten, b), true);
-    return {turned(aten, all[0]), lu[0], lu[1], all[3]};
-  }
-  if (is_complex) b = doubled_rows(aten, b);
   Term x = aten("linalg_lu_solve", {lu[0], lu[1], b, is_left});
-  if (is_complex) x = from_doubled_rows(aten, x);
   if (is_vector) x = aten("squeeze.dim", {x, -1});
   return {x, lu[0], lu[1], lu[2]};
 }
@@ -145,7 +137,7 @@ std::vector<Term> determinant(const Aten& aten) {
   const std::vector<Term> lu = square_factors(aten, a);
   if (!lu[0]) return {lu[0], lu[0], lu[0]};
   const Term product = aten("prod.dim_int", {main_diagonal(aten, lu[0]), -1});
-  return {parity(aten, lu[1], a.dtype()) * product, lu[0], lu[1]};
+  return {aten("mul.Tensor", product, parity(aten, lu[1], a.dtype())), lu[0], lu[1]};
 }
 
 // Its sign and the logarithm of its magnitude.
@@ -153,9 +145,9 @@ std::vector<Term> log_determinant(const Aten& aten, Term a) {
   const std::vector<Term> lu = square_factors(aten, a);
   if (!lu[0]) return {lu[0], lu[0], lu[0], lu[0]};
   const Term diagonal = main_diagonal(aten, lu[0]);
-  const Term signs = aten("prod.dim_int", {aten("sign", {diagonal}), -1});
-  return {parity(aten, lu[1], a.dtype()) * signs,
-          aten("sum.dim_IntList", {log(abs(diagonal)), Dims{-1}}), lu[0], lu[1]};
+  const Term signs = aten("prod.dim_int", {aten("sgn", {diagonal}), -1});
+  return {aten("mul.Tensor", signs, parity(aten, lu[1], a.dtype())),
+          aten("sum.dim_IntList", {log(aten("abs", diagonal)), Dims{-1}}), lu[0], lu[1]};
 }
 
 template <size_t kCount>
@@ -167,6 +159,7 @@ constexpr auto kSlogdet = [](const Aten& aten) -> std::vector<Term> {
 
 constexpr auto kLogdet = [](const Aten& aten) {
   const std::vector<Term> all = log_determinant(aten, aten.tensor("self"));
+  if (all[0].is_complex()) return aten("add.Tensor", aten("log", all[0]), all[1]);
   return select(lt(all[0], 0), constant_like(all[1], std::numeric_limits<double>::quiet_NaN()),
                 all[1]);
 };

@@ -1,34 +1,38 @@
 // Orthogonal factors, from Householder's vectors.
-#include "ir/op/composite.h"
+#include "ir/op/complex.h"
 #include "ir/op/matrix.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
 namespace {
 
-// Q C for Q = (I - tau_1 v_1 v_1^T) (I - tau_2 v_2 v_2^T) ..., or Q^T C. All reflections at once:
-// Q is I - V S^-1 V^T, where S has V^T V above its diagonal and 1/tau on it. One that does nothing
+// Q C for Q = (I - tau_1 v_1 v_1^H) (I - tau_2 v_2 v_2^H) ..., or Q^H C. All reflections at once:
+// Q is I - V S^-1 V^H, where S has V^H V above its diagonal and 1/tau on it. One that does nothing
 // has a v of zeros instead, so that S has no infinity.
-// Of the first columns of the identity, V^T C is columns of V^T.
+// Of the first columns of the identity, V^H C is columns of V^H.
 Term reflected(const Aten& aten, Term vectors, Term tau, Term c, bool is_turned,
                bool is_identity = false) {
   if (vectors.rank() < 2 || tau.rank() + 1 != vectors.rank() || c.rank() != vectors.rank())
     return aten.fail(code::kShapeMismatch,
                      "'" + aten.call().target + "' needs matrices, and a tau for each column");
+  const DType dtype = vectors.dtype();
   const Dim rows = Aten::size(vectors, -2), count = Aten::size(tau, -1);
-  const Term is_none = eq(tau, 0);
-  const Term ones = aten("eye.m", {rows, count, vectors.dtype()});
+  const Term is_none = aten("eq.Scalar", {tau, 0});
+  const auto unless_none = [&](Term condition, double otherwise, Term x) {
+    return aten("where.self", {condition, aten.scalar(otherwise, dtype), x});
+  };
+  const Term ones = aten("eye.m", {rows, count, dtype});
   const Term below = aten("tril", {aten("slice.Tensor", {vectors, -1, 0, count}), -1});
-  const Term v = select(aten("unsqueeze", {is_none, -2}), constant_like(vectors, 0), below + ones);
-  const Term turned = transpose_last(v);
-  const Term inverse = select(is_none, constant_like(tau, 1), 1.0 / tau);
-  const Term s =
-      aten("triu", {aten("matmul", {turned, v}), 1}) + aten("diag_embed", {inverse, 0, -2, -1});
+  const Term v = unless_none(aten("unsqueeze", {is_none, -2}), 0, aten("add.Tensor", below, ones));
+  const Term turned = adjoint(aten, v);
+  const Term inverse = unless_none(is_none, 1, aten("reciprocal", tau));
+  const Term s = aten("add.Tensor", aten("triu", {aten("matmul", turned, v), 1}),
+                      aten("diag_embed", {inverse, 0, -2, -1}));
   const Term along = is_identity ? aten("slice.Tensor", {turned, -1, 0, Aten::size(c, -1)})
-                                 : aten("matmul", {turned, c});
-  const Term x = is_turned ? aten("linalg_solve_triangular", {transpose_last(s), along, false})
+                                 : aten("matmul", turned, c);
+  const Term x = is_turned ? aten("linalg_solve_triangular", {adjoint(aten, s), along, false})
                            : aten("linalg_solve_triangular", {s, along, true});
-  return c - aten("matmul", {v, x});
+  return aten("sub.Tensor", c, aten("matmul", v, x));
 }
 
 // The first columns of Q.
@@ -52,7 +56,7 @@ constexpr auto kOrmqr = [](const Aten& aten) {
   const bool is_turned = aten.call().bool_attr("transpose");
   const Term c = aten.tensor("input3"), vectors = aten.tensor("self"), tau = aten.tensor("input2");
   if (is_left) return reflected(aten, vectors, tau, c, is_turned);
-  return transpose_last(reflected(aten, vectors, tau, transpose_last(c), !is_turned));
+  return adjoint(aten, reflected(aten, vectors, tau, adjoint(aten, c), !is_turned));
 };
 
 // "reduced", "complete", or "r" without Q.
@@ -67,7 +71,7 @@ std::vector<Term> triangular(const Aten& aten, Term a, const std::string& mode) 
   const Dim rows = Aten::size(a, -2), count = Dim::min(rows, Aten::size(a, -1));
   const bool is_whole = mode == "complete";
   const Term r = is_whole ? packed[0] : aten("slice.Tensor", {packed[0], -2, 0, count});
-  const Term q = mode == "r" ? aten.full({Dim(0)}, 0, a.dtype())
+  const Term q = mode == "r" ? aten("new_zeros", {a, Dims{0}})
                              : columns_of_q(aten, packed[0], packed[1], is_whole ? rows : count);
   return {q, aten("triu", {r})};
 }

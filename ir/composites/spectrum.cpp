@@ -9,7 +9,6 @@ namespace lathe {
 namespace {
 
 Term singular_values(const Aten& aten, Term a) {
-  if (a.is_complex()) return every_other(aten, singular_values(aten, doubled(aten, a)));
   return aten.all("_linalg_svd", {a, false, false})[1];
 }
 
@@ -22,13 +21,13 @@ constexpr auto kSvdOfOld = [](const Aten& aten) -> std::vector<Term> {
   const bool is_some = aten.call().bool_attr("some", true);
   if (aten.call().bool_attr("compute_uv", true)) {
     std::vector<Term> parts = aten.all("_linalg_svd", {a, !is_some});
-    parts[2] = transpose_last(parts[2]);
+    parts[2] = adjoint(aten, parts[2]);
     return parts;
   }
   const Term values = singular_values(aten, a);
   if (!values) return {values, values, values};
   const auto zeros = [&](int64_t dim) {
-    return aten.full(with_matrix(a.shape(), Aten::size(a, dim), Aten::size(a, dim)), 0, a.dtype());
+    return aten("new_zeros", {a, with_matrix(a.shape(), Aten::size(a, dim), Aten::size(a, dim))});
   };
   return {zeros(-2), values, zeros(-1)};
 };
@@ -92,20 +91,17 @@ Term pseudo_inverse(const Aten& aten, Term absolute, Term relative) {
   const Term a = aten.tensor("self");
   if (a.rank() >= 2 && has_no_elements(a)) return aten("zeros_like", turned(aten, a));
   const bool is_symmetric = aten.call().bool_attr("hermitian");
-  const Term real = !a.is_complex() ? a
-                    : is_symmetric  ? doubled(aten, hermitian(aten, a, false))
-                                    : doubled(aten, a);
-  const std::vector<Term> parts = aten.all(is_symmetric ? "linalg_eigh" : "_linalg_svd", {real});
+  const std::vector<Term> parts = aten.all(is_symmetric ? "linalg_eigh" : "_linalg_svd", {a});
   if (!parts[0]) return parts[0];
   const Term u = is_symmetric ? parts[1] : parts[0];
   const Term values = is_symmetric ? parts[0] : parts[1];
-  const Term v = is_symmetric ? parts[1] : transpose_last(parts[2]);
+  const Term v = is_symmetric ? parts[1] : adjoint(aten, parts[2]);
   const Term most = aten("amax", {abs(values), Dims{-1}, true});
   const Term bound = zero_bound(aten, a, most, absolute, relative);
   const Term is_any = aten("gt.Tensor", {abs(values), bound});
   const Term inverse = select(is_any, 1.0 / values, 0);
-  const Term whole = aten("matmul", {v * aten("unsqueeze", {inverse, -2}), transpose_last(u)});
-  return a.is_complex() ? from_doubled(aten, whole) : whole;
+  const Term scaled = aten("mul.Tensor", v, aten("unsqueeze", {inverse, -2}));
+  return aten("matmul", scaled, adjoint(aten, u));
 }
 
 constexpr auto kPinv = [](const Aten& aten) {

@@ -59,7 +59,7 @@ Expr lower_pow(ElementContext& context, const Node& node, int result, std::span<
       context, node, result, index);
 }
 
-using Pair = std::array<Term, 2>;
+using TwoSlopes = std::array<Term, 2>;
 
 std::vector<OpDef> sums_and_products() {
   return {
@@ -68,7 +68,8 @@ std::vector<OpDef> sums_and_products() {
            .summary = "self + other; of bools, or",
            .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::add(a, b); }>,
            .lower = pointwise_lower<[](Expr a, Expr b) { return a + b; }>,
-           .derivative = pointwise_gradient<[](Term g, Term, Term, Term) { return Pair{g, g}; }>,
+           .derivative =
+               pointwise_gradient<[](Term g, Term, Term, Term) { return TwoSlopes{g, g}; }>,
            .imports = {{.schema = "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> "
                                   "Tensor",
                         .build = import_scaled<false>},
@@ -82,7 +83,8 @@ std::vector<OpDef> sums_and_products() {
            .infer = infer_difference,
            .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::sub(a, b); }>,
            .lower = pointwise_lower<[](Expr a, Expr b) { return a - b; }>,
-           .derivative = pointwise_gradient<[](Term g, Term, Term, Term) { return Pair{g, -g}; }>,
+           .derivative =
+               pointwise_gradient<[](Term g, Term, Term, Term) { return TwoSlopes{g, -g}; }>,
            .imports = {{.schema = "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> "
                                   "Tensor",
                         .build = import_scaled<false>},
@@ -100,8 +102,9 @@ std::vector<OpDef> sums_and_products() {
            .summary = "self * other; of bools, and",
            .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::mul(a, b); }>,
            .lower = pointwise_lower<[](Expr a, Expr b) { return a * b; }>,
-           .derivative =
-               pointwise_gradient<[](Term g, Term a, Term b, Term) { return Pair{g * b, g * a}; }>,
+           .derivative = pointwise_gradient<[](Term g, Term a, Term b, Term) {
+             return TwoSlopes{g * b, g * a};
+           }>,
            .imports = scalar_and_tensor("mul"),
            .is_commutative = true}),
       binary_row(
@@ -110,7 +113,7 @@ std::vector<OpDef> sums_and_products() {
            .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::max(a, b); }>,
            .lower = pointwise_lower<[](Expr a, Expr b) { return max(a, b); }>,
            .derivative = pointwise_gradient<[](Term g, Term a, Term b, Term) {
-             return Pair{select(gt(a, b), g, 0.0), select(gt(a, b), 0.0, g)};
+             return TwoSlopes{select(gt(a, b), g, 0.0), select(gt(a, b), 0.0, g)};
            }>,
            .imports = {{"maximum(Tensor self, Tensor other) -> Tensor"},
                        {"max.other(Tensor self, Tensor other) -> Tensor"}},
@@ -121,7 +124,7 @@ std::vector<OpDef> sums_and_products() {
            .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::min(a, b); }>,
            .lower = pointwise_lower<[](Expr a, Expr b) { return min(a, b); }>,
            .derivative = pointwise_gradient<[](Term g, Term a, Term b, Term) {
-             return Pair{select(lt(a, b), g, 0.0), select(lt(a, b), 0.0, g)};
+             return TwoSlopes{select(lt(a, b), g, 0.0), select(lt(a, b), 0.0, g)};
            }>,
            .imports = {{"minimum(Tensor self, Tensor other) -> Tensor"},
                        {"min.other(Tensor self, Tensor other) -> Tensor"}},
@@ -138,7 +141,7 @@ std::vector<OpDef> powers_and_angles() {
            .reference = pointwise_reference<[](auto a, auto b) { return arithmetic::pow(a, b); }>,
            .lower = lower_pow,
            .derivative = pointwise_gradient<[](Term g, Term a, Term b, Term y) {
-             return Pair{g * b * apply("pow", {a, b - 1.0}), g * y * log(a)};
+             return TwoSlopes{g * b * apply("pow", {a, b - 1.0}), g * y * log(a)};
            }>,
            .imports = {{"pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor"},
                        {"pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor"},
@@ -156,7 +159,7 @@ std::vector<OpDef> powers_and_angles() {
            .lower = pointwise_lower<[](Expr a, Expr b) { return atan2(a, b); }>,
            .derivative = pointwise_gradient<[](Term g, Term a, Term b, Term) {
              const Term scaled = g / (a * a + b * b);
-             return Pair{scaled * b, -(scaled * a)};
+             return TwoSlopes{scaled * b, -(scaled * a)};
            }>,
            .imports = {{"atan2(Tensor self, Tensor other) -> Tensor"}},
            .low = 0.5}),

@@ -4,7 +4,6 @@
 #include <numeric>
 #include <utility>
 
-#include "ir/op/complex.h"
 #include "ir/op/dense.h"
 #include "ir/op/matrix.h"
 #include "ir/op/self.h"
@@ -99,12 +98,7 @@ std::vector<Term> eigen(const Aten& aten, bool has_vectors) {
   const ImportCall& call = aten.call();
   const std::string triangle = call.string_attr("UPLO");
   const bool is_upper = triangle == "U" || triangle == "u";
-  Term a = aten.tensor(call.schema->args.front().name);
-  if (a.is_complex()) {  // the values alone are asked for, each of which is there twice
-    a = doubled(aten, hermitian(aten, a, is_upper));
-    const Term values = apply("eigh", {a}, {{"vectors", false}, {"upper", is_upper}});
-    return {every_other(aten, values), aten.null()};
-  }
+  const Term a = aten.tensor(call.schema->args.front().name);
   const Term packed = apply("eigh", {a}, {{"vectors", has_vectors}, {"upper", is_upper}});
   if (!packed || !has_vectors) return {packed, aten.null()};
   const Dim n = Aten::size(packed, -1);

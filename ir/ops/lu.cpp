@@ -106,12 +106,13 @@ constexpr auto kUnpack = [](const Aten& aten) -> std::vector<Term> {
   const Term lu = aten.tensor("LU_data"), none = aten.null();
   if (lu.rank() < 2) return {aten.fail(code::kShapeMismatch, "needs matrices"), none, none};
   const Dim m = Aten::size(lu, -2), n = Aten::size(lu, -1), k = Dim::min(m, n);
-  Term p = aten.full({Dim(0)}, 0, lu.dtype()), l = p, u = p;
+  Term p = aten("new_zeros", {lu, Dims{0}}), l = p, u = p;
   if (aten.call().bool_attr("unpack_pivots", true)) {
     const Term order = order_of_rows(aten, aten.tensor("LU_pivots"), m);
     const Term row = aten("unsqueeze", {aten.arange(m), -1});
     const Term is_one = aten("eq.Tensor", {aten("unsqueeze", {order, -2}), row});
     p = aten("to.dtype", {is_one, lu.dtype()});
+    if (lu.is_complex()) p = complex_of(aten, parts(aten, p));
   }
   if (aten.call().bool_attr("unpack_data", true)) {
     const Term below = aten("tril", {aten("slice.Tensor", {lu, -1, 0, k}), -1});

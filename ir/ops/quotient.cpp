@@ -20,7 +20,7 @@ namespace {
 
 using loop::Expr;
 using loop::UnaryOp;
-using Pair = std::array<Term, 2>;
+using TwoSlopes = std::array<Term, 2>;
 
 Result<std::vector<Value>> import_div_mode(Builder& builder, const ImportCall& call) {
   LATHE_TRY(Value self, import_tensor(builder, call, "self"));
@@ -129,7 +129,7 @@ std::vector<OpDef> define_quotient() {
            .reference = pointwise_reference<[](double a, double b) { return a / b; }>,
            .lower = pointwise_lower<[](Expr a, Expr b) { return a / b; }>,
            .derivative = pointwise_gradient<[](Term g, Term, Term b, Term y) {
-             return Pair{g / b, -(g * y / b)};
+             return TwoSlopes{g / b, -(g * y / b)};
            }>,
            .imports =
                {{"div.Tensor(Tensor self, Tensor other) -> Tensor"},

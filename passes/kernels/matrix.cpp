@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ir/templates/factorize.h"
+#include "ir/templates/factorize_complex.h"
 #include "ir/templates/spectrum.h"
 #include "passes/lowering/kernel_context.h"
 #include "passes/lowering/kernel_def.h"
@@ -42,7 +43,8 @@ class MatrixLowering {
     spec_.initial = [&](Index batch, Expr row, size_t, Expr column) {
       return element(0, batch, {row, column});
     };
-    const Dim m = behind == 2 ? given[given.size() - 2] : Dim(1), n = given.back();
+    const Dim m = behind == 1 ? Dim(1) : given[spec_.batch.size()];
+    const Dim n = given[given.size() - (behind == 3 ? 2 : 1)];
     spec_.rows = m;
     spec_.parts = {n};
     (this->*kind.prepare)(m, n);
@@ -79,7 +81,7 @@ class MatrixLowering {
     Expr (MatrixLowering::*value)(MatrixSteps& steps, Index at, std::vector<Expr>& index);
     size_t num_dims = 2;  // of the first operand, behind those of the batch
   };
-  static const MatrixKind kKinds[9];
+  static const MatrixKind kKinds[11];
 
   void set_cholesky(const Dim&, const Dim&) {
     if (!node_.bool_attr("upper")) turn_operand();
@@ -111,6 +113,34 @@ class MatrixLowering {
                         {[](Expr column) { return column; }});
     };
   }
+
+  // Pairs apart: real parts, and behind them imaginary ones.
+  void set_complex_lu(const Dim& m, const Dim& n) {
+    spec_.parts = {n, n};
+    spec_.spare_rows = 1;  // of pivots
+    spec_.initial = [&](Index batch, Expr row, size_t part, Expr column) {
+      return element(0, batch, {row, column, part_number(part)});
+    };
+    spec_.steps = [this, m, n](MatrixSteps& steps, Index) {
+      complex_lu_steps(steps, Dim::min(m, n), node_.bool_attr("pivot"));
+    };
+  }
+
+  // Columns lie as rows.
+  void set_complex_householder(const Dim& m, const Dim& n) {
+    spec_.rows = n;
+    spec_.parts = {m, m, kReflectionNumbers};
+    spec_.spare_rows = kReflectionRows;
+    spec_.initial = [&](Index batch, Expr row, size_t part, Expr column) {
+      if (part == 2) return kernel_.pool().number(0, spec_.dtype);
+      return element(0, batch, {column, row, part_number(part)});
+    };
+    spec_.steps = [this, m, n](MatrixSteps& steps, Index) {
+      complex_householder_steps(steps, {m, n, static_cast<ReflectedForm>(node_.int_attr("form"))});
+    };
+  }
+
+  Expr part_number(size_t part) { return kernel_.pool().integer(static_cast<int64_t>(part)); }
 
   // Columns of the operand lie as rows.
   void turn_operand() {
@@ -239,6 +269,19 @@ class MatrixLowering {
     const Expr is_pivot = loop::eq(at[0], steps.rows());
     return steps.at(loop::select(is_pivot, steps.spare(0), at[0]), at[1]);
   }
+  Expr pairs_with_pivots(MatrixSteps& steps, Index at, std::vector<Expr>&) {
+    const Expr is_pivot = loop::eq(at[0], steps.rows());
+    const Expr column = at[1] + at[2] * steps.begin(1);
+    return steps.at(loop::select(is_pivot, steps.spare(0), at[0]), column);
+  }
+  // The numbers of reflections stand behind the rows that there are.
+  Expr pairs_with_reflections(MatrixSteps& steps, Index at, std::vector<Expr>&) {
+    const Expr behind = at[0] - steps.end(0), two = kernel_.pool().integer(2);
+    const Expr is_number = loop::le(kernel_.pool().integer(0), behind);
+    const Expr number = steps.begin(2) + behind * two + at[2];
+    const Expr element = at[0] + at[2] * steps.begin(1);
+    return steps.at(at[1], loop::select(is_number, number, element));
+  }
   Expr turned(MatrixSteps& steps, Index at, std::vector<Expr>&) { return steps.at(at[1], at[0]); }
   Expr first_row(MatrixSteps& steps, Index at, std::vector<Expr>&) {
     return steps.at(kernel_.pool().integer(0), at[0]);
@@ -283,6 +326,8 @@ class MatrixLowering {
 using Made = MatrixLowering;
 const Made::MatrixKind Made::kKinds[] = {
     {"cholesky", &Made::set_cholesky, &Made::triangle},
+    {"complex_householder", &Made::set_complex_householder, &Made::pairs_with_reflections, 3},
+    {"complex_lu", &Made::set_complex_lu, &Made::pairs_with_pivots, 3},
     {"eigh", &Made::set_eigh, &Made::ordered},
     {"householder", &Made::set_householder, &Made::turned},
     {"ldl", &Made::set_ldl, &Made::triangle_with_pivots},

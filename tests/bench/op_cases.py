@@ -92,6 +92,10 @@ ROWS = {
     "bitcast": unary("a.view(torch.int32) + 1"),
     "zeta": unary("torch.special.zeta(a + 1, a)", POSITIVE),
     "cholesky": matrices("torch.linalg.cholesky_ex(a @ a.mT + 400 * torch.eye(SIZE))[0]", 128, 512),
+    "complex_householder": [
+        *matrices("torch.linalg.qr(torch.complex(a, a.mT))[1].abs()", 64, 256),
+        *matrices("torch.linalg.svdvals(torch.complex(a, a.mT))", 64, 256)],
+    "complex_lu": matrices("torch.linalg.lu_factor_ex(torch.complex(a, a.mT))[0].abs()", 64, 256),
     "eigh": [*matrices("(lambda w, v: (v * w) @ v.mT)(*torch.linalg.eigh(a + a.mT))", 64, 256),
              *matrices("torch.linalg.eigvalsh(a + a.mT)", 64, 256)],
     "householder": matrices("torch.linalg.qr(a)[1].abs()", 128, 512),

@@ -79,12 +79,15 @@ class Sample:
             leaves[place] = tensor
         first, args, kwargs = pytree.tree_unflatten(leaves, self.spec)
         leaves, self.result_spec = pytree.tree_flatten(self.op(first, *args, **kwargs))
+        self.are_complex = [isinstance(r, torch.Tensor) and r.is_complex() for r in leaves]
         return leaves
 
     def without_signs(self, results):
         """What is the same whichever signs results have."""
-        own = pytree.tree_unflatten(list(results), self.result_spec)
-        return pytree.tree_leaves(self.process(own))
+        own = [torch.view_as_complex(r) if is_complex else r
+               for r, is_complex in zip(results, self.are_complex, strict=True)]
+        own = pytree.tree_unflatten(own, self.result_spec)
+        return [in_reals(r) for r in pytree.tree_leaves(self.process(own))]
 
     def __str__(self):
         def text(leaf):

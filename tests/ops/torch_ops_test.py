@@ -23,9 +23,9 @@ INFERENCE = {"training": False, "train": False, "momentum": 0.1, "p": 0.5, "cudn
 # several calls become one.
 SEVERAL_CALLS = {"argcummax", "argcummin", "argmax_pool1d", "argmax_pool2d", "argmax_pool3d",
                  "argsort", "assert_bounds", "assert_index", "batch_norm", "bind_size",
-                 "constant", "eigh", "fourier", "gru", "laguerre_l",
-                 "legendre_p", "logsumexp", "lstm", "lu", "pad_edges", "prod", "rand",
-                 "recurrent_layer", "rnn_relu", "rnn_tanh", "scatter", "scatter_reduce",
+                 "complex_householder", "complex_lu", "constant", "eigh", "fourier", "gru",
+                 "laguerre_l", "legendre_p", "logsumexp", "lstm", "lu", "pad_edges", "prod",
+                 "rand", "recurrent_layer", "rnn_relu", "rnn_tanh", "scatter", "scatter_reduce",
                  "size_value", "svd", "swapped", "trunc_divide", "upsample_bilinear2d",
                  "upsample_nearest2d"}
 

@@ -223,6 +223,8 @@ const std::map<std::string, std::string>& rows_left_out() {
   const std::string condition = "how far rounding moves it depends on the matrix's condition";
   static const std::map<std::string, std::string> table = {
       {"cholesky", condition},
+      {"complex_householder", condition},
+      {"complex_lu", condition},
       {"eigh", condition},
       {"fourier", "is of turns, which only importing makes"},
       {"householder", condition},
