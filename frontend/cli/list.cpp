@@ -53,7 +53,7 @@ int list_targets() {
     return report(checked.error(), LocTable());
   // Some are of complex numbers alone.
   std::set<std::string> targets;
-  for (const Numbers numbers : kNumbers)
+  for (const NumberKind numbers : kNumbers)
     for (std::string& target : table->targets(numbers)) targets.insert(std::move(target));
   for (const std::string& target : targets) say("{}\n", target);
   say("{}\n", plural(static_cast<int64_t>(targets.size()), "ATen operator"));

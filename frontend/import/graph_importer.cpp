@@ -258,7 +258,7 @@ Result<Value> GraphImporter::in_sizes_of_file(const pt2::Node& node, const std::
 
 bool GraphImporter::is_imported(std::string_view target) const {
   return std::any_of(std::begin(kNumbers), std::end(kNumbers),
-                     [&](Numbers numbers) { return bool(table_.find(target, numbers)); });
+                     [&](NumberKind numbers) { return bool(table_.find(target, numbers)); });
 }
 
 Status GraphImporter::find_unsupported(const pt2::Graph& graph,

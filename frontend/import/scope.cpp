@@ -168,7 +168,7 @@ Result<CallArg> Scope::argument(const Argument& arg) {
     case Tag::as_scalar_type: {
       std::optional<DType> dtype = dtype_of(arg.as<int64_t>());
       const Encoding encoding = encoding_of(arg.as<int64_t>());
-      if (numbers_of(encoding) == Numbers::float8) return CallArg(Float8DType{encoding});
+      if (numbers_of(encoding) == NumberKind::float8) return CallArg(Float8DType{encoding});
       if (dtype && encoding == Encoding::complex) return CallArg(ComplexDType{*dtype});
       if (dtype) return CallArg(Attr(*dtype));
       return Diag{code::kUnsupported, builder_.loc(),

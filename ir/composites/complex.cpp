@@ -130,7 +130,7 @@ std::vector<Import> import_complex() {
   std::vector<Import> imports;
   const auto as = [&](const char* name, auto* build) {
     imports.push_back(
-        {.schema = name, .build = build, .alias_of = name, .numbers = Numbers::complex});
+        {.schema = name, .build = build, .alias_of = name, .numbers = NumberKind::complex});
   };
   for (const char* name :
        {"full", "full_like", "new_full", "fill", "ones", "ones_like", "new_ones"})
@@ -155,19 +155,19 @@ std::vector<Import> import_complex() {
                                "stride=None, ScalarType? dtype=None, *, Device? device=None, "
                                "Layout? layout=None) -> ()",
                      .build = composed<kNothing>,
-                     .numbers = Numbers::complex});
+                     .numbers = NumberKind::complex});
   imports.push_back({.schema = "_conj(Tensor(a) self) -> Tensor(a)",
                      .build = composed<kConj>,
-                     .numbers = Numbers::complex});
+                     .numbers = NumberKind::complex});
   imports.push_back({.schema = "_conj_physical(Tensor self) -> Tensor",
                      .build = composed<kConj>,
-                     .numbers = Numbers::complex});
+                     .numbers = NumberKind::complex});
   imports.push_back({.schema = "imag(Tensor(a) self) -> Tensor(a)",
                      .build = composed<kImag>,
-                     .numbers = Numbers::complex});
+                     .numbers = NumberKind::complex});
   imports.push_back({.schema = "view_as_real(Tensor(a) self) -> Tensor(a)",
                      .build = composed<kViewAsReal>,
-                     .numbers = Numbers::complex});
+                     .numbers = NumberKind::complex});
   imports.push_back({.schema = "view_as_complex(Tensor(a) self) -> Tensor(a)",
                      .build = composed<kViewAsComplex>});
   imports.push_back(

@@ -143,7 +143,7 @@ std::vector<Import> import_complex_folds() {
   std::vector<Import> imports;
   const auto as = [&](const char* name, auto* build) {
     imports.push_back(
-        {.schema = name, .build = build, .alias_of = name, .numbers = Numbers::complex});
+        {.schema = name, .build = build, .alias_of = name, .numbers = NumberKind::complex});
   };
   as("prod", composed<complex_product>);
   as("cumprod", composed<products_so_far>);

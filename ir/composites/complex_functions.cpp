@@ -238,7 +238,7 @@ std::vector<Import> import_complex_functions() {
   std::vector<Import> imports;
   const auto as = [&](const char* name, auto* build) {
     imports.push_back(
-        {.schema = name, .build = build, .alias_of = name, .numbers = Numbers::complex});
+        {.schema = name, .build = build, .alias_of = name, .numbers = NumberKind::complex});
   };
   as("abs", composed<kAbs>);
   as("exp", composed<function_of<exp_of>>);
@@ -268,7 +268,7 @@ std::vector<Import> import_complex_functions() {
   as("pow", composed<kPower>);
   imports.push_back({.schema = "sgn(Tensor self) -> Tensor",
                      .build = composed<function_of<sgn_of>>,
-                     .numbers = Numbers::complex});
+                     .numbers = NumberKind::complex});
   imports.push_back({.schema = "angle(Tensor self) -> Tensor", .build = composed<kRealAngle>});
   as("angle", composed<kAngle>);
   imports.push_back(

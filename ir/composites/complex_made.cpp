@@ -71,7 +71,7 @@ std::vector<Import> import_complex_made() {
                      .build = composed<kHalves>});
   const auto as = [&](const char* name, auto* build) {
     imports.push_back(
-        {.schema = name, .build = build, .alias_of = name, .numbers = Numbers::complex});
+        {.schema = name, .build = build, .alias_of = name, .numbers = NumberKind::complex});
   };
   as("linspace", composed<spaced>);
   as("logspace", composed<kComplexLogspace>);

@@ -161,7 +161,7 @@ std::vector<Import> import_complex_matrix() {
   std::vector<Import> imports;
   const auto as = [&](const char* name, auto* build) {
     imports.push_back(
-        {.schema = name, .build = build, .alias_of = name, .numbers = Numbers::complex});
+        {.schema = name, .build = build, .alias_of = name, .numbers = NumberKind::complex});
   };
   for (const char* name : {"matmul", "mm", "bmm", "mv"}) as(name, composed<kMatmul>);
   for (const char* name : {"addmm", "baddbmm"}) as(name, composed<kAddmm>);

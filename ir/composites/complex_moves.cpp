@@ -174,7 +174,7 @@ std::vector<Import> import_complex_moves() {
   std::vector<Import> imports;
   const auto as = [&](const char* name, auto* build) {
     imports.push_back(
-        {.schema = name, .build = build, .alias_of = name, .numbers = Numbers::complex});
+        {.schema = name, .build = build, .alias_of = name, .numbers = NumberKind::complex});
   };
   as("permute", composed<kPermute>);
   as("repeat", composed<kRepeat>);

@@ -179,9 +179,9 @@ std::vector<Import> import_complex_same() {
   std::vector<Import> imports;
   for (const char* name : kOnParts)
     imports.push_back(
-        {.schema = name, .build = on_parts, .alias_of = name, .numbers = Numbers::complex});
+        {.schema = name, .build = on_parts, .alias_of = name, .numbers = NumberKind::complex});
   for (const char* name : kSame)
-    imports.push_back({.schema = name, .alias_of = name, .numbers = Numbers::complex});
+    imports.push_back({.schema = name, .alias_of = name, .numbers = NumberKind::complex});
   return imports;
 }
 

@@ -128,7 +128,8 @@ constexpr auto kComplexEither = [](const Aten& aten) -> std::vector<Term> {
 std::vector<Import> import_complex_spectrum() {
   std::vector<Import> imports;
   const auto as = [&](const char* name, auto* build) {
-    imports.push_back({.schema = name, .build = build, .alias_of = name, .is_complex = true});
+    imports.push_back(
+        {.schema = name, .build = build, .alias_of = name, .numbers = NumberKind::complex});
   };
   as("_linalg_svd", composed<kComplexSvd>);
   as("linalg_eigh", composed<kComplexEigh>);

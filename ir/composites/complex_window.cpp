@@ -33,8 +33,10 @@ std::vector<Import> import_complex_window() {
   std::vector<Import> imports;
   for (const char* name : {"convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
                            "conv_transpose2d", "conv_transpose3d"})
-    imports.push_back(
-        {.schema = name, .build = parts_convolved, .alias_of = name, .numbers = Numbers::complex});
+    imports.push_back({.schema = name,
+                       .build = parts_convolved,
+                       .alias_of = name,
+                       .numbers = NumberKind::complex});
   return imports;
 }
 

@@ -171,7 +171,7 @@ std::vector<Import> import_float8() {
   std::vector<Import> imports;
   const auto as = [&](const char* name, auto* build) {
     imports.push_back(
-        {.schema = name, .build = build, .alias_of = name, .numbers = Numbers::float8});
+        {.schema = name, .build = build, .alias_of = name, .numbers = NumberKind::float8});
   };
   for (const char* name : {"to.dtype", "to.device", "to.dtype_layout", "_to_copy"})
     as(name, composed<kTo>);
@@ -187,7 +187,7 @@ std::vector<Import> import_float8() {
                  "bias=None, Tensor? scale_result=None, ScalarType? out_dtype=None, bool "
                  "use_fast_accum=False) -> Tensor",
        .build = composed<kScaledProduct>,
-       .numbers = Numbers::float8});
+       .numbers = NumberKind::float8});
   return imports;
 }
 

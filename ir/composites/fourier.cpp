@@ -141,7 +141,7 @@ void add(std::vector<Import>& imports, const std::string& name, Build* build) {
   constexpr const char* kArgs[] = {"(Tensor self, SymInt? n=None, int dim=-1",
                                    "2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1]",
                                    "n(Tensor self, SymInt[1]? s=None, int[1]? dim=None"};
-  for (const Numbers numbers : {Numbers::real, Numbers::complex}) {
+  for (const NumberKind numbers : {NumberKind::real, NumberKind::complex}) {
     for (const char* args : kArgs)
       imports.push_back({.schema = name + args + ", str? norm=None) -> Tensor",
                          .build = build,

@@ -122,7 +122,7 @@ std::vector<Import> import_spectrogram() {
       "bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? "
       "align_to_window=None) -> Tensor";
   std::vector<Import> imports;
-  for (const Numbers numbers : {Numbers::real, Numbers::complex}) {
+  for (const NumberKind numbers : {NumberKind::real, NumberKind::complex}) {
     imports.push_back({.schema = "stft(Tensor self, int n_fft, " + window + result,
                        .build = composed<kStft>,
                        .numbers = numbers});
@@ -135,7 +135,7 @@ std::vector<Import> import_spectrogram() {
                                "bool center=True, bool normalized=False, bool? onesided=None, "
                                "SymInt? length=None, bool return_complex=False) -> Tensor",
                      .build = composed<kIstft>,
-                     .numbers = Numbers::complex});
+                     .numbers = NumberKind::complex});
   return imports;
 }
 

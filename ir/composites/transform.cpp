@@ -279,7 +279,7 @@ Term kernel_of(const Aten& aten) {
 
 std::vector<Import> import_transform() {
   std::vector<Import> imports;
-  for (const Numbers numbers : {Numbers::real, Numbers::complex}) {
+  for (const NumberKind numbers : {NumberKind::real, NumberKind::complex}) {
     const auto add = [&](const char* schema, auto* build) {
       imports.push_back({.schema = schema, .build = build, .numbers = numbers});
     };

@@ -159,7 +159,7 @@ struct Import {
   std::string alias_of = {};
   // Of which calls: what those of complex numbers become (ir/op/complex.h), or of numbers in 8 bits
   // (ir/op/float8.h). With `alias_of` and without `build`: what this one's real twin does.
-  Numbers numbers = Numbers::real;
+  NumberKind numbers = NumberKind::real;
   // Results have the types that are built, whatever the file says: graphs of PyTorch 2.11 have
   // positions and counts of some operators as floats, which eager returns as i64, and those of 2.13
   // have more dims along a negative `dim` than eager.

@@ -50,7 +50,7 @@ std::vector<Term> Aten::forward(std::string_view target) const {
 
 std::vector<Term> Aten::all(std::string_view target, std::initializer_list<Arg> args) const {
   ImportTable::Match match = call_->table->find(target);
-  for (const Numbers numbers : {Numbers::complex, Numbers::float8})
+  for (const NumberKind numbers : {NumberKind::complex, NumberKind::float8})
     if (!match) match = call_->table->find(target, numbers);
   if (match && builder_->failed())
     return std::vector<Term>(std::max<size_t>(1, match.entry->schema.returns.size()), null());

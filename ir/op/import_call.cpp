@@ -241,11 +241,11 @@ Status complete_tensors(Builder& builder, ImportCall& call) {
 // What kinds of numbers take part, by their place in kNumbers.
 std::array<bool, std::size(kNumbers)> numbers_in(const Builder& builder, const ImportCall& call) {
   std::array<bool, std::size(kNumbers)> found = {};
-  const auto add = [&](Numbers numbers) { found[static_cast<size_t>(numbers)] = true; };
+  const auto add = [&](NumberKind numbers) { found[static_cast<size_t>(numbers)] = true; };
   for (const auto& [name, arg] : call.args) {
     if (std::holds_alternative<ComplexNumber>(arg) || std::holds_alternative<ComplexDType>(arg))
-      add(Numbers::complex);
-    if (std::holds_alternative<Float8DType>(arg)) add(Numbers::float8);
+      add(NumberKind::complex);
+    if (std::holds_alternative<Float8DType>(arg)) add(NumberKind::float8);
     if (const auto* value = std::get_if<Value>(&arg)) add(numbers_of(builder.encoding(*value)));
     if (const auto* list = std::get_if<std::vector<Value>>(&arg))
       for (Value value : *list) add(numbers_of(builder.encoding(value)));
@@ -253,14 +253,14 @@ std::array<bool, std::size(kNumbers)> numbers_in(const Builder& builder, const I
   return found;
 }
 
-Result<Numbers> kind_of_numbers(const Builder& builder, const ImportCall& call) {
+Result<NumberKind> kind_of_numbers(const Builder& builder, const ImportCall& call) {
   const auto found = numbers_in(builder, call);
-  const auto has = [&](Numbers numbers) { return found[static_cast<size_t>(numbers)]; };
-  if (has(Numbers::complex) && has(Numbers::float8))
+  const auto has = [&](NumberKind numbers) { return found[static_cast<size_t>(numbers)]; };
+  if (has(NumberKind::complex) && has(NumberKind::float8))
     return Diag{code::kUnsupported, call.loc,
                 fmt::format("'{}' takes complex numbers or float8, not both", call.target)};
-  if (has(Numbers::complex)) return Numbers::complex;
-  return has(Numbers::float8) ? Numbers::float8 : Numbers::real;
+  if (has(NumberKind::complex)) return NumberKind::complex;
+  return has(NumberKind::float8) ? NumberKind::float8 : NumberKind::real;
 }
 
 // Composites that are right on either kind of number may know some of them as real ones alone.
@@ -428,12 +428,12 @@ Result<std::vector<Value>> import_node(Builder& builder, const ImportCall& call,
 
 Result<std::vector<Value>> import_call(Builder& builder, const ImportTable& table,
                                        ImportCall call) {
-  LATHE_TRY(const Numbers numbers, kind_of_numbers(builder, call));
+  LATHE_TRY(const NumberKind numbers, kind_of_numbers(builder, call));
   const ImportTable::Match match = table.find(call.target, numbers);
-  if (!match && numbers != Numbers::real) {
+  if (!match && numbers != NumberKind::real) {
     return Diag{code::kUnsupported, call.loc,
                 fmt::format("'{}' of {} is not supported", call.target,
-                            numbers == Numbers::complex ? "complex numbers" : "float8")};
+                            numbers == NumberKind::complex ? "complex numbers" : "float8")};
   }
   if (!match) {
     return Diag{code::kUnsupportedOp, call.loc, fmt::format("no op imports '{}'", call.target)};

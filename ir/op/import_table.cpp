@@ -102,8 +102,8 @@ Result<ImportTable> ImportTable::create(const Registry& ops) {
     if (import.alias_of.empty()) LATHE_DO(table.add(nullptr, import));
   }
   // Those of other numbers after the real ones that they are of; other names are so for all.
-  const Rows& real = table.rows(Numbers::real);
-  for (const Numbers numbers : kNumbers) {
+  const Rows& real = table.rows(NumberKind::real);
+  for (const NumberKind numbers : kNumbers) {
     for (const Import& import : ops.composites()) {
       if (import.alias_of.empty() || import.numbers != numbers) continue;
       LATHE_CHECK(add_alias(import, real, table.rows(numbers)),
@@ -113,7 +113,7 @@ Result<ImportTable> ImportTable::create(const Registry& ops) {
   }
   for (const Import& import : ops.composites()) {
     if (import.alias_of.empty()) continue;
-    for (const Numbers numbers : {Numbers::complex, Numbers::float8})
+    for (const NumberKind numbers : {NumberKind::complex, NumberKind::float8})
       add_alias(import, table.rows(numbers), table.rows(numbers));
   }
   return table;
@@ -135,7 +135,7 @@ bool ImportTable::add_alias(const Import& import, const Rows& from, Rows& to) {
     // A row takes reals; what builds calls around one of matrices may make reals of them.
     const bool is_built = row.op != nullptr && row.import->build != nullptr &&
                           row.op->traits.op_class == OpClass::matrix;
-    if (import.numbers != Numbers::real && import.build == nullptr && row.op != nullptr &&
+    if (import.numbers != NumberKind::real && import.build == nullptr && row.op != nullptr &&
         !is_built)
       continue;
     found.emplace_back(import.schema + name.substr(import.alias_of.size()), row);
@@ -172,7 +172,7 @@ const ImportTable::Entry* ImportTable::entry_of(const Row& row) const {
   return place->second ? &*place->second : nullptr;
 }
 
-ImportTable::Match ImportTable::find(std::string_view target, Numbers numbers) const {
+ImportTable::Match ImportTable::find(std::string_view target, NumberKind numbers) const {
   const Rows& rows = this->rows(numbers);
   const std::string_view name = schema_name(target);
   if (auto found = rows.find(name); found != rows.end()) {
@@ -188,7 +188,7 @@ ImportTable::Match ImportTable::find(std::string_view target, Numbers numbers) c
   return {};
 }
 
-std::vector<std::string> ImportTable::targets(Numbers numbers) const {
+std::vector<std::string> ImportTable::targets(NumberKind numbers) const {
   std::vector<std::string> names;
   for (const auto& [name, row] : rows(numbers))
     names.push_back(name.starts_with("prims.") || name.starts_with("torch_nn.") ? name

@@ -39,9 +39,9 @@ class ImportTable {
     explicit operator bool() const { return entry != nullptr; }
   };
   // Calls that other numbers than real ones take part in have entries of their own.
-  Match find(std::string_view target, Numbers numbers = Numbers::real) const;
+  Match find(std::string_view target, NumberKind numbers = NumberKind::real) const;
   // Sorted, "aten.softmax.int".
-  std::vector<std::string> targets(Numbers numbers = Numbers::real) const;
+  std::vector<std::string> targets(NumberKind numbers = NumberKind::real) const;
 
  private:
   // An entry before its schema is parsed: that of `schema`, which for another name is the other's.
@@ -57,8 +57,8 @@ class ImportTable {
   static bool add_alias(const Import& import, const Rows& from, Rows& to);
   const Entry* entry_of(const Row& row) const;
 
-  Rows& rows(Numbers numbers) { return rows_[static_cast<size_t>(numbers)]; }
-  const Rows& rows(Numbers numbers) const { return rows_[static_cast<size_t>(numbers)]; }
+  Rows& rows(NumberKind numbers) { return rows_[static_cast<size_t>(numbers)]; }
+  const Rows& rows(NumberKind numbers) const { return rows_[static_cast<size_t>(numbers)]; }
 
   std::array<Rows, std::size(kNumbers)> rows_;
   std::shared_ptr<Parsed> parsed_;  // the table's own, and its copies'

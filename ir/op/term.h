@@ -23,7 +23,7 @@ class Term {
   int rank() const { return value_ ? value_.type().rank() - (is_complex() ? 1 : 0) : 0; }
   Encoding encoding() const { return builder_->encoding(value_); }
   bool is_complex() const { return encoding() == Encoding::complex; }
-  bool is_float8() const { return numbers_of(encoding()) == Numbers::float8; }
+  bool is_float8() const { return numbers_of(encoding()) == NumberKind::float8; }
 
  private:
   Builder* builder_;

@@ -20,12 +20,13 @@ enum class Encoding : uint8_t {
 };
 
 // Calls are imported in another way for each of these.
-enum class Numbers : uint8_t { real, complex, float8 };
-inline constexpr Numbers kNumbers[] = {Numbers::real, Numbers::complex, Numbers::float8};
+enum class NumberKind : uint8_t { real, complex, float8 };
+inline constexpr NumberKind kNumbers[] = {NumberKind::real, NumberKind::complex,
+                                          NumberKind::float8};
 
-constexpr Numbers numbers_of(Encoding encoding) {
-  if (encoding == Encoding::none) return Numbers::real;
-  return encoding == Encoding::complex ? Numbers::complex : Numbers::float8;
+constexpr NumberKind numbers_of(Encoding encoding) {
+  if (encoding == Encoding::none) return NumberKind::real;
+  return encoding == Encoding::complex ? NumberKind::complex : NumberKind::float8;
 }
 
 // As PyTorch spells its dtypes: "float8_e4m3fn"; "complex" for those of every width, "" for none.

@@ -58,7 +58,7 @@ std::string page() {
       "reference and\nwith PyTorch.\n\n"
       "| op | ATen operators | reference | parts | kernel | derivative | examples |\n"
       "|---|---|---|---|---|---|---|\n",
-      ops.rows().size(), table->targets().size(), table->targets(Numbers::complex).size());
+      ops.rows().size(), table->targets().size(), table->targets(NumberKind::complex).size());
   Notes notes;
   for (const OpDef& op : ops.rows()) {
     text += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} |\n", op.name, op.imports.size(),

@@ -21,7 +21,7 @@ const ImportTable& table() {
 
 class AnyCall {
  public:
-  AnyCall(uint64_t seed, Numbers numbers)
+  AnyCall(uint64_t seed, NumberKind numbers)
       : random_(seed), builder_(graph_, builtin_registry(), Loc::unknown()), numbers_(numbers) {}
 
   Result<std::vector<Value>> make(const std::string& target, const Schema& schema) {
@@ -57,12 +57,12 @@ class AnyCall {
         shape.push_back(one_in(5) ? Dim(number(0, 3)) : Dim(4));
       }
     }
-    if (numbers_ == Numbers::float8 && !one_in(3)) {
+    if (numbers_ == NumberKind::float8 && !one_in(3)) {
       const Value bytes = builder_.param({DType::u8, std::move(shape)}, "q");
       builder_.mark(bytes, one_in(9) ? Encoding::float8_e5m2 : Encoding::float8_e4m3fn);
       return bytes;
     }
-    if (numbers_ == Numbers::complex && !one_in(3)) {
+    if (numbers_ == NumberKind::complex && !one_in(3)) {
       shape.push_back(2);
       const Value pairs = builder_.param({DType::f32, std::move(shape)}, "z");
       builder_.mark_complex(pairs);
@@ -112,14 +112,15 @@ class AnyCall {
       case SchemaType::number:
         return Attr{0.5 * static_cast<double>(number(-3, 9))};
       case SchemaType::scalar:
-        if (numbers_ == Numbers::complex && one_in(4)) return ComplexNumber{0.5, 2};
+        if (numbers_ == NumberKind::complex && one_in(4)) return ComplexNumber{0.5, 2};
         if (one_in(2)) return Attr{0.5 * static_cast<double>(number(-3, 9))};
         return Attr{number(-3, 9)};
       case SchemaType::string:
         return Attr{std::string(kWords[static_cast<size_t>(number(0, 11))])};
       case SchemaType::dtype:
-        if (numbers_ == Numbers::complex && one_in(2)) return ComplexDType{DType::f32};
-        if (numbers_ == Numbers::float8 && one_in(2)) return Float8DType{Encoding::float8_e4m3fn};
+        if (numbers_ == NumberKind::complex && one_in(2)) return ComplexDType{DType::f32};
+        if (numbers_ == NumberKind::float8 && one_in(2))
+          return Float8DType{Encoding::float8_e4m3fn};
         return Attr{one_in(2) ? DType::f32 : DType::i64};
       default:
         return Attr{number(-3, 9)};
@@ -129,11 +130,11 @@ class AnyCall {
   std::mt19937_64 random_;
   Graph graph_;
   Builder builder_;
-  Numbers numbers_;
+  NumberKind numbers_;
   int rank_ = -1;
 };
 
-void expect_built_or_blamed(const std::string& target, Numbers numbers) {
+void expect_built_or_blamed(const std::string& target, NumberKind numbers) {
   const ImportTable::Match match = table().find(target, numbers);
   ASSERT_TRUE(match);
   for (int i = 0; i < kCalls; ++i) {
@@ -154,23 +155,23 @@ std::string name_of(const testing::TestParamInfo<std::string>& info) {
 
 class AnyCallTest : public testing::TestWithParam<std::string> {};
 TEST_P(AnyCallTest, BuildsNodesOrBlamesTheCall) {
-  expect_built_or_blamed(GetParam(), Numbers::real);
+  expect_built_or_blamed(GetParam(), NumberKind::real);
 }
 INSTANTIATE_TEST_SUITE_P(Targets, AnyCallTest, testing::ValuesIn(table().targets()), name_of);
 
 class AnyComplexCallTest : public testing::TestWithParam<std::string> {};
 TEST_P(AnyComplexCallTest, BuildsNodesOrBlamesTheCall) {
-  expect_built_or_blamed(GetParam(), Numbers::complex);
+  expect_built_or_blamed(GetParam(), NumberKind::complex);
 }
 INSTANTIATE_TEST_SUITE_P(Targets, AnyComplexCallTest,
-                         testing::ValuesIn(table().targets(Numbers::complex)), name_of);
+                         testing::ValuesIn(table().targets(NumberKind::complex)), name_of);
 
 class AnyFloat8CallTest : public testing::TestWithParam<std::string> {};
 TEST_P(AnyFloat8CallTest, BuildsNodesOrBlamesTheCall) {
-  expect_built_or_blamed(GetParam(), Numbers::float8);
+  expect_built_or_blamed(GetParam(), NumberKind::float8);
 }
 INSTANTIATE_TEST_SUITE_P(Targets, AnyFloat8CallTest,
-                         testing::ValuesIn(table().targets(Numbers::float8)), name_of);
+                         testing::ValuesIn(table().targets(NumberKind::float8)), name_of);
 
 }  // namespace
 }  // namespace lathe
