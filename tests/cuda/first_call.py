@@ -1,8 +1,10 @@
 """How long one model's first call takes in a fresh process with empty caches.
 
-    python tests/cuda/first_call.py lathe|inductor MODEL
+    python tests/cuda/first_call.py lathe|inductor|capture|exported MODEL
 
-Prints seconds, from the module (or its exported file) on the GPU to the first result.
+Prints seconds, from the module on the GPU to the first result: of torch.compile with Lathe's or
+Inductor's backend, of what PyTorch itself takes of both before a backend is asked ("capture":
+Dynamo, with a backend that runs its graph as it is), and of lathe.load with an exported file.
 """
 
 import os
@@ -35,17 +37,21 @@ def main(who, name):
 
     module, tensors = workloads.make(name, torch.bfloat16)
     with torch.no_grad(), tempfile.TemporaryDirectory() as folder:
-        if who == "lathe":
+        if who == "exported":
             import lathe
 
             path = os.path.join(folder, "model.pt2")
             torch.export.save(torch.export.export(module, tensors, strict=False), path)
         torch.cuda.synchronize()
         before = time.perf_counter()
-        if who == "lathe":
+        if who == "exported":
             call = lathe.load(path, target="cuda", mode="reduce-overhead")
+        elif who == "capture":
+            call = torch.compile(module, backend="eager")
         else:
-            call = torch.compile(module, mode="reduce-overhead")
+            if who == "lathe":
+                import lathe.backend  # noqa: F401
+            call = torch.compile(module, backend=who, mode="reduce-overhead")
         call(*tensors)
         torch.cuda.synchronize()
         print(time.perf_counter() - before)

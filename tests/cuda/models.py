@@ -249,7 +249,7 @@ def explain_row(name, folder, dtype):
 def compile_model(name, folder):
     """Seconds to the first result, in turns; the ratio is of the slowest and the fastest."""
     del folder
-    who = ("lathe", "inductor")
+    who = ("lathe", "inductor", "capture", "exported")
     samples = {key: [] for key in who}
     for _ in range(FIRST_CALLS[name]):
         for key in who:
