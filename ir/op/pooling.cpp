@@ -14,6 +14,21 @@ namespace lathe {
 
 using loop::Expr;
 
+namespace {
+
+// How many taps of a window read an element of some output: later ones lie behind the last of all.
+// A window may be far larger than what it goes over (a mean of whatever is left of an image), and
+// of most it is known only in a run whether it is.
+Dim taps_within(const Window& window, const Dim& extent) {
+  constexpr int64_t kLong = 16;  // shorter ones are better walked a known number of times
+  const Dim within =
+      Dim::floor_div(extent - 1 + Dim(window.padding), Dim(window.dilation)) + Dim(1);
+  if (!within.is_const() && window.kernel <= kLong) return window.kernel;
+  return Dim::max(Dim(1), Dim::min(Dim(window.kernel), within));
+}
+
+}  // namespace
+
 std::vector<int64_t> pool_kernel(const Node& node) { return node.ints_attr("kernel_size"); }
 
 Result<std::vector<TensorType>> infer_pool(const Node& node) {
@@ -61,7 +76,10 @@ Expr reduce_window(ElementContext& context, const Node& node, std::span<const Ex
   const std::vector<int64_t> kernel = pool_kernel(node);
   const std::vector<Window> spatial = known_windows(node, kernel);
   const size_t lead = first_spatial(node);
-  return context.reduce(op, Shape(kernel.begin(), kernel.end()), [&](std::span<const Expr> taps) {
+  Shape within;
+  for (size_t d = 0; d < spatial.size(); ++d)
+    within.push_back(taps_within(spatial[d], self_type(node).shape[lead + d]));
+  return context.reduce(op, within, [&](std::span<const Expr> taps) {
     std::vector<Expr> at(index.begin(), index.end());
     for (size_t d = 0; d < taps.size(); ++d) at[lead + d] = spatial[d].at(at[lead + d], taps[d]);
     const GuardedIndex from = guard(context, std::move(at), self_type(node).shape, spatial, lead,

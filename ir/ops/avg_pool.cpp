@@ -92,7 +92,12 @@ OpDef avg_pool(size_t spatial) {
                               {"stride", Ints(spatial, 2)},
                               {"padding", Ints(spatial, 1)},
                               {"ceil_mode", true},
-                              {"count_include_pad", false}}}},
+                              {"count_include_pad", false}}},
+                   {.operands = {{.shape = shape}},
+                    .attrs = {{"kernel_size", Ints(spatial, 40)},
+                              {"stride", Ints(spatial, 5)},
+                              {"padding", Ints(spatial, 17)},
+                              {"ceil_mode", true}}}},
   };
 }
 

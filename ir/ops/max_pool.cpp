@@ -214,6 +214,11 @@ OpDef max_pool(size_t spatial) {
                     .attrs = {{"kernel_size", Ints(spatial, 3)},
                               {"stride", Ints(spatial, 2)},
                               {"padding", Ints(spatial, 1)},
+                              {"ceil_mode", true}}},
+                   {.operands = {{.shape = shape}},
+                    .attrs = {{"kernel_size", Ints(spatial, 40)},
+                              {"stride", Ints(spatial, 5)},
+                              {"padding", Ints(spatial, 17)},
                               {"ceil_mode", true}}}},
   };
 }
