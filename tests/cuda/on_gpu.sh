@@ -47,6 +47,9 @@ run_phase() { # phase
         --json "$out/config.json" | tee "$out/config.txt"
       [ "${PIPESTATUS[0]}" = 0 ]
       ;;
+    cliffs)
+      timeout 530 python3 "$here/cliffs.py" --json "$out/cliffs.json" >"$out/cliffs.log"
+      ;;
     errors)
       timeout 120 python3 "$here/bad_input.py" >"$out/errors.log" 2>&1
       ;;
@@ -57,7 +60,7 @@ run_phase() { # phase
 }
 
 failed=0
-[ $# -gt 0 ] || set -- ops sizes math errors f32 bf16 f16 bandwidth time compile config sanitize
+[ $# -gt 0 ] || set -- ops sizes math errors f32 bf16 f16 bandwidth time compile config cliffs sanitize
 for phase; do
   start=$SECONDS
   if run_phase "$phase"; then verdict=passed; else verdict=FAILED failed=1; fi
