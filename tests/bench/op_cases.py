@@ -96,7 +96,8 @@ ROWS = {
         *matrices("torch.linalg.qr(torch.complex(a, a.mT))[1].abs()", 64, 256),
         *matrices("torch.linalg.svdvals(torch.complex(a, a.mT))", 64, 256)],
     "complex_lu": matrices(
-        "torch.linalg.lu_factor_ex(torch.complex(a, a.mT) + 40 * torch.eye(SIZE))[0].abs()", 64, 256),
+        "torch.linalg.lu_factor_ex(torch.complex(a, a.mT) + 40 * torch.eye(SIZE))[0].abs()",
+        64, 256),
     "eigh": [*matrices("(lambda w, v: (v * w) @ v.mT)(*torch.linalg.eigh(a + a.mT))", 64, 256),
              *matrices("torch.linalg.eigvalsh(a + a.mT)", 64, 256)],
     "householder": matrices("torch.linalg.qr(a)[1].abs()", 128, 512),

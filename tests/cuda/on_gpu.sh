@@ -60,7 +60,8 @@ run_phase() { # phase
 }
 
 failed=0
-[ $# -gt 0 ] || set -- ops sizes math errors f32 bf16 f16 bandwidth time compile config cliffs sanitize
+[ $# -gt 0 ] || set -- ops sizes math errors f32 bf16 f16 bandwidth time compile config cliffs \
+  sanitize
 for phase; do
   start=$SECONDS
   if run_phase "$phase"; then verdict=passed; else verdict=FAILED failed=1; fi
