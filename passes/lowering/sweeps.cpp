@@ -7,7 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "fmt/format.h"
+#include <fmt/format.h>
+
 #include "ir/loop/pool.h"
 #include "passes/lowering/kernel_context.h"
 #include "passes/lowering/lowering.h"
@@ -60,6 +61,18 @@ std::optional<loop::For> parted(loop::Kernel& kernel, loop::For own, loop::For n
   return next;
 }
 
+// Of a launch's buffers those that its kernel does not write.
+std::vector<BufferId> read_by(const loop::Kernel& kernel, const std::vector<BufferId>& buffers) {
+  std::vector<BufferId> read;
+  size_t i = 0;
+  for (const loop::Buffer& own : kernel.buffers) {
+    if (own.space != loop::Space::global) continue;
+    if (!own.is_written) read.push_back(buffers[i]);
+    ++i;
+  }
+  return read;
+}
+
 int64_t grain_of(int64_t a, int64_t b) { return std::max<int64_t>(1, a * b / (a + b)); }
 
 }  // namespace
@@ -90,16 +103,16 @@ Status Lowering::join_sweep(const Node& key) {
     auto* launch = std::get_if<KernelLaunch>(&steps[j].kind);
     if (launch == nullptr || j == own[0] || j == own[1]) continue;
     if (!launch->sizes.empty() || !launch->offsets.empty()) continue;
-    // Nothing is read that may not be there yet.
+    // Nothing is read that may not be there yet: not what the reader itself writes, either.
+    const loop::Kernel& reader = program_.kernels[static_cast<size_t>(launch->kernel)];
+    const std::vector<BufferId> given = read_by(reader, launch->buffers);
     const bool has_all =
         std::all_of(apart->buffers.begin(), apart->buffers.end(), [&](BufferId id) {
           const BufferKind kind = buffer(id).kind;
           const bool is_there = kind == BufferKind::constant || kind == BufferKind::weight ||
                                 kind == BufferKind::persistent;
-          return id == largest || is_there ||
-                 std::count(launch->buffers.begin(), launch->buffers.end(), id) > 0;
+          return id == largest || is_there || std::count(given.begin(), given.end(), id) > 0;
         });
-    const loop::Kernel& reader = program_.kernels[static_cast<size_t>(launch->kernel)];
     const std::optional<loop::For> tasks = has_all ? tasks_of(reader) : std::nullopt;
     if (!tasks) continue;
     KernelContext context(*this, sweep, Phase::step);
