@@ -145,11 +145,12 @@ OpDef polynomial_row(std::string name, std::string summary) {
       }>,
       .derivative = Absent{"not needed for inference"},
       .imports = {},
-      .examples = {{.operands = {{.shape = {2, 8}},
-                                 {.shape = {8}, .values = {-1, 0, 1, 2, 3, 4, 5, 6}}}},
-                   {.operands = {{.shape = {4}, .values = {0, 1, -1, 0.5}}, {.values = {3}}}},
-                   {.operands = {{.dtype = DType::f64, .shape = {3, 2}},
-                                 {.dtype = DType::f64, .shape = {2}, .values = {2, 6}}}}},
+      .examples =
+          {{.operands = {{.shape = {2, 8}}, {.shape = {8}, .values = {-1, 0, 1, 2, 3, 4, 5, 6}}}},
+           {.operands = {{.shape = {4}, .values = {0, 1, -1, 0.5}}, {.values = {3}}}},
+           {.operands = {{.dtype = DType::f64, .shape = {3, 2}},
+                         {.dtype = DType::f64, .shape = {2}, .values = {2, 6}}}},
+           {.operands = {{.shape = {5, 1, 5}}, {.shape = {5, 10, 5}, .low = 0, .high = 6}}}},
   };
   for (const char* operands :
        {"(Tensor x, Tensor n)", ".x_scalar(Scalar x, Tensor n)", ".n_scalar(Tensor x, Scalar n)"})

@@ -367,6 +367,11 @@ bool NestScheduler::store_needed(Block& body, const Exprs& values, Expr index,
   const auto dear = asks_position ? std::nullopt : dear_select(values, axis.var, asked_);
   if (!asks_position && !dear) return false;
   const Expr condition = asks_position ? free->is_outside : dear->is_needed;
+  // What moves inside the vector loop is no variable here yet.
+  bool is_known = !tile_lo_ || !loop::depends_on(condition, tile_);
+  for (const auto& inside : shared_)
+    is_known = is_known && !loop::depends_on(condition, inside.first);
+  if (!is_known) return false;
   const loop::ExprNode* asked = asks_position ? condition.node() : dear->select.node();
   loop::If branch{
       loop::reduce_lanes(loop::ReduceOp::any, loop::vectorize(condition, axis)), {}, {}};
