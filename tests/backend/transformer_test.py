@@ -52,7 +52,7 @@ class TransformerTest(BackendTest):
         function = lambda x: module(x, src_key_padding_mask=self.padding)  # noqa: E731
         wanted = function(self.x)
         self.assertTrue(wanted[2].isnan().all() and wanted[:2].isfinite().all())
-        found = self.compile(function)(self.x)
+        found = self.compile(function, options={"fail_on_fallback": True})(self.x)
         torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5, equal_nan=True)
 
     def test_attention_and_its_weights(self):
