@@ -79,23 +79,10 @@ def measure(name, make, args, dtype):
     for key, taken in zip(calls, samples):
         row[f"{key}_ms"] = float(np.median(taken))
     row["call_ms"] = row.pop("lathe_ms")
-    launches = launches_ms(module, tensors)
+    launches = sum(launch["ms"] or 0 for launch in models.timed_launches(module, tensors))
     row["lathe_ms"] = row["call_ms"] if row["in_eager"] or not launches else launches
     row["ratio"] = row["eager_ms"] / row["lathe_ms"]
     return row
-
-
-def launches_ms(module, tensors):
-    """Of all of Lathe's launches of a call, each at its best."""
-    torch._dynamo.reset()
-    lathe.backend.clear_reports()
-    call = torch.compile(module, backend="lathe", dynamic=False)
-    call(*tensors)
-    lathe.backend.set_timing(True)
-    for _ in range(5):
-        call(*tensors)
-    lathe.backend.set_timing(False)
-    return sum(k["ms"] or 0 for report in lathe.backend.reports() for k in report.kernels)
 
 
 def ask_inductor(row, make, args, dtype):

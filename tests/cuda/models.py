@@ -221,19 +221,24 @@ def measure_row(name, folder, dtype, backends=("lathe", "inductor")):
     return row
 
 
+def timed_launches(module, tensors):
+    """Lathe's launches of a call, each with its best time of five."""
+    torch._dynamo.reset()
+    lathe.backend.clear_reports()
+    call = torch.compile(module, backend="lathe", dynamic=False)
+    call(*tensors)
+    lathe.backend.set_timing(True)
+    for _ in range(5):
+        call(*tensors)
+    lathe.backend.set_timing(False)
+    return [launch for report in lathe.backend.reports() for launch in report.kernels]
+
+
 def explain_row(name, folder, dtype):
     """Where Lathe's time goes: its longest kernels, each with the least that it may move."""
     row = measure_row(name, folder, dtype, ("lathe",))
-    module, tensors = workloads.make(name, dtype)
-    torch._dynamo.reset()
-    lathe.backend.clear_reports()
-    compiled = torch.compile(module, backend="lathe", dynamic=False)
-    compiled(*tensors)
-    lathe.backend.set_timing(True)
-    for _ in range(5):
-        compiled(*tensors)
     rows = {}
-    for launch in (k for report in lathe.backend.reports() for k in report.kernels):
+    for launch in timed_launches(*workloads.make(name, dtype)):
         key = launch["label"], launch["kind"]
         count, ms, moved = rows.get(key, (0, 0.0, 0))
         rows[key] = count + 1, ms + (launch["ms"] or 0), moved + launch["bytes"]
