@@ -51,9 +51,9 @@ int list_targets() {
   if (!table.ok()) return report(table.error(), LocTable());
   if (const Status checked = table->check(); !checked.ok())
     return report(checked.error(), LocTable());
-  // Some are of complex numbers alone.
+  // Some are of complex numbers alone, or of float8.
   std::set<std::string> targets;
-  for (const NumberKind numbers : kNumbers)
+  for (const NumberKind numbers : kNumberKinds)
     for (std::string& target : table->targets(numbers)) targets.insert(std::move(target));
   for (const std::string& target : targets) say("{}\n", target);
   say("{}\n", plural(static_cast<int64_t>(targets.size()), "ATen operator"));

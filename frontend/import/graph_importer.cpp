@@ -257,7 +257,7 @@ Result<Value> GraphImporter::in_sizes_of_file(const pt2::Node& node, const std::
 }
 
 bool GraphImporter::is_imported(std::string_view target) const {
-  return std::any_of(std::begin(kNumbers), std::end(kNumbers),
+  return std::any_of(std::begin(kNumberKinds), std::end(kNumberKinds),
                      [&](NumberKind numbers) { return bool(table_.find(target, numbers)); });
 }
 

@@ -7,8 +7,9 @@
 //
 // Formats: e4m3fn and e5m2 of "FP8 formats for deep learning" (arXiv 2209.05433); fnuz, with one
 // zero, one NaN and no infinity, of arXiv 2206.02915; e8m0fnu, powers of two, of the OCP
-// microscaling specification. Conversions round as PyTorch's (c10/util/Float8_*.h): to the nearest,
-// ties to even, and what is too large to NaN, or to infinity where the format has one.
+// microscaling specification. Conversions round as PyTorch 2.13's (c10/util/Float8_*.h): to the
+// nearest, ties to even. What is too large becomes the largest number of e4m3fn, infinity in e5m2,
+// and NaN in the others.
 #pragma once
 #include "ir/op/composite.h"
 

@@ -238,9 +238,10 @@ Status complete_tensors(Builder& builder, ImportCall& call) {
   return Ok{};
 }
 
-// What kinds of numbers take part, by their place in kNumbers.
-std::array<bool, std::size(kNumbers)> numbers_in(const Builder& builder, const ImportCall& call) {
-  std::array<bool, std::size(kNumbers)> found = {};
+// What kinds of numbers take part, by their place in kNumberKinds.
+std::array<bool, std::size(kNumberKinds)> numbers_in(const Builder& builder,
+                                                     const ImportCall& call) {
+  std::array<bool, std::size(kNumberKinds)> found = {};
   const auto add = [&](NumberKind numbers) { found[static_cast<size_t>(numbers)] = true; };
   for (const auto& [name, arg] : call.args) {
     if (std::holds_alternative<ComplexNumber>(arg) || std::holds_alternative<ComplexDType>(arg))

@@ -103,7 +103,7 @@ Result<ImportTable> ImportTable::create(const Registry& ops) {
   }
   // Those of other numbers after the real ones that they are of; other names are so for all.
   const Rows& real = table.rows(NumberKind::real);
-  for (const NumberKind numbers : kNumbers) {
+  for (const NumberKind numbers : kNumberKinds) {
     for (const Import& import : ops.composites()) {
       if (import.alias_of.empty() || import.numbers != numbers) continue;
       LATHE_CHECK(add_alias(import, real, table.rows(numbers)),

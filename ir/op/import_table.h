@@ -60,7 +60,7 @@ class ImportTable {
   Rows& rows(NumberKind numbers) { return rows_[static_cast<size_t>(numbers)]; }
   const Rows& rows(NumberKind numbers) const { return rows_[static_cast<size_t>(numbers)]; }
 
-  std::array<Rows, std::size(kNumbers)> rows_;
+  std::array<Rows, std::size(kNumberKinds)> rows_;
   std::shared_ptr<Parsed> parsed_;  // the table's own, and its copies'
 };
 

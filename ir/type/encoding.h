@@ -21,8 +21,8 @@ enum class Encoding : uint8_t {
 
 // Calls are imported in another way for each of these.
 enum class NumberKind : uint8_t { real, complex, float8 };
-inline constexpr NumberKind kNumbers[] = {NumberKind::real, NumberKind::complex,
-                                          NumberKind::float8};
+inline constexpr NumberKind kNumberKinds[] = {NumberKind::real, NumberKind::complex,
+                                              NumberKind::float8};
 
 constexpr NumberKind numbers_of(Encoding encoding) {
   if (encoding == Encoding::none) return NumberKind::real;
