@@ -105,6 +105,18 @@ bool KernelEmitter::is_synchronised(loop::BufferRef buffer) const {
 
 void KernelEmitter::sync() { line(fmt::format("group_sync<{}>();", shape_.threads)); }
 
+// Of a scalar, whose uses are counted.
+void KernelEmitter::emit_atomic(const loop::Store& store) {
+  constexpr const char* kOps[] = {"Sum", "Prod", "Max", "Min"};
+  std::string condition = shape_.threads > 1 ? "thread == 0" : "";
+  if (store.mask)
+    condition += (condition.empty() ? "" : " && ") + code(store.mask, condition.empty() ? 0 : 6);
+  line(fmt::format(
+      "{}combine_at<{}>({}, {}({}));", condition.empty() ? "" : "if (" + condition + ") ",
+      kOps[static_cast<size_t>(*store.atomic)], element_address(store.buffer, store.index),
+      type_name(kernel_.buffers[store.buffer.id].dtype), code(store.value)));
+}
+
 void KernelEmitter::emit_store(const loop::Store& store) {
   int lanes = std::max(store.value->lanes, store.index->lanes);
   if (store.mask) lanes = std::max(lanes, store.mask->lanes);
@@ -113,6 +125,7 @@ void KernelEmitter::emit_store(const loop::Store& store) {
   count_uses(roots);
   define_scalars(roots);
   const std::string& buffer = buffers_[store.buffer.id];
+  if (store.atomic) return emit_atomic(store);
   bool is_shared = is_synchronised(store.buffer);
   if (is_shared) sync();
   if (lanes == 1) {

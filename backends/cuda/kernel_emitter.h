@@ -99,6 +99,7 @@ class KernelEmitter {
 
   // emit_memory.cpp
   void emit_store(const loop::Store& store);
+  void emit_atomic(const loop::Store& store);
   bool is_packed(Expr index, int lanes) const;
   std::string element_address(loop::BufferRef buffer, Expr index);
   Text load_text(Expr e, const loop::Load& load);

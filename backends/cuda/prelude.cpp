@@ -128,6 +128,32 @@ struct Min { template <class T> static __device__ T of(T a, T b) { return least(
 struct Any { template <class T> static __device__ T of(T a, T b) { return a || b; } };
 struct All { template <class T> static __device__ T of(T a, T b) { return a && b; } };
 
+// Combines x with what is there, in one step.
+template <int kBytes> struct Word { using T = unsigned; };
+template <> struct Word<8> { using T = unsigned long long; };
+template <class Op, class T>
+__device__ void combine_at(T* at, T x) {
+  using Bits = typename Word<sizeof(T)>::T;
+  Bits* word = reinterpret_cast<Bits*>(at);
+  Bits seen = *word, before;
+  do {
+    before = seen;
+    const Bits after = bits_of<Bits>(Op::of(bits_of<T>(before), x));
+    if (after == before) return;
+    seen = atomicCAS(word, before, after);
+  } while (seen != before);
+}
+template <> __device__ void combine_at<Sum, float>(float* at, float x) { atomicAdd(at, x); }
+template <> __device__ void combine_at<Sum, double>(double* at, double x) { atomicAdd(at, x); }
+template <> __device__ void combine_at<Sum, int>(int* at, int x) { atomicAdd(at, x); }
+template <> __device__ void combine_at<Sum, i64>(i64* at, i64 x) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(x));
+}
+template <> __device__ void combine_at<Max, int>(int* at, int x) { atomicMax(at, x); }
+template <> __device__ void combine_at<Max, i64>(i64* at, i64 x) { atomicMax(at, x); }
+template <> __device__ void combine_at<Min, int>(int* at, int x) { atomicMin(at, x); }
+template <> __device__ void combine_at<Min, i64>(i64* at, i64 x) { atomicMin(at, x); }
+
 // The threads of the caller's group within its warp.
 template <int kThreads>
 __device__ unsigned group_mask() {

@@ -32,7 +32,8 @@ const std::set<std::string>& reserved_words() {
       "rintf",     "fabsf",     "powf",          "fmaf",     "sqrt",      "rsqrt",    "exp",
       "expm1",     "log",       "log1p",         "sin",      "cos",       "tanh",     "erf",
       "floor",     "ceil",      "trunc",         "rint",     "fabs",      "pow",      "fma",
-      "isnan",     "int8_t",    "unix",          "linux",    "nullptr",   "near",     "far"};
+      "isnan",     "int8_t",    "unix",          "linux",    "nullptr",   "near",     "far",
+      "Word",      "combine_at"};
   return words;
 }
 

@@ -86,6 +86,7 @@ Result<KernelFrame> kernel_frame(const loop::Kernel& kernel, std::string_view ta
     return unsupported(kernel, target, "the step of its parallel loop is not positive");
   if (loop::thread_loop(*loop)) return unsupported(kernel, target, "it has threads of a group");
   if (loop::has_tiles(kernel)) return unsupported(kernel, target, "it has matrix tiles");
+  if (loop::has_atomic(kernel.body)) return unsupported(kernel, target, "it has atomic stores");
   KernelFrame frame{*lo, *hi, loop->step};
   LATHE_DO(add_scratch(kernel, target, frame));
   return frame;

@@ -286,7 +286,11 @@ class Evaluator {
       int64_t position = is_scatter ? index[i].i : wrapping_add(index[0].i, i);
       std::byte* bytes = machine_.element(store.buffer, position, Machine::Access::store);
       if (!bytes) return false;
-      write_scalar(store.value->dtype, values[i], bytes);
+      const DType dtype = store.value->dtype;
+      const Scalar own = store.atomic
+                             ? apply(*store.atomic, dtype, read_scalar(dtype, bytes), values[i])
+                             : values[i];
+      write_scalar(dtype, own, bytes);
     }
     return true;
   }

@@ -105,6 +105,7 @@ class KernelWriter {
   }
   void statement(const Store& n) {
     all_.add(word(n.buffer.id)).add(uint64_t{n.nontemporal});
+    all_.add(n.atomic ? 1 + word(*n.atomic) : 0);
     add(n.index);
     add(n.value);
     add(n.mask);

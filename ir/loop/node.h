@@ -21,10 +21,14 @@
 // - `reduce` combines its body over its variables, in order, from the operation's identity; argmax
 //   and argmin give the row-major position of the first best element (NaN wins). It is what rows
 //   lower to; the scheduler turns it into loops over registers, and no emitter sees it.
+// - An `atomic` store combines its value (sum, prod, max or min; a scalar of 32 or 64 bits) with
+//   the element that is there, and no other store comes between: iterations that run at once may
+//   combine into one element, in an order that a target chooses. Nothing else of the kernel reads
+//   or writes that element. Only targets whose threads come in groups have it.
 // - `serial` loops run in order. `unroll` loops mean the same and become straight-line code, so
 //   that register indices are constants. Iterations of a `parallel` loop are independent and may
 //   run in any order, at once: a kernel's body is exactly one parallel loop, whose range a target
-//   divides.
+//   divides. Where several store to one element that none reads, it has the value of one of them.
 // - Register arrays (`regs`) hold one value per element, live until their block ends, and start
 //   undefined. Their indices are constants once unroll loops are expanded. Buffers of space
 //   `scratch` belong to one worker at a time; `stack` ones to one iteration of the innermost loop
@@ -53,6 +57,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -98,6 +103,7 @@ struct Store {
   Expr value;
   Expr mask;
   bool nontemporal = false;
+  std::optional<ReduceOp> atomic = {};  // combined with what is there
 };
 struct Prefetch {
   BufferRef buffer;

@@ -258,6 +258,9 @@ class Parser {
   Result<Stmt> store() {
     Store result{};
     result.nontemporal = lexer_.accept("nontemporal");
+    if (lexer_.accept("atomic")) {
+      LATHE_TRY(result.atomic, exprs_.reduce_op());
+    }
     LATHE_TRY(result.buffer, exprs_.reference<BufferRef>("a buffer"));
     LATHE_DO(lexer_.expect("["));
     LATHE_TRY(result.index, exprs_.parse_index());

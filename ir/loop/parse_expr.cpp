@@ -395,14 +395,10 @@ Result<ExprParser::Operand> ExprParser::special_call(const Token& name) {
   LATHE_DO(lexer_.expect("("));
   Expr result;
   if (name.is("reduce_lanes")) {
-    LATHE_TRY(Token word, lexer_.expect(TokenKind::name, "a reduction such as sum"));
-    int op = find_name(kReduceNames, word.text);
-    if (op < 0)
-      return lexer_.error(word, fmt::format("there is no reduction '{}'", word.text),
-                          code::kUnknownOp);
+    LATHE_TRY(const ReduceOp op, reduce_op());
     LATHE_DO(lexer_.expect(","));
     LATHE_TRY(Expr x, parse());
-    result = reduce_lanes(static_cast<ReduceOp>(op), x);
+    result = reduce_lanes(op, x);
   } else {
     LATHE_TRY(Expr x, parse());
     LATHE_DO(lexer_.expect(","));
@@ -486,6 +482,13 @@ Result<Expr> ExprParser::load() {
                       fmt::format("load of {} lanes with a mask of {}", want.lanes, mask->lanes));
   }
   return kernel_.pool->load(buffer, index, stored, want.lanes, mask);
+}
+
+Result<ReduceOp> ExprParser::reduce_op() {
+  LATHE_TRY(Token word, lexer_.expect(TokenKind::name, "a reduction such as sum"));
+  const int op = find_name(kReduceNames, word.text);
+  if (op >= 0) return static_cast<ReduceOp>(op);
+  return lexer_.error(word, fmt::format("there is no reduction '{}'", word.text), code::kUnknownOp);
 }
 
 Result<Expr> ExprParser::reduction(ReduceOp op) {

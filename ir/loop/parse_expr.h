@@ -29,6 +29,7 @@ class ExprParser {
   Result<Expr> parse_as(TypeName type);
   Result<Expr> parse_index();  // scalar or vector i64
 
+  Result<ReduceOp> reduce_op();  // sum
   Result<TypeName> type();  // f32x16
   Result<DType> dtype();
   // "%x[": a value of the wanted kind.

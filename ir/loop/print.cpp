@@ -285,8 +285,11 @@ class Printer {
   void statement(const Store& store) {
     defs({store.index, store.mask, store.value});
     std::string mask = store.mask ? fmt::format(" mask({})", text(store.mask)) : "";
-    line(fmt::format("store {}%{}[{}]{} = {}", store.nontemporal ? "nontemporal " : "",
-                     buffers_[store.buffer.id], text(store.index), mask, text(store.value)));
+    std::string how = store.nontemporal ? "nontemporal " : "";
+    if (store.atomic)
+      how += fmt::format("atomic {} ", kReduceNames[static_cast<size_t>(*store.atomic)]);
+    line(fmt::format("store {}%{}[{}]{} = {}", how, buffers_[store.buffer.id], text(store.index),
+                     mask, text(store.value)));
   }
   void statement(const Prefetch& prefetch) {
     defs({prefetch.index});

@@ -124,6 +124,18 @@ class ThreadVerifier {
   std::vector<bool> is_uniform_;  // by variable: the same in every thread
 };
 
+template <class Is>
+bool is_or_has(const Stmt& stmt, const Is& is) {
+  const auto some = [&](const Block& block) {
+    return std::any_of(block.begin(), block.end(),
+                       [&](const Stmt& inside) { return is_or_has(inside, is); });
+  };
+  if (const auto* loop = std::get_if<For>(&stmt.kind)) return some(loop->body);
+  if (const auto* branch = std::get_if<If>(&stmt.kind))
+    return some(branch->then_body) || some(branch->else_body);
+  return is(stmt);
+}
+
 }  // namespace
 
 const For* thread_loop(const For& parallel) {
@@ -144,15 +156,20 @@ bool has_tiles(const Kernel& kernel) {
 }
 
 bool has_barrier(const Stmt& stmt) {
-  if (const auto* loop = std::get_if<For>(&stmt.kind)) return has_barrier(loop->body);
-  if (const auto* branch = std::get_if<If>(&stmt.kind))
-    return has_barrier(branch->then_body) || has_barrier(branch->else_body);
-  return std::holds_alternative<Barrier>(stmt.kind);
+  return is_or_has(stmt, [](const Stmt& own) { return std::holds_alternative<Barrier>(own.kind); });
 }
-
 bool has_barrier(const Block& block) {
   return std::any_of(block.begin(), block.end(),
                      [](const Stmt& stmt) { return has_barrier(stmt); });
+}
+
+bool has_atomic(const Block& block) {
+  return std::any_of(block.begin(), block.end(), [](const Stmt& stmt) {
+    return is_or_has(stmt, [](const Stmt& own) {
+      const auto* store = std::get_if<Store>(&own.kind);
+      return store && store->atomic;
+    });
+  });
 }
 
 Status verify_threads(const Kernel& kernel) { return ThreadVerifier(kernel).run(); }

@@ -16,6 +16,8 @@ const For* thread_loop(const Kernel& kernel);
 
 // Whether some register array holds matrix tiles.
 bool has_tiles(const Kernel& kernel);
+// Whether it has atomic stores.
+bool has_atomic(const Block& block);
 // Whether a barrier stands in it.
 bool has_barrier(const Block& block);
 bool has_barrier(const Stmt& stmt);

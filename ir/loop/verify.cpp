@@ -21,7 +21,8 @@
 //   elsewhere
 // - matrix tiles are read and written by their own statements, but for scalars that fill them;
 //   those of one mma are of one shape, left and right of one dtype
-// - stores go to scratch, stack or written buffers and have their dtype
+// - stores go to scratch, stack or written buffers and have their dtype; atomic ones combine
+//   scalars of 32 or 64 bits in buffers of the caller, by sum, prod, max or min
 // - let variables have the dtype and lanes of their value
 // Only when scheduled
 // - the body is one parallel loop; no reduce expressions, no sizes but dims; unroll bounds are
@@ -464,9 +465,23 @@ class Verifier {
           fmt::format("buffer '{}' is stored to, but is not marked as written", buffer.name));
     LATHE_DO(same_type(store.value, store.value, buffer.dtype, store.value->lanes));
     LATHE_DO(index_of(store.index, store.index, store.value->lanes));
+    if (store.atomic) LATHE_DO(atomic(store, buffer));
     if (!store.mask) return Ok{};
     LATHE_DO(expression(store.mask));
     return same_type(store.mask, store.mask, DType::b8, store.value->lanes);
+  }
+  Status atomic(const Store& store, const Buffer& buffer) const {
+    const bool combines = *store.atomic == ReduceOp::sum || *store.atomic == ReduceOp::prod ||
+                          *store.atomic == ReduceOp::max || *store.atomic == ReduceOp::min;
+    if (!combines)
+      return error(code::kBadForm, "an atomic store combines by sum, prod, max or min");
+    if (store.value->lanes == 1 && store.index->lanes == 1 && dtype_bytes(buffer.dtype) >= 4 &&
+        buffer.space == Space::global)
+      return Ok{};
+    return error(code::kBadForm,
+                 fmt::format("an atomic store to '{}' is no scalar of 32 or 64 bits in a buffer of "
+                             "the caller",
+                             buffer.name));
   }
   Status statement(const Prefetch& prefetch) {
     if (prefetch.buffer.id >= kernel_.buffers.size())

@@ -268,7 +268,24 @@ OpDef index_put() {
                                  at({3}, {0, 2, -1}),
                                  {.dtype = DType::bf16, .shape = {3, 1}}},
                     .attrs = {{"accumulate", true}},
-                    .list_sizes = {2}}},
+                    .list_sizes = {2}},
+                   // More writes than an element would look at, in each width.
+                   {.operands = {{.shape = {5, 3}},
+                                 {.dtype = DType::i64, .shape = {29}, .low = -5, .high = 4},
+                                 {.shape = {29, 3}}},
+                    .attrs = {{"accumulate", true}},
+                    .list_sizes = {1}},
+                   {.operands = {{.dtype = DType::f16, .shape = {3, 2, 5}},
+                                 {.dtype = DType::i64, .shape = {7, 1}, .low = 0, .high = 2},
+                                 {.dtype = DType::i64, .shape = {3}, .low = -2, .high = 1},
+                                 {.dtype = DType::f16, .shape = {5}}},
+                    .attrs = {{"accumulate", true}},
+                    .list_sizes = {2}},
+                   {.operands = {{.dtype = DType::u8, .shape = {7}, .high = 9},
+                                 {.dtype = DType::i64, .shape = {31}, .low = 0, .high = 6},
+                                 {.dtype = DType::u8, .shape = {31}, .high = 9}},
+                    .attrs = {{"accumulate", true}},
+                    .list_sizes = {1}}},
   };
 }
 

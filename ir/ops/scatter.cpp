@@ -253,15 +253,21 @@ OpDef scatter_reduce() {
     const std::string name = reduce;
     row.examples.push_back({.operands = {{.shape = {2, 4}}, at, {.shape = {2, 5}}},
                             .attrs = {{"dim", int64_t{1}}, {"reduce", name}}});
-    row.examples.push_back({.operands = {{.dtype = DType::i32, .shape = {5}, .low = -9, .high = 9},
-                                         {.dtype = DType::i64, .shape = {7}, .low = -5, .high = 4},
-                                         {.dtype = DType::i32, .shape = {7}, .low = -9, .high = 9}},
-                            .attrs = {{"dim", int64_t{0}}, {"reduce", name}}});
+    row.examples.push_back(
+        {.operands = {{.dtype = DType::i32, .shape = {5}, .low = -9, .high = 9},
+                      {.dtype = DType::i64, .shape = {23}, .low = -5, .high = 4},
+                      {.dtype = DType::i32, .shape = {23}, .low = -9, .high = 9}},
+         .attrs = {{"dim", int64_t{0}}, {"reduce", name}}});
     row.examples.push_back(
         {.operands = {{.dtype = DType::f16, .shape = {3, 9}},
-                      {.dtype = DType::i64, .shape = {4, 9}, .low = 0, .high = 2},
-                      {.dtype = DType::f16, .shape = {4, 9}}},
+                      {.dtype = DType::i64, .shape = {19, 9}, .low = 0, .high = 2},
+                      {.dtype = DType::f16, .shape = {19, 9}}},
          .attrs = {{"dim", int64_t{-2}}, {"reduce", name}}});
+    row.examples.push_back(
+        {.operands = {{.shape = {2, 4, 3}},
+                      {.dtype = DType::i64, .shape = {2, 17, 2}, .low = 0, .high = 3},
+                      {.shape = {3, 18, 2}}},
+         .attrs = {{"dim", int64_t{1}}, {"reduce", name}}});
     row.examples.push_back(
         {.operands = {{.shape = {}}, {.dtype = DType::i64, .values = {0}}, {.shape = {}}},
          .attrs = {{"dim", int64_t{0}}, {"reduce", name}}});

@@ -10,11 +10,10 @@
 
 #include "ir/loop/vectorize.h"
 #include "ir/op/position.h"
-#include "ir/op/reduction.h"
 #include "passes/lowering/kernel_context.h"
 #include "passes/lowering/kernel_def.h"
 #include "passes/lowering/lowering.h"
-#include "passes/lowering/operand.h"
+#include "passes/lowering/writes.h"
 
 namespace lathe {
 namespace {
@@ -24,22 +23,12 @@ using loop::Expr;
 using loop::For;
 using loop::LoopKind;
 using loop::Var;
-using Index = std::span<const Expr>;
+using Index = Writes::Index;
 
 constexpr int64_t kBlock = 64;         // neighbours of a row that a task writes
 constexpr int64_t kLongBlock = 256;    // that have one position
 constexpr int64_t kTaskWrites = 4000;  // about 10 us
 constexpr int64_t kUnroll = 8;
-
-struct Writes {
-  Shape serial;            // extents of what runs in order
-  Shape free;              // of what does not meet; the last in blocks, when they are rows
-  bool has_rows = false;   // the last free dim is that of rows
-  bool has_lanes = false;  // whose positions are the same
-  bool has_lines = false;  // what runs in order writes to a line of the result, and each has some
-  std::function<std::vector<Expr>(Index serial, Index free)> place;
-  std::function<Expr(Index serial, Index free)> value;
-};
 
 class ScatterLowering {
  public:
@@ -52,85 +41,21 @@ class ScatterLowering {
         shape_(root.types[0].shape) {}
 
   Status run(BufferId out) {
-    const Writes writes = root_.op->name == "index_put" ? index_put() : scatter();
-    const bool is_empty = std::count(writes.serial.begin(), writes.serial.end(), Dim(0)) +
-                              std::count(writes.free.begin(), writes.free.end(), Dim(0)) >
-                          0;
-    copies_lines_ = !is_empty && writes.has_lines;
+    const Writes writes = writes_of(kernel_, root_);
+    copies_lines_ = !writes.is_empty() && writes.has_lines;
     if (!copies_lines_) {
       KernelContext copy(lowering_, node_, phase_);
       LATHE_DO(lowering_.emit_elements(copy, out, {"copy", &node_, 0}, [&](Index index) {
         return copy.element(root_.operands[0], index);
       }));
     }
-    if (is_empty) return Ok{};
+    if (writes.is_empty()) return Ok{};
     emit(writes, out);
     if (kernel_.error()) return *kernel_.error();
     return lowering_.emit_kernel(kernel_.kernel(), kernel_.buffers(), describe(node_), phase_);
   }
 
  private:
-  // self[i, index[i, j], k] = src[i, j, k]: every line along dim by itself.
-  Writes scatter() {
-    const auto dim = static_cast<size_t>(known_dim(root_, root_.types[0].rank()));
-    const Shape index_shape = root_.operands[1].type().shape;
-    const auto at = [dim](Index serial, Index free) {
-      std::vector<Expr> index(free.begin(), free.end());
-      index.insert(index.begin() + static_cast<ptrdiff_t>(dim), serial[0]);
-      return index;
-    };
-    Writes writes;
-    writes.serial = {index_shape[dim]};
-    writes.free = index_shape;
-    writes.free.erase(writes.free.begin() + static_cast<ptrdiff_t>(dim));
-    writes.has_rows = dim + 1 < index_shape.size();
-    writes.has_lines =
-        !writes.has_rows && std::equal(shape_.begin(), shape_.end() - 1, index_shape.begin());
-    writes.place = [this, at, dim](Index serial, Index free) {
-      std::vector<Expr> index = at(serial, free);
-      const Expr chosen = kernel_.element(root_.operands[1], index);
-      index[dim] = wrapped_position(kernel_, chosen, shape_[dim]);
-      return index;
-    };
-    writes.value = [this, at](Index serial, Index free) {
-      const Value src = root_.operands[2];
-      return kernel_.element(src, src.type().rank() == 0 ? std::vector<Expr>{} : at(serial, free));
-    };
-    return writes;
-  }
-
-  // self[a[i], b[i], k] = values[i, k].
-  Writes index_put() {
-    const size_t chosen = static_cast<size_t>(root_.list_sizes[0]);
-    Writes writes;
-    for (size_t d = 0; d < chosen; ++d) {
-      const Shape own = root_.operands[1 + d].type().shape;
-      if (own.size() > writes.serial.size())
-        writes.serial.insert(writes.serial.begin(), own.size() - writes.serial.size(), 1);
-      for (size_t i = 0; i < own.size(); ++i) {
-        Dim& extent = writes.serial[writes.serial.size() - own.size() + i];
-        if (own[i] != Dim(1)) extent = own[i];
-      }
-    }
-    writes.free.assign(shape_.begin() + static_cast<ptrdiff_t>(chosen), shape_.end());
-    writes.has_rows = writes.has_lanes = !writes.free.empty();
-    writes.place = [this, chosen](Index serial, Index free) {
-      std::vector<Expr> index;
-      for (size_t d = 0; d < chosen; ++d) {
-        const Expr own = kernel_.broadcast_operand(root_, static_cast<int>(1 + d), serial);
-        index.push_back(wrapped_position(kernel_, own, shape_[d]));
-      }
-      index.insert(index.end(), free.begin(), free.end());
-      return index;
-    };
-    writes.value = [this](Index serial, Index free) {
-      std::vector<Expr> index(serial.begin(), serial.end());
-      index.insert(index.end(), free.begin(), free.end());
-      return kernel_.broadcast_operand(root_, static_cast<int>(root_.operands.size()) - 1, index);
-    };
-    return writes;
-  }
-
   Var add_var(const char* name, const Dim& extent) {
     return kernel_.kernel().add_loop_var(name, extent);
   }
@@ -190,12 +115,6 @@ class ScatterLowering {
         {For{task, pool.integer(0), pool.size(count), 1, LoopKind::parallel, std::move(body)}});
   }
 
-  // Where a write goes, and whether that lies inside.
-  struct Place {
-    std::vector<Expr> index;
-    Expr beyond;  // negative when a position is outside of its dim; none: it never is
-  };
-
   // A block's part of a dim: what is walked in whole steps, and what is left of the dim's end.
   struct Range {
     Expr first, whole, rest, end;
@@ -240,7 +159,7 @@ class ScatterLowering {
     }
     const Var column = add_var("column", columns);
     free.back() = pool.var(column);
-    const Place place = place_of(block, writes, serial, free);
+    const WritePlace place = place_of(kernel_, block, writes, shape_, serial, free);
     const Expr value = writes.value(serial, free);
     const Range range = range_of(first, width, columns, lanes);
     Block vectors, inside, rest;
@@ -254,7 +173,7 @@ class ScatterLowering {
       vectors.push_back(
           {For{column, range.rest, range.end, lanes, LoopKind::serial, std::move(rest)}});
     }
-    guard(block, place, std::move(vectors));
+    append_inside(kernel_, block, place, std::move(vectors));
   }
 
   // A task's line of what is written to, which is in the nearest cache then.
@@ -283,41 +202,15 @@ class ScatterLowering {
     if (whole != pool.size(extent)) walk(whole, pool.size(extent), mask);
   }
 
-  Place place_of(Block& block, const Writes& writes, Index serial, Index free) {
-    loop::Pool& pool = kernel_.pool();
-    Place place{writes.place(serial, free), {}};
-    for (size_t d = 0; d < place.index.size(); ++d) {
-      Expr& own = place.index[d];
-      if (std::find(free.begin(), free.end(), own) != free.end()) continue;
-      const Var at =
-          kernel_.kernel().add_var({"at", loop::VarKind::let, DType::i64, 1, INT64_MIN, INT64_MAX});
-      block.push_back({loop::Let{at, own}});
-      own = pool.var(at);
-      const Expr side = loop::binary(loop::BinaryOp::bit_or, own, pool.size(shape_[d] - 1) - own);
-      place.beyond = place.beyond ? loop::binary(loop::BinaryOp::bit_or, place.beyond, side) : side;
-    }
-    return place;
-  }
-
-  // Where the place lies inside.
-  void guard(Block& block, const Place& place, Block inside) {
-    const Expr least = kernel_.pool().integer(0);
-    if (place.beyond) {
-      block.push_back({loop::If{loop::le(least, place.beyond), std::move(inside), {}}});
-    } else {
-      std::move(inside.begin(), inside.end(), std::back_inserter(block));
-    }
-  }
-
   void emit_write(Block& block, const Writes& writes, Index serial, Index free, BufferId out) {
-    const Place place = place_of(block, writes, serial, free);
+    const WritePlace place = place_of(kernel_, block, writes, shape_, serial, free);
     Block inside;
     store(inside, place, writes.value(serial, free), out, {});
-    guard(block, place, std::move(inside));
+    append_inside(kernel_, block, place, std::move(inside));
   }
 
   // One write; of an axis that has lanes, in vectors.
-  void store(Block& block, const Place& place, Expr value, BufferId out,
+  void store(Block& block, const WritePlace& place, Expr value, BufferId out,
              const loop::VectorAxis& axis) {
     const TensorType type = lowering_.buffer(out).type;
     const loop::BufferRef buffer = kernel_.use(out, true);

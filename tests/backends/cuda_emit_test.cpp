@@ -42,6 +42,15 @@ TEST(CudaEmit, AThreadMovesNeighbouringLanesAtOnce) {
   EXPECT_TRUE(contains(text, "store(y + t + first, y_2);")) << text;
 }
 
+TEST(CudaEmit, WritesToOnePlaceAreCombinedAtomically) {
+  const std::string text = emit(R"(kernel @k(%at: i64[999], %x: bf16[999], %y: f32[10] out) {
+  parallel %i in 0..999 {
+    store atomic max %y[load %at[%i]] mask(%i < 998) = f32(load %x[%i])
+  }
+})");
+  EXPECT_TRUE(contains(text, "if (i < 998) combine_at<Max>(y + at[i], float(")) << text;
+}
+
 TEST(CudaEmit, AVectorIsABlockOfItsOwnWhenItIsWiderThanAWarp) {
   Result<cuda::LaunchShape> shape = cuda::launch_shape(kernel_of(kDouble), h200());
   ASSERT_TRUE(shape.ok());

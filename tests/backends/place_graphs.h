@@ -5,6 +5,19 @@
 namespace lathe {
 
 inline constexpr TemplateGraph kPlaceGraphs[] = {
+    {"many_writes", R"(
+func @main(%x: f32[5, 5, 7], %y: f32[5, 31, 7], %i: i64[5, 31, 6], %j: i64[67], %z: bf16[67, 3, 7],
+           %w: bf16[5, 3, 7]) -> f32[5, 5, 7], f32[5, 5, 7], f32[5, 5, 7], bf16[5, 3, 7],
+                                 f32[5, 5, 7] {
+  %0 = scatter(%x, %i, %y) {dim = 1, accumulate = true}
+  %1 = scatter_reduce(%x, %i, %y) {dim = 1, reduce = "prod"}
+  %2 = scatter_reduce(%x, %i, %y) {dim = 1, reduce = "amax"}
+  %3 = index_put(%w, [%j], %z) {accumulate = true}
+  %4 = exp(%x)
+  %5 = neg(%y)
+  %6 = scatter_reduce(%4, %i, %5) {dim = 1, reduce = "amin"}
+  return %0, %1, %2, %3, %6
+})"},
     {"first_few_of_lines", R"(
 func @main(%x: f32[3, 301], %y: f64[2, 1031]) -> i64[3, 4], i64[3, 3], i64[2, 40], i64[3, 5] {
   %0 = argsort(%x) {count = 4}

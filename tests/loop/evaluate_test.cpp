@@ -147,6 +147,19 @@ TEST_F(EvaluateTest, ReductionsFollowTheNanRule) {
   EXPECT_EQ(where, (std::vector<int64_t>{3, 3, 3})) << "NaN wins";
 }
 
+TEST_F(EvaluateTest, AtomicStoresCombineWithWhatIsThere) {
+  BufferRef x = kernel.add_buffer({"x", DType::i32, 6});
+  BufferRef y = kernel.add_buffer({"y", DType::i32, 2, Space::global, true});
+  Var p = loop_var("p", 6);
+  Store store{y, loop::mod(pool().var(p), number(2)), pool().load(x, pool().var(p), DType::i32)};
+  store.mask = loop::lt(pool().var(p), number(5));
+  store.atomic = ReduceOp::prod;
+  parallel(p, 6, {{store}});
+  std::vector<int32_t> in = {2, 3, 4, 5, 6, 7}, out = {10, -1};
+  ASSERT_EQ(error({memory(in), memory(out)}), "");
+  EXPECT_EQ(out, (std::vector<int32_t>{480, -15}));
+}
+
 TEST_F(EvaluateTest, LanesAddAsATree) {
   BufferRef x = kernel.add_buffer({"x", DType::f32, 4});
   BufferRef y = kernel.add_buffer({"y", DType::f32, 1, Space::global, true});

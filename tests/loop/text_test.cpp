@@ -46,6 +46,13 @@ const char* const kKernels[] = {
   }
 }
 )",
+    R"(kernel @writes(%at: i64[64], %x: f32[64], %y: f32[8] out) {
+  parallel %i in 0..64 {
+    store atomic sum %y[load %at[%i]] = load %x[%i]
+    store atomic max %y[load %at[%i]] mask(%i < 3) = load %x[%i]
+  }
+}
+)",
     R"(kernel @softmax(%x: bf16[12288], %y: bf16[12288] out) {
   parallel %r in 0..16 {
     for %i in 0..768 {
@@ -273,6 +280,10 @@ TEST(Text, HashSeesStructureAndNothingElse) {
   EXPECT_NE(hash(relu, "0.0", "-0.0"), same);
   EXPECT_NE(hash(relu, "f32[1024]", "f32[1025]"), same);
   EXPECT_NE(hash(relu, "store", "store nontemporal"), same);
+  const char* add =
+      "kernel @a(%y: f32[8] out) { parallel %i in 0..8 { store atomic sum %y[%i] = 1.0 } }";
+  EXPECT_NE(hash(add, "atomic sum", "atomic prod"), hash(add, "", ""));
+  EXPECT_NE(hash(add, "atomic sum ", ""), hash(add, "", ""));
   EXPECT_NE(hash(relu, "out) {", "out) grain 2 {"), same);
 }
 

@@ -59,6 +59,20 @@ std::string error_in_text(const std::string& body, const std::string& buffers = 
   return text.substr(text.find(": ") + 2);
 }
 
+TEST_F(VerifyTest, AtomicStores) {
+  const std::string no_word = " is no scalar of 32 or 64 bits in a buffer of the caller";
+  EXPECT_EQ(error_in_text("store atomic sum %y[%i] = 1.0"), "");
+  EXPECT_EQ(error_in_text("store atomic min %y[%i] mask(%i < 2) = load %x[%i]"), "");
+  EXPECT_EQ(error_in_text("store atomic any %y[%i] = 1.0"),
+            "an atomic store combines by sum, prod, max or min");
+  EXPECT_EQ(error_in_text("store atomic sum %y[%i] = splat(1.0, 4)"),
+            "an atomic store to 'y'" + no_word);
+  EXPECT_EQ(error_in_text("store atomic sum %h[%i] = 1.0", ", %h: f16[64] out"),
+            "an atomic store to 'h'" + no_word);
+  EXPECT_EQ(error_in_text("store atomic sum %t[%i] = 1.0", ", %t: f32[64] scratch"),
+            "an atomic store to 't'" + no_word);
+}
+
 TEST_F(VerifyTest, ThreadLoops) {
   EXPECT_EQ(error_in_text("let %a = %i*2 thread %t in 0..8 { store %y[%a + %t] = 1.0 }"), "");
   const std::string place =
