@@ -18,7 +18,8 @@ namespace {
 
 using loop::Expr;
 
-constexpr int64_t kChannelBytes = 16;  // channels are read so many bytes at once
+constexpr int64_t kChannelBytes = 16;            // channels are read so many bytes at once
+constexpr int64_t kFewTerms = int64_t{1} << 24;  // that loops add in 20 us
 constexpr Activation kImageActivations[] = {
     Activation::relu, Activation::relu6,   Activation::gelu, Activation::gelu_tanh,
     Activation::silu, Activation::sigmoid, Activation::tanh};
@@ -55,7 +56,7 @@ class ConvolutionLowering {
     if (groups_ > 1 && (channels % step_ != 0 || filters % step_ != 0))
       return Verdict{fmt::format("its {} and {} channels of several groups are no multiples of {}",
                                  channels, filters, step_)};
-    if (2 * filters < step_)
+    if (2 * filters < step_ && is_short())
       return Verdict{fmt::format("most of {} channels would be zeros beside {}", step_, filters)};
     spatial_ = y.size() - 2;
     if (is_transposed() && !convolves_to_input())
@@ -68,6 +69,8 @@ class ConvolutionLowering {
     LATHE_TRY(const Place x, place_channels_last(input, false, phase_));
     LATHE_TRY(const Place w, place_channels_last(filter, true, lowering_.phase_of(filter, phase_)));
     LibrarySums sums{.index = index_, .vars = vars_, .rows = y.back(), .columns = y[1]};
+    sums.pixels = y;
+    sums.pixels.erase(sums.pixels.begin() + 1);
     sums.layout = channels_last(static_cast<int>(y.size()));
     sums.activations = kImageActivations;
     if (filled_up(filters) != filters) sums.padded_columns = filled_up(filters);
@@ -95,6 +98,16 @@ class ConvolutionLowering {
     return rank >= 3 && rank <= 5 && filter.type().rank() == rank && is_float(dtype_) &&
            dtype_ != DType::f64 && input.type().dtype == dtype_ && filter.type().dtype == dtype_ &&
            (!bias || bias.type().dtype == dtype_);
+  }
+
+  // Whether loops, which read every element of every sum, take no longer than copies around the
+  // library.
+  bool is_short() const {
+    Dim terms = 1;
+    for (const Dim& extent : root_.types[0].shape) terms = terms * extent;
+    const Shape& filter = root_.operands[1].type().shape;
+    for (size_t i = 1; i < filter.size(); ++i) terms = terms * filter[i];
+    return size_at(terms, lowering_.hints()) < kFewTerms;
   }
 
   bool is_transposed() const { return root_.bool_attr("transposed"); }

@@ -109,6 +109,17 @@ Activation activation_of(const Node& member, Expr value, Expr sum) {
   return Activation::none;
 }
 
+// Whether the pixels of images follow each other at one distance; other sums have none.
+bool has_even_pixels(const LibrarySums& sums, const Strided& place) {
+  std::optional<Dim> next;
+  for (size_t i = sums.pixels.size(); i-- > 0;) {
+    if (sums.pixels[i] == Dim(1)) continue;
+    if (next && place.strides[i] != *next) return false;
+    next = place.strides[i] * sums.pixels[i];
+  }
+  return true;
+}
+
 class EpilogueReader {
  public:
   EpilogueReader(const Lowering& lowering, KernelContext& kernel, const LibrarySums& sums,
@@ -135,6 +146,7 @@ class EpilogueReader {
     // What is added lies in rows, as the result does.
     const bool has_rows =
         place->strides.back() == Dim(1) && sums_.padded_columns == 0 &&
+        has_even_pixels(sums_, *place) &&
         is_at_least(lowering_, place->strides[sums_.vars.size() - 2], sums_.columns);
     if (slot || (!is_bias && !has_rows)) return false;
     slot = std::move(place);
@@ -272,7 +284,9 @@ Result<std::optional<LibraryResult>> place_sums(Lowering& lowering, KernelContex
                                                 const Node& region, const LibrarySums& sums,
                                                 BufferId out) {
   const auto place = [&](BufferId buffer, const TensorType& type, const std::vector<Expr>& index) {
-    return place_result(lowering, kernel, buffer, type, index, sums.vars, sums.rows, sums.columns);
+    std::optional<Strided> found =
+        place_result(lowering, kernel, buffer, type, index, sums.vars, sums.rows, sums.columns);
+    return found && has_even_pixels(sums, *found) ? found : std::nullopt;
   };
   const TensorType& root = root_of(region)->types[0];
   const TensorType& whole = lowering.buffer(out).type;

@@ -63,6 +63,9 @@ struct LibrarySums {
   std::vector<loop::Expr> index;  // of one of them
   std::vector<loop::Expr> vars;   // what strides are over, the row and the column last
   Dim rows = 1, columns = 1;
+  // Of images, the extents of all vars but the last: pixels then follow each other at one distance,
+  // in the order of vars. A library writes past others, and says nothing. None: rows alone do.
+  Shape pixels = {};
   Layout layout = {};  // of a buffer for them
   std::optional<Strided> bias = {};
   std::span<const Activation> activations = {};  // those that the library knows
