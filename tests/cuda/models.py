@@ -1,7 +1,7 @@
 """Models on a GPU: Lathe beside PyTorch in one process, through the C ABI, checked and timed.
 
-    python tests/cuda/models.py f32|bf16|f16|time|compile|bandwidth|rows|kernels [--models A,B]
-        [--json OUT] [--dtype f32]
+    python tests/cuda/models.py f32|bf16|f16|time|compile|bandwidth|rows|more|kernels [--models A,B]
+        [--json OUT] [--dtype f32] [--jobs N]
 
 f32, bf16 and f16 hold the zoo's eight graphs, with the weights of one seed, against PyTorch eager.
 time interleaves eager, Lathe and torch.compile on four models at their usual batch sizes, in bf16;
@@ -11,9 +11,14 @@ and with Inductor's backend; kernels says where Lathe's time goes in them. Needs
 """
 
 import argparse
+import concurrent.futures
+import contextlib
+import fcntl
 import functools
 import json
+import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import time
@@ -29,6 +34,7 @@ import eager  # noqa: E402
 import first_call  # noqa: E402
 import lathe  # noqa: E402
 import lathe.backend  # noqa: E402
+import more_models  # noqa: E402
 import workloads  # noqa: E402
 from lathe import random  # noqa: E402
 
@@ -40,6 +46,7 @@ TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 2e-2, torch.float16: 1e-3}
 # Models whose first calls are timed, and how often.
 FIRST_CALLS = {**dict.fromkeys(workloads.USUAL, 2), **dict.fromkeys(workloads.ZOO_MAKERS, 1)}
 BLOCK_SECONDS = 20e-3
+LOCK = "LATHE_TIMING_LOCK"
 
 
 def results(value):
@@ -129,8 +136,23 @@ def check_zoo(name, dtype, folder):
 # ---- times --------------------------------------------------------------------------------------
 
 
+@contextlib.contextmanager
+def turn():
+    """While no other process of this run is being timed."""
+    path = os.environ.get(LOCK)
+    with open(path, "w") if path else contextlib.nullcontext() as file:
+        if file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def interleave(calls, min_seconds, min_rounds=15):
     """Milliseconds of each call, in alternating blocks that end when the GPU is done."""
+    with turn():
+        return interleave_alone(calls, min_seconds, min_rounds)
+
+
+def interleave_alone(calls, min_seconds, min_rounds):
     lengths = []
     for call in calls:
         for _ in range(3):
@@ -307,9 +329,42 @@ PHASES = {
     "compile": (FIRST_CALLS, compile_model),
     "bandwidth": (LANES_IR, bandwidth),
     "rows": (workloads.MAKERS, measure_row),
+    "more": (more_models.MAKERS, measure_row),
     "kernels": (workloads.MAKERS, explain_row),
 }
-WITH_DTYPE = ("rows", "kernels")
+WITH_DTYPE = ("rows", "more", "kernels")
+
+
+def measured(measure, name):
+    """The row of a model, or what went wrong: the others shall run all the same."""
+    before = time.perf_counter()
+    with torch.no_grad(), tempfile.TemporaryDirectory() as folder:
+        try:
+            row = measure(name, folder)
+        except Exception as error:
+            last = traceback.format_exc().splitlines()[-6:]
+            row = {"model": name, "agrees": False, "error": str(error)[:2000], "where": last}
+    row["seconds"] = round(time.perf_counter() - before, 1)
+    return row
+
+
+def in_processes(arguments, names):
+    """Rows of models as they come, from as many processes as `jobs` says."""
+    with tempfile.TemporaryDirectory() as folder, \
+            concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        environment = {**os.environ, LOCK: os.path.join(folder, "lock")}
+
+        def ask(name):
+            path = pathlib.Path(folder, f"{name}.json")
+            command = [sys.executable, __file__, arguments.phase, "--models", name,
+                       "--dtype", arguments.dtype, "--json", path]
+            done = subprocess.run(command, env=environment, capture_output=True, text=True)
+            if path.exists():
+                return json.loads(path.read_text())["rows"][0]
+            return {"model": name, "agrees": False, "error": done.stderr[-2000:]}
+
+        for task in concurrent.futures.as_completed(pool.submit(ask, name) for name in names):
+            yield task.result()
 
 
 def main():
@@ -317,7 +372,9 @@ def main():
     parser.add_argument("phase", choices=list(PHASES))
     parser.add_argument("--models", help="which, comma-separated; all unless given")
     parser.add_argument("--json", help="where to write the rows")
-    parser.add_argument("--dtype", choices=list(DTYPES), default="bf16", help="of rows and kernels")
+    parser.add_argument("--dtype", choices=list(DTYPES), default="bf16",
+                        help=f"of {', '.join(WITH_DTYPE)}")
+    parser.add_argument("--jobs", type=int, default=1, help="models at a time")
     arguments = parser.parse_args()
     names, measure = PHASES[arguments.phase]
     if arguments.phase in WITH_DTYPE:
@@ -325,15 +382,8 @@ def main():
     if arguments.models:
         names = arguments.models.split(",")
     rows = []
-    for name in names:
-        before = time.perf_counter()
-        with torch.no_grad(), tempfile.TemporaryDirectory() as folder:
-            try:
-                row = measure(name, folder)
-            except Exception as error:  # the others shall run all the same
-                last = traceback.format_exc().splitlines()[-6:]
-                row = {"model": name, "agrees": False, "error": str(error)[:2000], "where": last}
-        row["seconds"] = round(time.perf_counter() - before, 1)
+    for row in (in_processes(arguments, names) if arguments.jobs > 1
+                else (measured(measure, name) for name in names)):
         rows.append(row)
         print(json.dumps({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()}),
               flush=True)

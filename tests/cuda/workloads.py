@@ -10,19 +10,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / folder) for folder in ("frontend/python", "tests/bench")]
 
 import eager  # noqa: E402
+import more_models  # noqa: E402
+from model_parts import First, Masked, Positional, image, tower  # noqa: E402
 
 SEED = 0
-
-
-class First(torch.nn.Module):
-    """The first tensor of a model's result."""
-
-    def __init__(self, inner):
-        super().__init__()
-        self.inner = inner
-
-    def forward(self, ids):
-        return self.inner(input_ids=ids, return_dict=False)[0]
 
 
 class Dlrm(torch.nn.Module):
@@ -43,23 +34,8 @@ class Dlrm(torch.nn.Module):
         return self.top(torch.cat([x, products], 1))
 
 
-def tower(*widths):
-    layers = []
-    for before, after in zip(widths, widths[1:]):
-        layers += [torch.nn.Linear(before, after), torch.nn.ReLU()]
-    return torch.nn.Sequential(*layers)
-
-
 def dlrm():
     return Dlrm().eval(), (torch.randn(2048, 13), torch.randint(0, 10_000, (2048, 26)))
-
-
-def image(name, batch):
-    """A model of torchvision's."""
-    import torchvision
-
-    model = torchvision.models.get_model(name, weights=None)
-    return model.eval(), (torch.randn(batch, 3, 224, 224),)
 
 
 def tokens(name, batch, length, **config):
@@ -73,21 +49,11 @@ def tokens(name, batch, length, **config):
     return First(model).eval(), (torch.randint(5, made.vocab_size, (batch, length)),)
 
 
-class Masked(First):
-    def forward(self, ids, mask):
-        return self.inner(input_ids=ids, attention_mask=mask, return_dict=False)[0]
-
-
 def roberta():
     """With a mask: each sentence has its own length."""
     model, (ids,) = tokens("Roberta", 16, 256)
     lengths = torch.randint(128, 257, (16, 1))
     return Masked(model.inner).eval(), (ids, (torch.arange(256) < lengths).long())
-
-
-class Positional(First):
-    def forward(self, x):
-        return self.inner(x, return_dict=False)[0]
 
 
 def wav2vec2():
@@ -161,7 +127,7 @@ def make(name, dtype):
     """The module and its inputs on the GPU, with weights of one seed: none is all zeros, as a
     fresh head's are, or the check would compare zeros."""
     torch.manual_seed(SEED)
-    module, tensors = {**MAKERS, **ZOO_MAKERS}[name]()
+    module, tensors = {**MAKERS, **ZOO_MAKERS, **more_models.MAKERS}[name]()
     for parameter in module.parameters():
         if not parameter.any():
             torch.nn.init.normal_(parameter, std=0.02)
