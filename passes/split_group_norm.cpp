@@ -4,12 +4,14 @@
 // statistics of all of them: as one loop the norm would sum each group again for every pixel.
 // Split, the sums run over whole pixels, one lane for each channel, and what is left is elementwise
 // and can join its neighbours. The variance is that of the centred values (two sweeps), as exact as
-// the whole op's. Where threads share vectors, small groups stay whole, for one kernel to have
-// each, and every sweep of large ones reads the operand itself: threads wait for memory there, not
-// for arithmetic. Runs before choose_layout, so that the new ops take part in it. Layer norms are
-// left whole: their rows are contiguous.
+// the whole op's. Where threads share vectors, groups whose length has a number of equal parts stay
+// whole, for one kernel, and every sweep of others reads the operand itself: threads wait for
+// memory there, not for arithmetic. Without pixels groups are rows, as of a layer norm. Runs before
+// choose_layout, so that the new ops take part in it. Layer norms are left whole: their rows are
+// contiguous.
 #include "ir/op/element.h"
 #include "ir/op/term.h"
+#include "passes/analysis/group_parts.h"
 #include "passes/analysis/rewrite.h"
 #include "passes/pass.h"
 
@@ -43,6 +45,23 @@ Term parameter(Term value, Term like) {
   return reshape(value, shape);
 }
 
+// A norm without pixels: each group is a row of its channels.
+std::vector<Value> as_rows(Builder& b, const Node& node) {
+  const TensorType& type = node.types[0];
+  const Term x = operand_term(b, node, 0);
+  const Dim groups = node.int_attr("num_groups");
+  const Dim per_group = Dim::floor_div(type.shape[1], groups);
+  const Term rows = reshape(cast(x, compute_dtype(type.dtype)), {type.shape[0], groups, per_group});
+  const Term none(b, Value{});
+  Term y =
+      apply("layer_norm", {rows, none, none},
+            {{"normalized_shape", std::vector<Dim>{per_group}}, {"eps", node.float_attr("eps")}});
+  y = reshape(y, type.shape);
+  if (Term weight = operand_term(b, node, 1)) y = y * cast(weight, y.dtype());
+  if (Term bias = operand_term(b, node, 2)) y = y + cast(bias, y.dtype());
+  return {cast(y, type.dtype)};
+}
+
 // `reads_again`: each of the sweeps centres the operand anew, so that none writes for the next one
 // what takes one subtraction to make.
 std::vector<Value> split(Builder& b, const Node& node, bool reads_again) {
@@ -61,22 +80,21 @@ std::vector<Value> split(Builder& b, const Node& node, bool reads_again) {
   return {cast(result, dtype)};
 }
 
-// Elements of a group that a group of threads sweeps over three times in less time than the
-// launches of the split take.
-constexpr int64_t kFewElements = 1 << 15;
-
-bool suits_one_group_of_threads(const Node& node, const Target& target) {
+bool suits_groups_of_threads(const Node& node, const Target& target) {
   const std::optional<int64_t> count = node.types[0].static_elements();
   if (!target.groups || !count || *count == 0) return false;
-  const int64_t images = node.types[0].shape[0].value(), groups = node.int_attr("num_groups");
-  return *count / (images * groups) <= kFewElements;
+  const int64_t norms = node.types[0].shape[0].value() * node.int_attr("num_groups");
+  return has_short_parts(*count / norms, norms);
 }
 
 Result<Changed> run_split_group_norm(Unit& unit, const PassOptions&, PassContext& context) {
   auto visit = [&](Builder& b, Node& node) -> Result<Replacement> {
     if (node.op->name != "group_norm" || node.types.size() != 1) return Replacement();
-    if (node.types[0].rank() < 3) return Replacement();
-    if (suits_one_group_of_threads(node, context.target)) return Replacement();
+    if (node.types[0].rank() == 2) {
+      context.counters["split"] += 1;
+      return Replacement(as_rows(b, node));
+    }
+    if (suits_groups_of_threads(node, context.target)) return Replacement();
     context.counters["split"] += 1;
     return Replacement(split(b, node, context.target.groups.has_value()));
   };

@@ -62,10 +62,19 @@ std::vector<Term> by_running_statistics(const Aten& aten) {
   return {normalized_by(aten, aten.tensor("running_mean"), aten.tensor("running_var")), none, none};
 }
 
+// Of a batch of one a channel is a group by itself, which kernels know as a whole.
+Term normalized_by_batch(const Aten& aten, Term input, const Statistics& batch) {
+  if (input.rank() < 3 || Aten::size(input, 0) != Dim(1))
+    return normalized_by(aten, batch.mean, batch.variance);
+  return aten("group_norm", {input, Aten::size(input, 1), aten.tensor("weight"),
+                             aten.tensor("bias"), aten.call().float_attr("eps")});
+}
+
 constexpr auto kBatchNorm = [](const Aten& aten) -> std::vector<Term> {
   if (!is_training(aten)) return by_running_statistics(aten);
-  const Statistics batch = batch_statistics(aten, aten.tensor("input"));
-  const Term result = normalized_by(aten, batch.mean, batch.variance);
+  const Term input = aten.tensor("input");
+  const Statistics batch = batch_statistics(aten, input);
+  const Term result = normalized_by_batch(aten, input, batch);
   move_in_place(aten, "running_mean", batch.mean);
   move_in_place(aten, "running_var", batch.population_variance);
   return {result, batch.mean, batch.scale};

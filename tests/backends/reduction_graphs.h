@@ -5,6 +5,24 @@
 namespace lathe {
 
 inline constexpr TemplateGraph kReductionGraphs[] = {
+    {"group_norms_in_parts", R"(
+func @main(%x: f32[2, 3, 128, 97], %w: f32[3], %b: f32[3])
+    -> f32[2, 128, 97, 3], f32[2, 3, 128, 97] {
+  %0 = group_norm(%x, %w, %b) {num_groups = 1, eps = 1e-05}
+  %1 = silu(%0)
+  %2 = permute(%1) {dims = [0, 2, 3, 1]}
+  %3 = mul(%x, %x)
+  %4 = group_norm(%3, none, %b) {num_groups = 1, eps = 0.5}
+  return %2, %4
+})"},
+    {"group_norms_in_parts_of_channels_last", R"(
+func @main(%x: bf16[1, 131, 84, 6], %w: bf16[6]) -> bf16[1, 131, 84, 6] {
+  %0 = permute(%x) {dims = [0, 3, 1, 2]}
+  %1 = group_norm(%0, %w) {num_groups = 2, eps = 1e-05}
+  %2 = add(%1, %0)
+  %3 = permute(%2) {dims = [0, 2, 3, 1]}
+  return %3
+})"},
     {"sums_in_parts_of_uneven_length", R"(
 func @main(%x: f32[2, 307, 5, 3], %y: f32[3]) -> f32[2, 5, 3] {
   %0 = mul(%x, %y)
