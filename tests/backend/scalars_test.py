@@ -48,6 +48,25 @@ class ScalarsTest(BackendTest):
         self.assertEqual(number.meta["val"].device, META)
         self.assertEqual(copy.meta["val"].device, META)
 
+    def test_what_is_made_of_numbers_alone_moves_with_them(self):
+        first, second = (self.constant(n, torch.tensor(3.0)) for n in "ab")
+        product = self.call(aten.mul.Tensor, first, second)
+        scale = self.call(aten.sqrt.default, product)
+        self.assertEqual(self.devices(self.call(aten.div.Tensor, self.x, scale)), ["meta", "meta"])
+        self.assertEqual(scale.meta["val"].device, META)
+
+    def test_what_is_made_of_numbers_and_returned_stays(self):
+        number = self.constant("c", torch.tensor(3.0))
+        scale = self.call(aten.sqrt.default, number)
+        divided = self.call(aten.div.Tensor, self.x, scale)
+        self.assertEqual(self.devices(divided, scale), ["cpu"])
+        self.assertEqual(scale.meta["val"].device.type, "cpu")
+
+    def test_a_number_that_is_drawn_stays(self):
+        number = self.constant("c", torch.tensor(0.5))
+        drawn = self.call(aten.bernoulli.default, number)
+        self.assertEqual(self.devices(self.call(aten.mul.Tensor, self.x, drawn)), ["cpu"])
+
     def test_a_number_that_is_returned_stays(self):
         number = self.constant("c", torch.tensor(3.0))
         copy = self.call(aten.lift_fresh_copy.default, number)

@@ -1,42 +1,50 @@
 """Numbers that a graph holds as tensors of the CPU, moved to the device of what reads them.
 
 Eager takes a tensor of no dims from the CPU beside tensors of any device. That is how masks are
-written: `mask[i:j] = 3` becomes a constant, a copy of it, and a fill with the copy. Lathe's pieces
-are of one device.
+written: `mask[i:j] = 3` becomes a constant, a copy of it, and a fill with the copy; and scales:
+`torch.sqrt(torch.tensor(64.0))`. Lathe's pieces are of one device.
 """
 
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-aten = torch.ops.aten
-COPIES = (aten.lift_fresh_copy.default, aten.clone.default, aten.detach.default, aten.alias.default)
-
 
 def move_scalars(graph, constants, device):
     """constants: the tensors of the graph's last placeholders, by name; those that move change."""
-    for node in [n for n in graph.nodes if n.op == "placeholder" and n.name in constants]:
-        tensor = constants[node.name]
-        if tensor.dim() > 0 or not tensor.is_cpu or device.type == "cpu":
-            continue
-        copies = copies_read_on(node, device)
-        if copies is None:
-            continue
-        constants[node.name] = node.meta["val"] = moved(tensor, device)
-        for copy in copies:
-            copy.meta["val"] = moved(copy.meta["val"], device)
+    for node in numbers_to_move(graph, constants, device) if device.type != "cpu" else ():
+        node.meta["val"] = moved(constants.get(node.name, node.meta["val"]), device)
+        if node.op == "placeholder":
+            constants[node.name] = node.meta["val"]
 
 
-def copies_read_on(node, device):
-    """The calls that only copy it, when all others that read it or a copy work on the device."""
-    copies, to_visit = [], [node]
-    while to_visit:
-        for user in to_visit.pop().users:
-            if user.target in COPIES:
-                copies.append(user)
-                to_visit.append(user)
-            elif user.op != "call_function" or not works_on(user, device):
-                return None
-    return copies
+def numbers_to_move(graph, constants, device):
+    """Numbers that are constants, and those that are made of such alone, of which all that others
+    read works on the device."""
+
+    def is_number(node):
+        value = constants.get(node.name) if node.op == "placeholder" else node.meta.get("val")
+        return isinstance(value, torch.Tensor) and value.dim() == 0 and value.is_cpu
+
+    def may_move(node):
+        return node.op == "placeholder" or is_pure(node)
+
+    nodes = [node for node in graph.nodes if may_move(node) and is_number(node)]
+    while True:
+        kept = set(nodes)
+        kept = [node for node in nodes
+                if (node.op == "placeholder" or node.all_input_nodes)
+                and all(n in kept for n in node.all_input_nodes)
+                and all(n in kept or works_on(n, device) for n in node.users)]
+        if len(kept) == len(nodes):
+            return kept
+        nodes = kept
+
+
+def is_pure(node):
+    """A call that gives the same each time, wherever its operands are."""
+    return (node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload)
+            and torch.Tag.nondeterministic_seeded not in node.target.tags
+            and not node.target._schema.is_mutable and "device" not in node.kwargs)
 
 
 def works_on(node, device):
