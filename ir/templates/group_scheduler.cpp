@@ -6,6 +6,7 @@
 #include "ir/templates/lane_price.h"
 #include "ir/templates/nest_scheduler.h"
 #include "ir/templates/reduction.h"
+#include "ir/templates/turned_loops.h"
 
 namespace lathe {
 namespace {
@@ -26,6 +27,11 @@ class GroupScheduler final : public NestScheduler {
       : NestScheduler(std::move(nest), target, {false, false, false, false}) {}
 
  private:
+  void split_loops(LoopVars& loops, Exprs& indices) override {
+    if (!nest_.is_once && !contains_reduction(nest_.values))
+      cut_turned_rows(nest_.kernel, loops, nest_.values, indices, lanes_of_thread());
+  }
+
   bool sums_along_rows() override {
     const Var inner = nest_.vars.back();
     if (!reductions_depend_on(nest_.values, inner)) return false;
