@@ -25,8 +25,10 @@ struct BlockShape {
   int64_t thread_rows, thread_columns, rows, columns;
   int64_t threads() const { return thread_rows * thread_columns; }
 };
-// Larger ones read their operands less often; smaller ones are more.
-constexpr BlockShape kBlocks[] = {{2, 4, 4, 2}, {2, 2, 2, 2}, {2, 2, 1, 1}};
+// Larger ones read their operands less often; smaller ones are more, and narrow ones do not
+// multiply by columns that are not there.
+constexpr BlockShape kBlocks[] = {
+    {2, 4, 4, 2}, {4, 2, 2, 2}, {4, 1, 2, 2}, {2, 2, 2, 2}, {2, 2, 1, 1}};
 
 int64_t product(const std::vector<int64_t>& extents) {
   int64_t all = 1;
@@ -55,8 +57,8 @@ class TileProduct {
   }
 
   void build() {
-    left_ = shared("left", spec_.dtype, height() * left_stride());
-    right_ = shared("right", spec_.dtype, step() * right_stride());
+    left_ = shared("left", spec_.dtype, halves() * left_size());
+    right_ = shared("right", spec_.dtype, halves() * right_size());
     sums_ = shared("sums", DType::f32, shape_.threads() * lanes_);
     const int64_t down = ceil_div(rows_, height()), across = ceil_div(spec_.n, width());
     const int64_t batches = product(spec_.batch);
@@ -80,11 +82,19 @@ class TileProduct {
   int64_t step() const { return kSteps * tile_.k; }
   int64_t left_stride() const { return step() + kPad; }
   int64_t right_stride() const { return width() + kPad; }
+  int64_t left_size() const { return height() * left_stride(); }
+  int64_t right_size() const { return step() * right_stride(); }
+  int64_t steps() const { return ceil_div(depth_, step()); }
+  // Of shared memory: one is multiplied from while the other is filled.
+  int64_t halves() const { return steps() > 1 ? 2 : 1; }
 
-  // The largest block of which there are enough for half of the machine's threads.
+  // The largest block of which there are enough for half of the machine's threads, and that is not
+  // twice as wide as the product.
   void choose_block(const Target& target) {
+    const int64_t columns = ceil_div(spec_.n, tile_.n) * tile_.n;
     for (const BlockShape& shape : kBlocks) {
       shape_ = shape;
+      if (width() >= 2 * columns) continue;
       const int64_t blocks =
           ceil_div(rows_, height()) * ceil_div(spec_.n, width()) * product(spec_.batch);
       if (blocks * shape.threads() * target.groups->warp >= target.groups->filling / 2) return;
@@ -143,17 +153,30 @@ class TileProduct {
     each_sum(body, [&](Expr i, Expr j, Block& inside) {
       inside.push_back({loop::SetReg{acc_, {i, j}, pool_.number(0, DType::f32)}});
     });
-    const Var k = kernel_.add_var({"k", loop::VarKind::loop, DType::i64, 1, 0, depth_ - 1});
-    Block along;
-    copy_left(along, pool_.var(k));
-    copy_right(along, pool_.var(k));
-    along.push_back({loop::Barrier{}});
-    multiply(along);
-    along.push_back({loop::Barrier{}});
-    body.push_back({For{k, pool_.integer(0), pool_.integer(depth_), step(), LoopKind::serial,
-                        std::move(along)}});
+    fetch_and_multiply(body);
     each_sum(body, [&](Expr i, Expr j, Block& inside) { finish(inside, i, j); });
     return body;
+  }
+
+  // What the next step multiplies is on its way from memory while this one's is multiplied.
+  void fetch_and_multiply(Block& body) {
+    put(body, fetch(body, pool_.integer(0)), pool_.integer(0));
+    body.push_back({loop::Barrier{}});
+    if (steps() > 1) {
+      const Var number = loop_var("number", steps() - 1);
+      const Expr next = pool_.var(number) + pool_.integer(1);
+      Block along;
+      const std::vector<Fetched> fetched = fetch(along, next * pool_.integer(step()));
+      multiply(along, half(pool_.var(number)));
+      put(along, fetched, half(next));
+      along.push_back({loop::Barrier{}});
+      body.push_back({For{number, pool_.integer(0), pool_.integer(steps() - 1), 1, LoopKind::serial,
+                          std::move(along)}});
+    }
+    multiply(body, half(pool_.integer(steps() - 1)));
+  }
+  Expr half(Expr number) {
+    return halves() == 1 ? pool_.integer(0) : loop::mod(number, pool_.integer(2));
   }
 
   template <class F>
@@ -165,21 +188,28 @@ class TileProduct {
     block.push_back({unroll(i, shape_.rows, std::move(row))});
   }
 
+  // A vector of an operand in registers, and where it belongs in shared memory.
+  struct Fetched {
+    loop::BufferRef buffer;
+    int64_t half = 0;  // elements of it
+    Var at;
+    Expr place, vector;
+  };
+
   // Every thread takes every so manieth vector of `lines` lines of `length` elements each:
-  // copy(block, first element, line, place in it), of which the last two are over the first.
+  // take(block, first element, line, place in it), of which the last two are over the first.
   template <class F>
-  void each_vector(Block& block, int64_t lines, int64_t length, const F& copy) {
+  void each_vector(Block& block, int64_t lines, int64_t length, const F& take) {
     const int64_t count = lines * length / (lanes_ * shape_.threads());
-    const Var v = loop_var("v", count);
-    Block inside;
-    const Expr vector = pool_.var(v) * pool_.integer(shape_.threads()) + thread_;
-    const Var at =
-        kernel_.add_var({"at", loop::VarKind::let, DType::i64, 1, 0, lines * length - 1});
-    inside.push_back({loop::Let{at, vector * pool_.integer(lanes_)}});
-    const Expr first = pool_.var(at);
-    copy(inside, at, loop::floor_div(first, pool_.integer(length)),
-         loop::mod(first, pool_.integer(length)));
-    block.push_back({unroll(v, count, std::move(inside))});
+    for (int64_t v = 0; v < count; ++v) {
+      const Expr vector = pool_.integer(v * shape_.threads()) + thread_;
+      const Var at =
+          kernel_.add_var({"at", loop::VarKind::let, DType::i64, 1, 0, lines * length - 1});
+      block.push_back({loop::Let{at, vector * pool_.integer(lanes_)}});
+      const Expr first = pool_.var(at);
+      take(at, loop::floor_div(first, pool_.integer(length)),
+           loop::mod(first, pool_.integer(length)));
+    }
   }
 
   Expr within(Expr index, int64_t extent, int64_t block) {
@@ -187,32 +217,46 @@ class TileProduct {
   }
   static Expr both(Expr a, Expr b) { return a && b ? loop::logical_and(a, b) : a ? a : b; }
 
-  void copy_left(Block& block, Expr k) {
-    each_vector(block, height(), step(), [&](Block& into, Var at, Expr line, Expr place) {
+  // Both operands from term `k` on.
+  std::vector<Fetched> fetch(Block& block, Expr k) {
+    std::vector<Fetched> fetched;
+    each_vector(block, height(), step(), [&](Var at, Expr line, Expr place) {
       const Expr row = first_row_ + line, depth = k + place;
       const Expr mask = both(within(row, rows_, height()), within(depth, depth_, step()));
       const Expr x = spec_.left(batch_, unflatten(row, spec_.m), unflatten(depth, spec_.k));
-      put(into, left_, line * pool_.integer(left_stride()) + place, x, at, mask);
+      fetched.push_back({left_, left_size(), at, line * pool_.integer(left_stride()) + place,
+                         fetch(block, x, at, mask)});
     });
-  }
-  void copy_right(Block& block, Expr k) {
-    each_vector(block, step(), width(), [&](Block& into, Var at, Expr line, Expr place) {
+    each_vector(block, step(), width(), [&](Var at, Expr line, Expr place) {
       const Expr depth = k + line, column = first_column_ + place;
       const Expr mask = both(within(depth, depth_, step()), within(column, spec_.n, width()));
       const Expr x = spec_.right(batch_, unflatten(depth, spec_.k), column);
-      put(into, right_, line * pool_.integer(right_stride()) + place, x, at, mask);
+      fetched.push_back({right_, right_size(), at, line * pool_.integer(right_stride()) + place,
+                         fetch(block, x, at, mask)});
     });
+    return fetched;
   }
 
   // A vector of elements, zero where they are masked.
-  void put(Block& block, loop::BufferRef buffer, Expr index, Expr x, Var at, Expr inside) {
+  Expr fetch(Block& block, Expr x, Var at, Expr inside) {
     x = simplified(loop::cast(x, spec_.dtype));
     const Expr mask = inside ? loop::vectorize(inside, {at, lanes_, {}}) : Expr();
     Expr vector = loop::vectorize(x, {at, lanes_, mask});
     if (mask && !is_plain_load(x))
       vector = loop::select(mask, vector, loop::constant_like(vector, 0));
-    block.push_back(
-        {loop::Store{buffer, loop::vectorize(index, {at, lanes_, {}}), vector, {}, false}});
+    const Var held =
+        kernel_.add_var({"held", loop::VarKind::let, spec_.dtype, lanes_, 0, INT64_MAX});
+    block.push_back({loop::Let{held, vector}});
+    return pool_.var(held, spec_.dtype, lanes_);
+  }
+
+  // To that half of shared memory.
+  void put(Block& block, const std::vector<Fetched>& fetched, Expr half) {
+    for (const Fetched& each : fetched) {
+      const Expr index = each.place + half * pool_.integer(each.half);
+      block.push_back({loop::Store{
+          each.buffer, loop::vectorize(index, {each.at, lanes_, {}}), each.vector, {}, false}});
+    }
   }
   // Positions that were taken apart and put together again are one number.
   Expr simplified(Expr e) {
@@ -224,7 +268,7 @@ class TileProduct {
     });
   }
 
-  void multiply(Block& block) {
+  void multiply(Block& block, Expr half) {
     const Var s = loop_var("s", kSteps);
     const Expr depth = pool_.var(s) * pool_.integer(tile_.k);
     Block inside;
@@ -236,16 +280,18 @@ class TileProduct {
     const Expr row = own_row_ + pool_.var(i) * pool_.integer(tile_.m);
     const Expr column = own_column_ + pool_.var(j) * pool_.integer(tile_.n);
     Block rows, columns;
-    rows.push_back({loop::LoadTile{{left, {pool_.var(i)}},
-                                   left_,
-                                   row * pool_.integer(left_stride()) + depth,
-                                   left_stride(),
-                                   false}});
-    columns.push_back({loop::LoadTile{{right, {pool_.var(j)}},
-                                      right_,
-                                      depth * pool_.integer(right_stride()) + column,
-                                      right_stride(),
-                                      false}});
+    rows.push_back({loop::LoadTile{
+        {left, {pool_.var(i)}},
+        left_,
+        row * pool_.integer(left_stride()) + depth + half * pool_.integer(left_size()),
+        left_stride(),
+        false}});
+    columns.push_back({loop::LoadTile{
+        {right, {pool_.var(j)}},
+        right_,
+        depth * pool_.integer(right_stride()) + column + half * pool_.integer(right_size()),
+        right_stride(),
+        false}});
     inside.push_back({unroll(i, shape_.rows, std::move(rows))});
     inside.push_back({unroll(j, shape_.columns, std::move(columns))});
     each_sum(inside, [&](Expr m, Expr n, Block& into) {

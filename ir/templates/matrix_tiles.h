@@ -5,8 +5,8 @@
 //
 // A group makes a block of the result. Step by step along k its threads bring a block of each
 // operand to shared memory, zero beyond the product's ends, and each multiplies those tiles that
-// its own part of the block wants. A sum goes through shared memory once more on its way out, so
-// that the epilogue runs over vectors.
+// its own part of the block wants, while what the next step wants is on its way. A sum goes through
+// shared memory once more on its way out, so that the epilogue runs over vectors.
 #pragma once
 #include <cstdint>
 #include <functional>
