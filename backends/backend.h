@@ -106,7 +106,7 @@ struct CompileOptions {
   KernelCode* code = nullptr;
   // Where compile() says which launches the target's libraries refuse, by region, and why: when it
   // fails, other kinds of kernels may do for those. Null: nobody asks.
-  std::map<std::string, std::string>* refused = nullptr;
+  std::map<std::pair<std::string, std::string>, std::string>* refused = nullptr;
 };
 
 class Backend {

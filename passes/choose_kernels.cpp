@@ -3,9 +3,10 @@
 // Every kind that a region could be is tried: lowered by itself, with what it reads taken as there,
 // and the launches of a call are priced by the cost model. The cheapest becomes the plan, an
 // override before all others. Where vectors are spread over threads the model has no prices: a
-// library is taken first there, and loops last. Runs last on the graph, when fusion and layouts
-// have settled what the regions are; lower_to_loops then only carries the plans out. Views and
-// other values that readers compute by themselves have no kernel, and so no plan.
+// library is taken first there, and loops last, but for kinds that say themselves what they take.
+// Runs last on the graph, when fusion and layouts have settled what the regions are; lower_to_loops
+// then only carries the plans out. Views and other values that readers compute by themselves have
+// no kernel, and so no plan.
 #include <charconv>
 #include <optional>
 #include <string_view>
@@ -50,6 +51,7 @@ class Chooser {
         kinds_(all_kernels()),
         priced_{.ops = context.ops,
                 .target = context.numerics == Numerics::strict ? strict_target() : context.target,
+                .refused = context.refused,
                 .numerics = context.numerics},
         lowering_(module, priced_, kinds_),
         signatures_(lowering_, Likeness::price),
@@ -163,9 +165,6 @@ class Chooser {
       if (answer.is_made() && wants_tile && !kind.has_tile) answer = {"it has no tile"};
       if (!answer.is_made() && !is_asked) continue;
       if (answer.is_made()) answer = fits_sizes(kind, region);
-      const auto refused = context_.refused.find(region.name);
-      if (answer.is_made() && kind.needs == Needs::library && refused != context_.refused.end())
-        answer = {"the library refused it: " + refused->second};
       KernelCandidate candidate{.plan = {kind.name}, .why_not = answer.why_not};
       if (wants_tile) candidate.plan.tile = forced->tile;
       found.push_back(candidate);
@@ -196,7 +195,8 @@ class Chooser {
   }
 
   bool is_better(const KernelCandidate& candidate, const KernelCandidate& best) const {
-    return has_prices() ? candidate.seconds < best.seconds : rank(candidate) > rank(best);
+    const bool are_priced = has_prices() || (candidate.seconds > 0 && best.seconds > 0);
+    return are_priced ? candidate.seconds < best.seconds : rank(candidate) > rank(best);
   }
 
   // Of the launches of a call; what runs once, when weights are bound, costs nothing. A region that
@@ -204,8 +204,16 @@ class Chooser {
   Status price(Node& region, const KernelDef& kind, Phase phase, KernelCandidate& candidate) {
     LATHE_TRY(const Lowering::Trial trial, lowering_.try_kernel(region, kind, phase));
     candidate.why_not = trial.answer.why_not;
-    if (!has_prices()) return Ok{};
-    if (!trial.answer.is_made()) return Ok{};
+    for (const auto* launches : {&trial.program.init, &trial.program.steps})
+      for (const Launch& launch : *launches)
+        if (const auto* library = std::get_if<LibraryLaunch>(&launch.kind))
+          if (const std::string* why = lowering_.refusal(region, routine_name(library->call)))
+            candidate.why_not = "the library refused it: " + *why;
+    if (!candidate.why_not.empty()) return Ok{};
+    if (!has_prices()) {
+      candidate.seconds = trial.answer.seconds;
+      return Ok{};
+    }
     Program program = trial.program;
     if (!program.symbols.empty()) {
       LATHE_TRY(program, instantiate(program, lowering_.hints()));

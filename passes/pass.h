@@ -42,7 +42,7 @@ struct Refusal {
 // One way to make a region: its predicted time, or why it is none.
 struct KernelCandidate {
   KernelPlan plan;
-  double seconds = 0;  // 0: the target has no prices
+  double seconds = 0;  // 0: the target has no prices, nor has the kind
   std::string why_not = {};
 };
 struct KernelChoice {
@@ -61,8 +61,9 @@ struct PassContext {
   std::vector<Refusal> refusals = {};
   std::vector<Override> overrides = {};
   std::vector<KernelChoice> choices = {};  // of choose_kernels
-  // Regions whose launches the target's libraries refused, and why: other kinds make them.
-  std::map<std::string, std::string> refused = {};
+  // By region and routine (ir/program/call.h), launches that the target's libraries refused, and
+  // why: other kinds make these regions.
+  std::map<std::pair<std::string, std::string>, std::string> refused = {};
   int threads = 1;
   Numerics numerics = Numerics::standard;
 
@@ -92,7 +93,7 @@ struct PassDef {
   Form leaves;          // the form it leaves when it needed less
   std::vector<PassOption> options = {};
   std::vector<std::string> counters = {};
-  std::string example;  // "func ... => func ...": documentation and first test
+  std::string example;       // "func ... => func ...": documentation and first test
   std::string isa = "avx2";  // of the target that the example is for
   PassFn* run;
   DropGuardFn* drop_guard = nullptr;  // of a pass that makes guards where its options say so

@@ -50,8 +50,8 @@ struct CompileRequest {
     std::vector<Guard> facts;
   };
   std::optional<Sizes> sizes = {};
-  // Regions that libraries of this machine refused, and why. Found out by building.
-  std::map<std::string, std::string> refused = {};
+  // By region and routine, what libraries of this machine refused, and why. Found out by building.
+  std::map<std::pair<std::string, std::string>, std::string> refused = {};
   // Where each option was given, by key, for errors that are found later.
   std::map<std::string, Loc, std::less<>> places = {};
 

@@ -65,8 +65,9 @@ class LibraryAttention {
   Result<bool> emit_whole(BufferId made) {
     const int64_t depth = this->depth(), width = shape_.back().value();
     const bool is_even = depth > 0 && depth % kRowStep == 0 && width % kRowStep == 0;
-    if (!is_half(dtype_) || !is_even || depth > kMostDepth || width > kMostDepth ||
-        shape_.size() > kImageRank || !std::isfinite(scale()))
+    if (lowering_.refusal(node_, "attention") != nullptr || !is_half(dtype_) || !is_even ||
+        depth > kMostDepth || width > kMostDepth || shape_.size() > kImageRank ||
+        !std::isfinite(scale()))
       return false;
     const Value mask = operand(3);
     if (mask && mask.type().dtype != DType::b8 && mask.type().dtype != dtype_) return false;

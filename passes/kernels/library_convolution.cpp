@@ -9,9 +9,10 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "ir/templates/loop_nest.h"
+#include "passes/lowering/convolution_price.h"
 #include "passes/lowering/kernel_def.h"
 #include "passes/lowering/library.h"
-#include "passes/lowering/unfolding.h"
 
 namespace lathe {
 namespace {
@@ -43,8 +44,6 @@ class ConvolutionLowering {
       return Verdict{"it takes lines, images and volumes of one dtype, f32 or halves"};
     if (groups_ > 1 && input.type().shape[1].value() == groups_)
       return Verdict{"its groups are of one channel: loops read each once"};
-    if (is_better_unfolded(root_))
-      return Verdict{"its windows are long: products of them written out are faster"};
     if (filter.type().static_elements() == 0) return Verdict{"its sums are of nothing"};
     if (!filter.type().is_static() || !input.type().shape[1].is_const())
       return Verdict{fmt::format("its channels or filters are no numbers: {} and {}",
@@ -81,7 +80,11 @@ class ConvolutionLowering {
     if (!result) return Verdict{"strides cannot say where its result goes"};
     emit(x, w, result->place, result->epilogue);
     LATHE_DO(emit_rest(lowering_, node_, *result->last, result->place.buffer, out, phase_));
-    return Verdict{};
+    double seconds = convolution_seconds(convolution_work(root_, lowering_));
+    if (x.is_copy) seconds += copy_of(input);
+    if (w.is_copy && !lowering_.is_constant(filter)) seconds += copy_of(filter);
+    if (result->place.buffer != out) seconds += copy_of(node_.result());
+    return Verdict{.seconds = seconds};
   }
 
  private:
@@ -91,7 +94,14 @@ class ConvolutionLowering {
     Dim offset = 0;
     Shape shape;    // n, c, then space
     Shape strides;  // in that order
+    bool is_copy = false;
   };
+
+  double copy_of(Value value) const {
+    const TensorType& type = value.type();
+    return copy_seconds(2.0 * static_cast<double>(size_at(type.num_elements(), lowering_.hints()) *
+                                                  dtype_bytes(type.dtype)));
+  }
 
   bool fits(Value input, Value filter, Value bias) const {
     const int rank = input.type().rank();
@@ -141,7 +151,7 @@ class ConvolutionLowering {
     type.layout = channels_last(type.rank());
     LATHE_TRY(const BufferId copy,
               copy_filled_up(lowering_, node_, value, type, "channels_last", phase));
-    return Place{copy, 0, padded, type.strides()};
+    return Place{copy, 0, padded, type.strides(), true};
   }
 
   // Every stride that of a packed image, or of a dim of one element.

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "passes/lowering/convolution_price.h"
 #include "passes/lowering/kernel_def.h"
 #include "passes/lowering/matmul.h"
-#include "passes/lowering/unfolding.h"
 
 namespace lathe {
 namespace {
@@ -30,8 +30,12 @@ class UnfoldLowering {
     const Value input = kernel_.resolve(root_.operands[0]);
     const Value filter = kernel_.resolve(root_.operands[1]);
     const Value bias = root_.operands.size() > 2 ? kernel_.resolve(root_.operands[2]) : Value{};
-    if (!is_better_unfolded(root_))
-      return Verdict{"a convolution of the library's is as fast, or it is none of halves"};
+    if (root_.int_attr("groups", 1) <= 1 || root_.bool_attr("transposed") || !is_half(type_.dtype))
+      return Verdict{"it has no groups, is transposed, or none of halves"};
+    const ConvolutionWork work = convolution_work(root_, lowering_);
+    double seconds = unfolded_seconds(work);
+    if (seconds >= convolution_seconds(work))
+      return Verdict{"a convolution of the library's is as fast"};
     if (input.type().dtype != type_.dtype || filter.type().dtype != type_.dtype)
       return Verdict{"its operands are not of one dtype"};
     if (*filter.type().static_elements() == 0) return Verdict{"its sums are of nothing"};
@@ -58,10 +62,16 @@ class UnfoldLowering {
     emit_matmul(lowering_, spec_, describe(node_), phase_);
     LATHE_TRY(const BufferId made, add_bias(bias, sums, out));
     LATHE_DO(emit_rest(lowering_, node_, root_, made, out, phase_));
-    return Verdict{};
+    for (int64_t copies = (bias ? 1 : 0) + (made == out ? 0 : 1); copies > 0; --copies)
+      seconds += copy_seconds(2.0 * result_bytes());
+    return Verdict{.seconds = seconds};
   }
 
  private:
+  double result_bytes() const {
+    return static_cast<double>(*type_.static_elements() * dtype_bytes(type_.dtype));
+  }
+
   int64_t of_space(const char* name, size_t dim, int64_t fallback) const {
     const std::vector<int64_t> values = root_.ints_attr(name);
     return values.empty() ? fallback : values[std::min(dim, values.size() - 1)];

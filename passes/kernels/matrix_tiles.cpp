@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 #include "ir/templates/matrix_tiles.h"
 #include "passes/lowering/contraction.h"
+#include "passes/lowering/convolution_price.h"
 #include "passes/lowering/epilogue.h"
 #include "passes/lowering/kernel_context.h"
 #include "passes/lowering/kernel_def.h"
@@ -17,8 +18,27 @@ namespace {
 using loop::Expr;
 using Index = std::span<const Expr>;
 
+// Filters that change with no call, with those of a group side by side.
+Result<BufferId> pack_columns(Lowering& lowering, Node& node, const ContractionOperands& operands,
+                              DType dtype) {
+  const ContractionSpec& spec = operands.spec;
+  TensorType type{dtype, spec.batch};
+  type.shape.insert(type.shape.end(), spec.k.begin(), spec.k.end());
+  type.shape.push_back(spec.n);
+  const BufferId packed =
+      lowering.add_temporary(node, "_packed", type, type.num_elements(), Phase::init);
+  KernelContext kernel(lowering, node, Phase::init);
+  LATHE_DO(lowering.emit_elements(kernel, packed, {"pack", &node, 0}, [&](Index index) {
+    return operands.column(kernel, index.first(spec.batch.size()),
+                           index.subspan(spec.batch.size(), spec.k.size()), index.back());
+  }));
+  return packed;
+}
+
+// `has_packed`: columns are packed first.
 Status emit_product(Lowering& lowering, Node& node, const ContractionOperands& operands,
-                    const MatrixTile& tile, BufferId out, const LaunchInfo& info, Phase phase) {
+                    const MatrixTile& tile, bool has_packed, BufferId out, const LaunchInfo& info,
+                    Phase phase) {
   KernelContext kernel(lowering, node, phase);
   Epilogue epilogue(kernel, node, out, lowering.buffer(out).type);
   MatrixTileSpec spec{.batch = numbers(operands.spec.batch),
@@ -32,6 +52,15 @@ Status emit_product(Lowering& lowering, Node& node, const ContractionOperands& o
                                     : kernel.load(operands.rows_buffer, index);
   };
   spec.right = [&](Index batch, Index k, Expr n) { return operands.column(kernel, batch, k, n); };
+  if (has_packed) {
+    LATHE_TRY(const BufferId packed, pack_columns(lowering, node, operands, tile.dtype));
+    spec.right = [&kernel, packed](Index batch, Index k, Expr n) {
+      std::vector<Expr> index(batch.begin(), batch.end());
+      index.insert(index.end(), k.begin(), k.end());
+      index.push_back(n);
+      return kernel.load(packed, index);
+    };
+  }
   spec.epilogue = [&](Index batch, Index m, Expr n, Expr sum) {
     const std::vector<Expr> index = operands.result_index(batch, m, n);
     if (operands.bias) sum = sum + kernel.element(operands.bias, std::vector<Expr>{index[1]});
@@ -62,13 +91,25 @@ Result<Verdict> emit_matrix_tiles(Lowering& lowering, Node& node, std::span<cons
       return Verdict{
           fmt::format("its {} columns leave most of a tile of {} empty", columns, tile->n)};
   }
+  const bool is_convolution = root.op->name == "convolution";
+  const bool has_packed = is_convolution && lowering.is_constant(context.resolve(root.operands[1]));
   LaunchInfo info = describe(node);
   info.flops = Dim::floor_div(info.flops, static_cast<int64_t>(products.size()));
   for (ContractionOperands operands : products) {
     operands.spec.dtype = compute_dtype(dtype);
-    LATHE_DO(emit_product(lowering, node, operands, *tile, outs.front().buffer, info, phase));
+    LATHE_DO(emit_product(lowering, node, operands, *tile, has_packed, outs.front().buffer, info,
+                          phase));
   }
-  return Verdict{};
+  // A library is sooner done with what has no groups, or short windows.
+  if (!is_convolution || root.int_attr("groups", 1) <= 1 || products.size() > 1) return Verdict{};
+  const ConvolutionWork work = convolution_work(root, lowering);
+  if (work.longest <= kShortWindow) return Verdict{};
+  double seconds = tiled_seconds(work, static_cast<double>(tile->n));
+  const TensorType& images = root.operands[0].type();
+  if (products.front().rows_buffer >= 0)
+    seconds += copy_seconds(
+        2.0 * static_cast<double>(*images.static_elements() * dtype_bytes(images.dtype)));
+  return Verdict{.seconds = seconds};
 }
 
 }  // namespace

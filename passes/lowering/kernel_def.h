@@ -21,6 +21,7 @@ enum class Phase : uint8_t;
 // What a kind says to a region: nothing when it made it, otherwise why it cannot.
 struct Verdict {
   std::string why_not = {};  // "its weights have no fixed strides", to follow the name and a colon
+  double seconds = 0;        // that it takes, by its own reckoning; 0: it has none
   bool is_made() const { return why_not.empty(); }
 };
 

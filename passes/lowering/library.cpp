@@ -190,7 +190,7 @@ const Node* member(const Node& region, const Claim& claim) {
 // At most `most` members, and none from the first that the library does not know.
 Claim claim_epilogue(const Lowering& lowering, KernelContext& kernel, const Node& region,
                      const LibrarySums& sums, size_t most) {
-  Claim claim{{.bias = sums.bias}, 1, sums.index};
+  Claim claim{{.bias = sums.bias, .residual = sums.residual}, 1, sums.index};
   if (region.bodies.empty()) return claim;
   const Graph& body = *region.bodies[0];
   const Node& root = *body.nodes[0];

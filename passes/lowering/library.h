@@ -67,7 +67,7 @@ struct LibrarySums {
   // in the order of vars. A library writes past others, and says nothing. None: rows alone do.
   Shape pixels = {};
   Layout layout = {};  // of a buffer for them
-  std::optional<Strided> bias = {};
+  std::optional<Strided> bias = {}, residual = {};
   std::span<const Activation> activations = {};  // those that the library knows
   bool is_bare = false;                          // nothing of the epilogue goes with them
   // Of a row of the buffer, where the library wants rows to start at even addresses: the result is

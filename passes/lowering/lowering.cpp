@@ -458,6 +458,11 @@ Result<loop::Kernel> Lowering::schedule_elements(KernelContext& kernel,
   return schedule(std::move(nest), target());
 }
 
+const std::string* Lowering::refusal(const Node& region, std::string_view routine) const {
+  const auto found = context_.refused.find({region.name, std::string(routine)});
+  return found == context_.refused.end() ? nullptr : &found->second;
+}
+
 Status Lowering::emit_kernel(loop::Kernel kernel, std::vector<BufferId> buffers,
                              const LaunchInfo& info, Phase phase) {
   Launch launch;

@@ -112,6 +112,8 @@ class Lowering {
   // Appends one plain loop that makes these results, of an op or of a fused node.
   Status emit_loops(const Node& node, std::span<const Destination> outs, Phase phase);
   const Target& target() const { return target_; }
+  // Why a library refused that routine to the region; null when it did not.
+  const std::string* refusal(const Node& region, std::string_view routine) const;
   // Ranges of what sizes are made of, and the values that choices reckon with.
   const std::map<std::string, DimRange>& symbols() const { return symbols_; }
   const std::map<std::string, int64_t>& hints() const { return hints_; }

@@ -94,7 +94,8 @@ Status CudaExecutable::make_steps(const Program& program, const CompileOptions& 
   if (Status planned = plans_->finish(); !planned.ok()) {
     for_each_library_launch(program, [&](const Launch& launch, const LibraryCall& call) {
       const std::string why = plans_->refusal(call);
-      if (!why.empty() && options.refused) options.refused->emplace(launch.region, why);
+      if (why.empty() || !options.refused) return;
+      options.refused->emplace(std::pair(launch.region, std::string(routine_name(call))), why);
     });
     return planned;
   }
