@@ -16,6 +16,8 @@ namespace {
 
 using loop::Expr;
 
+constexpr double kMostUnfolded = 4e9;  // bytes
+
 class UnfoldLowering {
  public:
   UnfoldLowering(Lowering& lowering, Node& node, Phase phase)
@@ -24,22 +26,29 @@ class UnfoldLowering {
         root_(*root_of(node)),
         phase_(phase),
         kernel_(lowering, node, phase),
-        type_(root_.types[0]) {}
+        type_(root_.types[0]),
+        groups_(root_.int_attr("groups", 1)) {}
 
   Result<Verdict> run(BufferId out) {
     const Value input = kernel_.resolve(root_.operands[0]);
     const Value filter = kernel_.resolve(root_.operands[1]);
     const Value bias = root_.operands.size() > 2 ? kernel_.resolve(root_.operands[2]) : Value{};
-    if (root_.int_attr("groups", 1) <= 1 || root_.bool_attr("transposed") || !is_half(type_.dtype))
-      return Verdict{"it has no groups, is transposed, or none of halves"};
+    if (root_.bool_attr("transposed")) return Verdict{"it is transposed"};
+    if (!is_float(type_.dtype) || input.type().dtype != type_.dtype ||
+        filter.type().dtype != type_.dtype)
+      return Verdict{"its operands and result are not of one float dtype"};
+    if (*filter.type().static_elements() == 0 || *input.type().static_elements() == 0)
+      return Verdict{"its sums are of nothing"};
+    if (groups_ > 1 && filter.type().shape[1] == Dim(1))
+      return Verdict{"its groups are of one channel: loops read each once"};
     const ConvolutionWork work = convolution_work(root_, lowering_);
+    if (work.unfolded_bytes() > kMostUnfolded)
+      return Verdict{
+          fmt::format("its windows written out take {:.0f} bytes", work.unfolded_bytes())};
     double seconds = unfolded_seconds(work);
-    if (seconds >= convolution_seconds(work))
-      return Verdict{"a convolution of the library's is as fast"};
-    if (input.type().dtype != type_.dtype || filter.type().dtype != type_.dtype)
-      return Verdict{"its operands are not of one dtype"};
-    if (*filter.type().static_elements() == 0) return Verdict{"its sums are of nothing"};
-    groups_ = root_.int_attr("groups", 1);
+    if (has_others() &&
+        (groups_ <= 1 || !is_half(type_.dtype) || seconds >= convolution_seconds(work)))
+      return Verdict{"a convolution of the library's is as fast, or it is none of halves"};
     space_ = type_.shape.size() - 2;
     const Shape& w = filter.type().shape;
     filters_ = w[0].value() / groups_;
@@ -68,6 +77,13 @@ class UnfoldLowering {
   }
 
  private:
+  // Whether a convolution of the library's, or tiles of halves, could make it, in little memory.
+  bool has_others() const {
+    const bool is_taken =
+        type_.dtype != DType::f64 && lowering_.refusal(node_, "convolution") == nullptr;
+    return is_taken || is_half(type_.dtype);
+  }
+
   double result_bytes() const {
     return static_cast<double>(*type_.static_elements() * dtype_bytes(type_.dtype));
   }
@@ -193,9 +209,10 @@ class UnfoldLowering {
   Phase phase_;
   KernelContext kernel_;
   TensorType type_;
-  int64_t groups_ = 1, filters_ = 1;  // filters of a group
-  size_t space_ = 1;                  // dims of space
-  Shape taps_;                        // channels of a group, then taps by dim
+  int64_t groups_;
+  int64_t filters_ = 1;  // of a group
+  size_t space_ = 1;     // dims of space
+  Shape taps_;           // channels of a group, then taps by dim
   MatmulSpec spec_;
   std::vector<Expr> vars_;  // group, image, place in the result, filter
   Expr channel_;

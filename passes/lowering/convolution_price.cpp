@@ -62,14 +62,15 @@ double convolution_seconds(const ConvolutionWork& work) {
   const double filled = std::clamp(work.channels / kFullGroup, 1.0, kMostFilled);
   const double rate = work.groups > 1 ? std::min(most, kGroupedFlops * filled) : most;
   double slowest = 0;
-  if (work.groups > 1) slowest = kSlowest * std::pow(work.longest / kSlowestTaps, kGrowth);
+  if (work.groups > 1 && work.is_half)
+    slowest = kSlowest * std::pow(work.longest / kSlowestTaps, kGrowth);
   return kLaunch + std::max({work.flops / rate, work.bytes / kBandwidth, slowest});
 }
 
 double unfolded_seconds(const ConvolutionWork& work) {
-  const double windows = work.results / work.filters * work.channels * work.taps;
-  const double unfolded = windows * work.element_bytes;
-  const double product = std::max(work.flops / kProductFlops, unfolded / kBandwidth);
+  const double unfolded = work.unfolded_bytes();
+  const double product =
+      std::max(work.flops / (work.is_half ? kProductFlops : kSingleFlops), unfolded / kBandwidth);
   return kMargin * (2 * kLaunch + unfolded / kBandwidth + product);
 }
 

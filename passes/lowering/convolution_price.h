@@ -18,6 +18,9 @@ struct ConvolutionWork {
   double taps = 1, longest = 1;                  // of a window, and along one dim
   double element_bytes = 2;
   bool is_half = true, may_use_tf32 = false;
+
+  // Of all windows, written out.
+  double unfolded_bytes() const { return results / filters * channels * taps * element_bytes; }
 };
 ConvolutionWork convolution_work(const Node& convolution, const Lowering& lowering);
 

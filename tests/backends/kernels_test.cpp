@@ -9,6 +9,7 @@
 #include "passes/choices/override.h"
 #include "passes/lowering/kernel_def.h"
 #include "tests/backends/graph_inputs.h"
+#include "tests/backends/layout_graphs.h"
 #include "tests/backends/library_graphs.h"
 #include "tests/backends/output_graphs.h"
 #include "tests/backends/pair_graphs.h"
@@ -142,6 +143,8 @@ INSTANTIATE_TEST_SUITE_P(Places, ForcedGraphs, testing::ValuesIn(kPlaceGraphs),
 INSTANTIATE_TEST_SUITE_P(Pools, ForcedGraphs, testing::ValuesIn(kPoolGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
 INSTANTIATE_TEST_SUITE_P(Libraries, ForcedGraphs, testing::ValuesIn(kLibraryGraphs),
+                         [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Layouts, ForcedGraphs, testing::ValuesIn(kLayoutGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
 INSTANTIATE_TEST_SUITE_P(Outputs, ForcedGraphs, testing::ValuesIn(kOutputGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
