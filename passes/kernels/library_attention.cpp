@@ -4,7 +4,9 @@
 #include <limits>
 
 #include "fmt/format.h"
+#include "ir/templates/loop_nest.h"
 #include "passes/lowering/attention.h"
+#include "passes/lowering/copy_price.h"
 #include "passes/lowering/kernel_def.h"
 #include "passes/lowering/matmul.h"
 
@@ -14,7 +16,7 @@ namespace {
 using loop::Expr;
 
 constexpr int64_t kRowStep = 8;      // elements: of 16 bits, a wide access
-constexpr int64_t kMostDepth = 128;  // of heads that one launch takes
+constexpr int64_t kMostDepth = 256;  // of heads that one launch takes
 constexpr size_t kImageRank = 4;     // batch, heads, rows, columns
 
 // In the products, where several heads share a key, the dim of the heads is two: the keys' and the
@@ -44,10 +46,12 @@ class LibraryAttention {
       return Verdict{fmt::format("the width of its heads is {}", q.back().str())};
     if (const std::string shared = make_batch(key.type()); !shared.empty()) return Verdict{shared};
     const TensorType& type = lowering_.buffer(out).type;
-    const bool is_direct = node_.bodies.empty() && type.dtype == dtype_ &&
+    const bool is_filled_up = may_be_whole() && !is_even();
+    const Shape sums = is_filled_up ? filled_up(shape_) : shape_;
+    const bool is_direct = node_.bodies.empty() && type.dtype == dtype_ && sums == shape_ &&
                            result(out, type, kernel_.variable(queries_),
                                   kernel_.variable(shape_.back()), queries_, shape_.back());
-    const BufferId made = is_direct ? out : temporary("sums", dtype_, shape_);
+    const BufferId made = is_direct ? out : temporary("sums", dtype_, sums);
     LATHE_TRY(bool is_done, emit_whole(made));
     if (!is_done) {
       LATHE_TRY(is_done, emit_products(query, key, value, made));
@@ -61,20 +65,52 @@ class LibraryAttention {
   int64_t depth() const { return operand(0).type().shape.back().value(); }
   double scale() const { return attention_scale(root_, depth()); }
 
-  // One launch, which keeps the scores on the chip: of halves.
-  Result<bool> emit_whole(BufferId made) {
-    const int64_t depth = this->depth(), width = shape_.back().value();
-    const bool is_even = depth > 0 && depth % kRowStep == 0 && width % kRowStep == 0;
-    if (lowering_.refusal(node_, "attention") != nullptr || !is_half(dtype_) || !is_even ||
-        depth > kMostDepth || width > kMostDepth || shape_.size() > kImageRank ||
-        !std::isfinite(scale()))
-      return false;
+  bool is_even() const { return depth() % kRowStep == 0 && width() % kRowStep == 0; }
+  int64_t width() const { return shape_.back().value(); }
+
+  // Whether one launch may make it, which keeps the scores on the chip: of halves.
+  bool may_be_whole() const {
     const Value mask = operand(3);
-    if (mask && mask.type().dtype != DType::b8 && mask.type().dtype != dtype_) return false;
-    const std::vector<Expr> vars = kernel_.variables(shape_);
+    return lowering_.refusal(node_, "attention") == nullptr && is_half(dtype_) && depth() > 0 &&
+           width() > 0 && depth() <= kMostDepth && width() <= kMostDepth &&
+           shape_.size() <= kImageRank && std::isfinite(scale()) &&
+           (!mask || mask.type().dtype == DType::b8 || mask.type().dtype == dtype_) &&
+           (is_even() || is_better_filled_up());
+  }
+
+  // Whether copies of all operands, with zeros behind each row, take less than scores that go
+  // through memory: four times, in 12 bytes, with a launch for each that uneven rows make slow.
+  bool is_better_filled_up() const {
+    constexpr double kScoreBytes = 12, kUnevenSeconds = 10e-6;
+    const auto size = [&](const Dim& d) {
+      return static_cast<double>(size_at(d, lowering_.hints()));
+    };
+    double heads = 1;
+    for (size_t d = 0; d + 2 < shape_.size(); ++d) heads *= size(shape_[d]);
+    const double scores = heads * size(queries_) * size(keys_);
+    double copies = 0;
+    for (size_t i = 0; i < 3; ++i)
+      copies += copy_seconds(2 * static_cast<double>(dtype_bytes(dtype_)) *
+                             size(operand(i).type().num_elements()));
+    if (width() % kRowStep != 0)
+      copies += copy_seconds(2 * static_cast<double>(dtype_bytes(dtype_)) * heads * size(queries_) *
+                             static_cast<double>(width()));
+    return copies < copy_seconds(kScoreBytes * scores) + 2 * kUnevenSeconds;
+  }
+
+  // With rows as long as wide accesses want them.
+  static Shape filled_up(Shape shape) {
+    shape.back() = round_up(shape.back());
+    return shape;
+  }
+
+  Result<bool> emit_whole(BufferId made) {
+    if (!may_be_whole()) return false;
+    const Shape result_shape = filled_up(shape_);
+    const std::vector<Expr> vars = kernel_.variables(result_shape);
     auto place = place_result(lowering_, kernel_, made, lowering_.buffer(made).type, vars, vars,
-                              queries_, width);
-    if (!place || !is_image(*place, shape_)) return false;
+                              queries_, result_shape.back());
+    if (!place || !is_image(*place, result_shape)) return false;
     const Shape whole = image(shape_);
     const Dim heads = image(operand(1).type().shape)[1];
     for (size_t i = 0; i < 3; ++i) {
@@ -86,10 +122,10 @@ class LibraryAttention {
     LATHE_TRY(call.q, place_image(operand(0)));
     LATHE_TRY(call.k, place_image(operand(1)));
     LATHE_TRY(call.v, place_image(operand(2)));
-    call.o = as_image(*place, shape_);
+    call.o = as_image(*place, result_shape);
     call.scale = scale();
     call.is_causal = root_.bool_attr("is_causal");
-    if (mask) {
+    if (const Value mask = operand(3)) {
       LATHE_TRY(call.bias, make_bias(mask));
     }
     lowering_.emit_library(std::move(call), describe(node_), phase_);
@@ -114,6 +150,12 @@ class LibraryAttention {
 
   Result<CallTensor> place_image(Value tensor) {
     const Shape& shape = tensor.type().shape;
+    if (filled_up(shape) != shape) {
+      const TensorType type{dtype_, filled_up(shape)};
+      LATHE_TRY(const BufferId copy, copy_filled_up(lowering_, node_, tensor, type, "filled_up",
+                                                    lowering_.phase_of(tensor, phase_)));
+      return as_image({copy, 0, type.strides()}, type.shape);
+    }
     const std::vector<Expr> vars = kernel_.variables(shape);
     std::optional<Strided> found = as_strided(kernel_, kernel_.element(tensor, vars), dtype_, vars);
     if (!found || !is_image(*found, shape)) {

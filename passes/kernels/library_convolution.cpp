@@ -11,6 +11,7 @@
 #include "fmt/format.h"
 #include "ir/templates/loop_nest.h"
 #include "passes/lowering/convolution_price.h"
+#include "passes/lowering/copy_price.h"
 #include "passes/lowering/kernel_def.h"
 #include "passes/lowering/library.h"
 

@@ -8,6 +8,7 @@
 
 #include "fmt/format.h"
 #include "passes/lowering/convolution_price.h"
+#include "passes/lowering/copy_price.h"
 #include "passes/lowering/kernel_def.h"
 #include "passes/lowering/matmul.h"
 

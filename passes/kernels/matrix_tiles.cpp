@@ -7,6 +7,7 @@
 #include "ir/templates/matrix_tiles.h"
 #include "passes/lowering/contraction.h"
 #include "passes/lowering/convolution_price.h"
+#include "passes/lowering/copy_price.h"
 #include "passes/lowering/epilogue.h"
 #include "passes/lowering/kernel_context.h"
 #include "passes/lowering/kernel_def.h"

@@ -11,7 +11,7 @@
 namespace lathe {
 namespace {
 
-constexpr double kLaunch = 5e-6, kCopyLaunch = 3e-6;
+constexpr double kLaunch = 5e-6;
 constexpr double kBandwidth = 2.2e12;
 constexpr double kFlops = 500e12, kTf32Flops = 200e12, kSingleFlops = 40e12;
 // Of groups, up to 60 TFLOP/s where a window has at most 9 taps in a row. A kernel for 128 of them
@@ -54,8 +54,6 @@ ConvolutionWork convolution_work(const Node& convolution, const Lowering& loweri
   work.may_use_tf32 = lowering.target().uses_tf32;
   return work;
 }
-
-double copy_seconds(double bytes) { return kCopyLaunch + bytes / kBandwidth; }
 
 double convolution_seconds(const ConvolutionWork& work) {
   const double most = work.is_half ? kFlops : work.may_use_tf32 ? kTf32Flops : kSingleFlops;

@@ -1,5 +1,5 @@
 // Seconds of ways to make a convolution on a GPU, where the cost model has no prices: kinds of
-// kernels say by these what they take, copies from one layout to another among them.
+// kernels say by these what they take, and add what copies take (copy_price.h).
 #pragma once
 #include "ir/graph/node.h"
 
@@ -24,8 +24,6 @@ struct ConvolutionWork {
 };
 ConvolutionWork convolution_work(const Node& convolution, const Lowering& lowering);
 
-// Of a kernel that reads and writes so many bytes in all.
-double copy_seconds(double bytes);
 // The library's convolution, of channels that lie side by side.
 double convolution_seconds(const ConvolutionWork& work);
 // All windows written out, and a product of the library for each group.

@@ -75,6 +75,14 @@ func @main(%x: bf16[70, 161], %w: bf16[161, 56]) -> bf16[70, 56] {
   %0 = matmul(%x, %w)
   return %0
 })"},
+    {"heads_of_an_uneven_width", R"(
+func @main(%q: f16[2, 70, 3, 9], %k: f16[2, 3, 65, 9], %v: f16[2, 3, 65, 13], %m: bool[65])
+    -> f16[2, 3, 70, 13] {
+  %a = permute(%q) {dims = [0, 2, 1, 3]}
+  %0 = attention(%a, %k, %v, %m)
+  %1 = relu(%0)
+  return %1
+})"},
 };
 
 }  // namespace lathe
