@@ -86,6 +86,34 @@ func @main(%x: f32[5, 1000], %y: f16[300, 49], %z: bf16[2, 7, 3], %i: i32[4, 103
   %5 = argmax(%x)
   return %0, %1, %2, %3, %4, %5
 })"},
+    {"positions_in_parts", R"(
+func @main(%x: f32[4099], %y: bf16[2, 1031, 6], %i: i8[3, 5003], %b: i64[2053])
+    -> i64[], i64[], i64[2, 1, 6], i64[3], i64[1] {
+  %0 = argmax(%x)
+  %1 = neg(%x)
+  %2 = argmin(%1)
+  %3 = argmin(%y) {dim = 1, keepdim = true}
+  %4 = argmax(%i) {dim = 1}
+  %5 = argmin(%b) {keepdim = true}
+  return %0, %2, %3, %4, %5
+})"},
+    {"the_first_of_equal_positions_in_parts", R"(
+func @main(%x: f32[4096], %y: f32[3, 7, 1024])
+    -> i64[], i64[], i64[], i64[], i64[], f32[3, 7], i64[3, 7] {
+  %0 = floor(%x)
+  %1 = argmax(%0)
+  %2 = argmin(%0)
+  %3 = sqrt(%x)
+  %4 = argmax(%3)
+  %5 = sub(%x, %x)
+  %6 = argmin(%5)
+  %7 = log(%5)
+  %8 = argmax(%7)
+  %9 = floor(%y)
+  %10 = amax(%9) {dim = [2]}
+  %11 = argmax(%9) {dim = 2}
+  return %1, %2, %4, %6, %8, %10, %11
+})"},
     {"a_layer_norm_of_columns", R"(
 func @main(%x: f16[5, 37, 3], %w: f16[37]) -> f16[5, 3, 37] {
   %0 = permute(%x) {dims = [0, 2, 1]}
