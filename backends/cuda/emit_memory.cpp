@@ -59,6 +59,9 @@ std::optional<std::string> KernelEmitter::pack_condition(Expr mask) {
   if (!ramp || ramp->stride != 1 || (!limit && !loop::as_int(less->b))) return std::nullopt;
   if (alignment(ramp->base) < shape_.lanes_a_thread || alignment(bound) < shape_.lanes_a_thread)
     return std::nullopt;
+  if (shape_.threads == 1)
+    return fmt::format("{} < {}", code(ramp->base, kCompareBinds + 1),
+                       code(bound, kCompareBinds + 1));
   if (loop::as_int(ramp->base) && loop::as_int(ramp->base)->value == 0)
     return fmt::format("first < {}", code(bound, kCompareBinds + 1));
   return fmt::format("{} + first < {}", code(ramp->base, kSumBinds),

@@ -220,6 +220,20 @@ TEST(CudaEmit, AMaskOfWholePacksIsOneCondition) {
   EXPECT_TRUE(contains(text, "if (first < 100) store(")) << text;
 }
 
+TEST(CudaEmit, AMaskOfAVectorOfOneThreadHasNoOtherLanes) {
+  std::string text = emit(R"(kernel @k(%x: f32[1000], %y: f32[1000] out) {
+  parallel %g in 0..2 {
+    thread %w in 0..128 {
+      let %at: i64 = %g*512 + %w*4
+      def %m = ramp(%at, 1, 4) < splat(1000, 4)
+      store %y[%at] mask(%m) = load f32x4 %x[%at] mask(%m)
+    }
+  }
+})");
+  EXPECT_TRUE(contains(text, "load_if<4>(at < 1000, x + at)")) << text;
+  EXPECT_TRUE(contains(text, "if (at < 1000) store(y + at")) << text;
+}
+
 TEST(CudaEmit, OtherMasksAreAskedForEachLane) {
   std::string text = emit(R"(kernel @k(%x: f32[99], %y: f32[99] out) {
   parallel %i in 0..1 {
