@@ -195,7 +195,7 @@ class Scan {
                    const std::vector<loop::RegArray>& regs) {
     const Expr at = pool_.var(axis.var);
     const Total before = read(regs, 0);
-    Total own = spec_.input(line.index, at);
+    Total own = spec_.own(spec_.element(line.index, at), at);
     for (Expr& part : own) part = loop::vectorize(part, axis);
     const auto store = [&](Block& inside, const Total& total) {
       loop::Bindings bound;
@@ -249,7 +249,7 @@ class Scan {
       return spec_.has_lanes && e ? loop::substitute(e, line.column, line.first) : e;
     };
     const Total before = read(regs, i);
-    Total own = spec_.input(line.index, at);
+    Total own = spec_.own(spec_.element(line.index, at), at);
     for (Expr& part : own) part = vector(part, {});
     Total sums = spec_.total.combine(before, num_parts() > 1 ? named(step, own) : own);
     if (num_parts() > 1) sums = named(step, sums);  // each is made of all parts
@@ -289,10 +289,26 @@ ScanCombine combine_by(loop::ReduceOp op, DType dtype) {
 ScanCombine combine_places(bool is_max, DType dtype, DType place) {
   const double start = loop::identity(is_max ? loop::ReduceOp::max : loop::ReduceOp::min, dtype);
   ScanCombine result{{dtype, place}, {start, 0}, {start, 0}, {}};
-  result.combine = [is_max](const Total& before, const Total& own) {
+  const auto choose = [](Expr is_own, const Total& before, const Total& own) {
+    return Total{loop::select(is_own, own[0], before[0]), loop::select(is_own, own[1], before[1])};
+  };
+  result.combine = [is_max, choose](const Total& before, const Total& own) {
     Expr is_own = is_max ? loop::le(before[0], own[0]) : loop::le(own[0], before[0]);
     if (is_float(own[0]->dtype)) is_own = loop::logical_or(is_own, loop::ne(own[0], own[0]));
-    return Total{loop::select(is_own, own[0], before[0]), loop::select(is_own, own[1], before[1])};
+    return choose(is_own, before, own);
+  };
+  // The further one of equal ones, and of NaNs.
+  result.mingle = [is_max, choose](const Total& one, const Total& other) {
+    const Expr is_better = is_max ? loop::lt(one[0], other[0]) : loop::lt(other[0], one[0]);
+    const Expr is_further = loop::le(one[1], other[1]);
+    Expr is_other =
+        loop::logical_or(is_better, loop::logical_and(loop::eq(one[0], other[0]), is_further));
+    if (is_float(one[0]->dtype)) {
+      const Expr is_first = loop::logical_or(loop::eq(one[0], one[0]), is_further);
+      is_other =
+          loop::logical_or(is_other, loop::logical_and(loop::ne(other[0], other[0]), is_first));
+    }
+    return choose(is_other, one, other);
   };
   result.changes = [is_max](const Total& before, const Total& own) {
     return loop::logical_not(is_max ? loop::lt(own[0], before[0]) : loop::lt(before[0], own[0]));
@@ -300,18 +316,18 @@ ScanCombine combine_places(bool is_max, DType dtype, DType place) {
   return result;
 }
 
-ScanCombine combine_log_sums(DType dtype) {
+ScanCombine combine_log_sums(DType dtype, DType sum) {
   const double least = loop::identity(loop::ReduceOp::max, dtype);
-  ScanCombine result{{dtype, dtype}, {least, 0}, {least, 0}, {}};
-  result.combine = [](const Total& before, const Total& own) {
+  ScanCombine result{{dtype, sum}, {least, 0}, {least, 0}, {}};
+  result.combine = [sum](const Total& before, const Total& own) {
     const Expr high = loop::max(before[0], own[0]), low = loop::min(before[0], own[0]);
     // Of equal ones, which infinities may be, both are whole.
     const Expr share =
         loop::select(loop::eq(low, high), loop::constant_like(low, 1), loop::exp(low - high));
     const Expr is_before_higher = loop::lt(own[0], before[0]);
-    const Expr sum = loop::select(is_before_higher, before[1], own[1]) +
-                     loop::select(is_before_higher, own[1], before[1]) * share;
-    return Total{high, sum};
+    const Expr total = loop::select(is_before_higher, before[1], own[1]) +
+                       loop::select(is_before_higher, own[1], before[1]) * loop::cast(share, sum);
+    return Total{high, total};
   };
   return result;
 }

@@ -1,8 +1,10 @@
-// Running totals: operand and result as expressions for the scan template.
+// Running totals: operand and result as expressions for the scan template. Few long lines are split
+// where threads share vectors, in two launches.
 #include "ir/templates/scan.h"
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include "ir/op/reduction.h"
 #include "passes/lowering/kernel_context.h"
@@ -22,30 +24,36 @@ DType total_dtype(loop::ReduceOp op, DType dtype) {
   return is_float(dtype) && rounds ? DType::f64 : compute_dtype(dtype);
 }
 
-// What a row's totals are made of, and what of them it gives.
+// What a row's totals are made of, and what of them it gives. `is_alone`: a thread has vectors of
+// its own, and f64 costs it little.
 struct Running {
   std::string_view name;
-  ScanCombine (*combine)(DType own, DType place);
+  ScanCombine (*combine)(DType own, DType place, bool is_alone);
   Expr (*second)(loop::Pool& pool, Expr at, DType dtype);  // part of one element; null: none
   Expr (*value)(const Total& total);
 };
 
 template <loop::ReduceOp kOp>
-ScanCombine reduced(DType own, DType) {
+ScanCombine reduced(DType own, DType, bool) {
   return combine_by(kOp, total_dtype(kOp, own));
 }
 template <bool kIsMax>
-ScanCombine placed(DType own, DType place) {
+ScanCombine placed(DType own, DType place, bool) {
   return combine_places(kIsMax, total_dtype(loop::ReduceOp::max, own), place);
 }
-ScanCombine log_sums(DType, DType) { return combine_log_sums(DType::f64); }
+// Sums in f64 keep what f32 exponentials have, however long they are.
+ScanCombine log_sums(DType own, DType, bool is_alone) {
+  return combine_log_sums(is_alone ? DType::f64 : compute_dtype(own), DType::f64);
+}
 
 Expr own_place(loop::Pool&, Expr at, DType dtype) { return loop::cast(at, dtype); }
 Expr one(loop::Pool& pool, Expr, DType dtype) { return pool.number(1, dtype); }
 
 Expr only_part(const Total& total) { return total[0]; }
 Expr place_part(const Total& total) { return total[1]; }
-Expr log_part(const Total& total) { return total[0] + loop::log(total[1]); }
+Expr log_part(const Total& total) {
+  return total[0] + loop::log(loop::cast(total[1], total[0]->dtype));
+}
 
 constexpr Running kRunning[] = {
     {"argcummax", placed<true>, own_place, place_part},
@@ -62,14 +70,11 @@ const Running& running_of(const Node& root) {
                        [&](const Running& row) { return row.name == root.op->name; });
 }
 
-Result<Verdict> emit_scan(Lowering& lowering, Node& node, std::span<const Destination> outs,
-                          Phase phase) {
-  const BufferId out = outs.front().buffer;
-  const Node& root = *root_of(node);
-  const TensorType type = lowering.buffer(out).type;
-  if (type.rank() == 0) return Verdict{"it is one number"};
+// The scan that `kernel` is to be; `out` joins its buffers when a result is asked for.
+ScanSpec describe_scan(Lowering& lowering, const Node& root, BufferId out, KernelContext& kernel) {
+  const TensorType& type = lowering.buffer(out).type;
+  const auto rank = static_cast<size_t>(type.rank());
   const int dim = known_dim(root, type.rank());
-  KernelContext kernel(lowering, node, phase);
   std::vector<int> order;  // dims of the lines, as they lie in memory
   for (int i = 0; i < type.rank(); ++i) {
     const int own = type.layout.empty() ? i : type.layout[static_cast<size_t>(i)];
@@ -84,9 +89,9 @@ Result<Verdict> emit_scan(Lowering& lowering, Node& node, std::span<const Destin
       spec.length.bounds(lowering.symbols()).max.value_or(INT64_MAX) > (int64_t{1} << 31);
   spec.total = running.combine(
       running.second == own_place ? root.operands[0].type().dtype : root.types[0].dtype,
-      is_far ? DType::i64 : DType::i32);
-  const auto at = [&](std::span<const Expr> line, Expr t) {
-    std::vector<Expr> index(static_cast<size_t>(type.rank()), t);
+      is_far ? DType::i64 : DType::i32, !lowering.target().groups);
+  const auto at = [rank, order](std::span<const Expr> line, Expr t) {
+    std::vector<Expr> index(rank, t);
     for (size_t i = 0; i < order.size(); ++i) index[static_cast<size_t>(order[i])] = line[i];
     return index;
   };
@@ -98,23 +103,64 @@ Result<Verdict> emit_scan(Lowering& lowering, Node& node, std::span<const Destin
   spec.has_lanes = !order.empty() && spec.lines.back().is_const() &&
                    lies_side_by_side(order.back(), spec.lines.back());
   spec.has_line_lanes = !spec.has_lanes && lies_side_by_side(dim, spec.length);
-  const loop::BufferRef buffer = kernel.use(out, true);
-  spec.input = [&](std::span<const Expr> line, Expr t) {
-    const Expr x = kernel.element(root.operands[0], at(line, t));
-    const std::vector<DType>& parts = spec.total.dtypes;
+  spec.element = [&root, &kernel, at](std::span<const Expr> line, Expr t) {
+    return kernel.element(root.operands[0], at(line, t));
+  };
+  spec.own = [&root, &kernel, &running, parts = spec.total.dtypes](Expr x, Expr t) {
     Total own = {loop::cast(running.second ? x : loop::cast(x, compute_dtype(root.types[0].dtype)),
                             parts[0])};
     if (running.second) own.push_back(running.second(kernel.pool(), t, parts[1]));
     return own;
   };
-  spec.result = [&](std::span<const Expr> line, Expr t, const Total& total) {
-    return ResultElement{buffer, kernel.address(type, at(line, t)),
+  spec.result = [&type, &kernel, &running, out, at](std::span<const Expr> line, Expr t,
+                                                    const Total& total) {
+    return ResultElement{kernel.use(out, true), kernel.address(type, at(line, t)),
                          loop::cast(running.value(total), type.dtype)};
   };
+  return spec;
+}
+
+Status emit_whole(Lowering& lowering, const Node& node, BufferId out, Phase phase) {
+  KernelContext kernel(lowering, node, phase);
+  const ScanSpec spec = describe_scan(lowering, *root_of(node), out, kernel);
   const auto build = lowering.target().groups ? build_group_scan : build_scan;
   build(kernel.kernel(), spec, lowering.target());
   if (kernel.error()) return *kernel.error();
-  LATHE_DO(lowering.emit_kernel(kernel.kernel(), kernel.buffers(), describe(node), phase));
+  return lowering.emit_kernel(kernel.kernel(), kernel.buffers(), describe(node), phase);
+}
+
+Status emit_parts(Lowering& lowering, const Node& node, BufferId out, ScanParts parts,
+                  const std::vector<DType>& dtypes, Phase phase) {
+  std::vector<BufferId> totals;
+  for (DType dtype : dtypes) {
+    const TensorType type{dtype, {parts.lines * parts.count}};
+    totals.push_back(lowering.add_temporary(node, "_parts", type, type.num_elements(), phase));
+  }
+  for (const ScanMakes makes : {ScanMakes::totals, ScanMakes::results}) {
+    KernelContext kernel(lowering, node, phase);
+    parts.totals.clear();
+    for (BufferId id : totals) parts.totals.push_back(kernel.use(id, makes == ScanMakes::totals));
+    build_part_scan(kernel.kernel(), describe_scan(lowering, *root_of(node), out, kernel), parts,
+                    makes, lowering.target());
+    if (kernel.error()) return *kernel.error();
+    LATHE_DO(lowering.emit_kernel(kernel.kernel(), kernel.buffers(), describe(node), phase));
+  }
+  return Ok{};
+}
+
+Result<Verdict> emit_scan(Lowering& lowering, Node& node, std::span<const Destination> outs,
+                          Phase phase) {
+  const BufferId out = outs.front().buffer;
+  if (lowering.buffer(out).type.rank() == 0) return Verdict{"it is one number"};
+  if (lowering.target().groups) {
+    KernelContext kernel(lowering, node, phase);
+    const ScanSpec spec = describe_scan(lowering, *root_of(node), out, kernel);
+    if (const std::optional<ScanParts> parts = split_lines(spec, lowering.target())) {
+      LATHE_DO(emit_parts(lowering, node, out, *parts, spec.total.dtypes, phase));
+      return Verdict{};
+    }
+  }
+  LATHE_DO(emit_whole(lowering, node, out, phase));
   return Verdict{};
 }
 

@@ -17,6 +17,7 @@
 #include "tests/backends/place_graphs.h"
 #include "tests/backends/pool_graphs.h"
 #include "tests/backends/reduction_graphs.h"
+#include "tests/backends/scan_graphs.h"
 #include "tests/backends/template_graphs.h"
 
 namespace lathe {
@@ -124,6 +125,8 @@ INSTANTIATE_TEST_SUITE_P(Outputs, TemplateGraphs, testing::ValuesIn(kOutputGraph
                          [](const auto& test) { return std::string(test.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(Reductions, TemplateGraphs, testing::ValuesIn(kReductionGraphs),
+                         [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Scans, TemplateGraphs, testing::ValuesIn(kScanGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
 
 // How many kernels multiply pairs.
