@@ -26,8 +26,8 @@ inline double log(double x) { return std::log(x); }
 inline double log1p(double x) { return std::log1p(x); }
 inline double sqrt(double x) { return std::sqrt(x); }
 inline double abs(double x) { return std::fabs(x); }
-inline double min(double a, double b) { return std::fmin(a, b); }
-inline double max(double a, double b) { return std::fmax(a, b); }
+inline double min(double a, double b) { return a < b || std::isnan(a) ? a : b; }
+inline double max(double a, double b) { return a > b || std::isnan(a) ? a : b; }
 inline double erf(double x) { return std::erf(x); }
 inline double fma(double a, double b, double c) { return a * b + c; }
 

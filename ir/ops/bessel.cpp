@@ -236,7 +236,7 @@ OpDef bessel_row(std::string name, std::string summary, std::vector<std::string>
        .targets = std::move(targets),
        .operand = std::move(operand),
        .examples = {{.operands = {{.shape = {3, 7}, .low = low, .high = 20}}},
-                    {.operands = {{.shape = {6}, .values = {0, 1, 2, 8, 8.5, 60}}}},
+                    {.operands = {{.shape = {7}, .values = {0, 1, 2, 8, 8.5, 60, NAN}}}},
                     {.operands = {{.dtype = DType::f64, .shape = {7}, .low = low, .high = 30}}}}});
 }
 
