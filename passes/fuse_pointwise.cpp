@@ -15,6 +15,7 @@
 // functions: those producers keep their own loop, and the pass says so. Views join when what they
 // read may join; otherwise the loop reads through them anyway.
 #include <algorithm>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -22,6 +23,7 @@
 
 #include "passes/analysis/outline.h"
 #include "passes/analysis/patterns.h"
+#include "passes/lowering/kernel_def.h"
 #include "passes/pass.h"
 
 namespace lathe {
@@ -52,6 +54,10 @@ class PointwiseFuser {
  public:
   PointwiseFuser(Graph& graph, PassContext& context)
       : graph_(graph), context_(context), constants_(graph) {
+    for (const KernelDef& kind : all_kernels())
+      if (kind.needs == Needs::threads && kind.members == Members::epilogue &&
+          context.target.groups)
+        takes_none_.insert(kind.roots.begin(), kind.roots.end());
     for (const auto& node : graph.nodes) {
       const size_t place = place_.size();
       place_[node.get()] = place;
@@ -112,7 +118,8 @@ class PointwiseFuser {
            });
   }
 
-  static bool can_lead(const Node& node) {
+  bool can_lead(const Node& node) const {
+    if (takes_none_.count(node.op->name) != 0) return false;
     switch (node.op->traits.op_class) {
       case OpClass::elementwise:
       case OpClass::gather:
@@ -249,6 +256,7 @@ class PointwiseFuser {
   std::unordered_map<const Node*, size_t> place_;  // in the graph
   std::unordered_set<const Node*> kept_;           // outputs and mutations
   std::unordered_set<const Node*> dear_;           // in a loop of their own
+  std::set<std::string> takes_none_;               // roots whose kernel takes what follows alone
   ConstantValues constants_;                       // computed from weights alone
   std::unordered_map<const Node*, int> group_of_;
   std::unordered_set<const Node*> at_hand_;  // at the root's index when the loop computes that
