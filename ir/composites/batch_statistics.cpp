@@ -62,9 +62,10 @@ std::vector<Term> by_running_statistics(const Aten& aten) {
   return {normalized_by(aten, aten.tensor("running_mean"), aten.tensor("running_var")), none, none};
 }
 
-// Of a batch of one a channel is a group by itself, which kernels know as a whole.
+// Of a batch of one a channel is a group by itself, which kernels know as a whole; groups are as
+// many as a number says.
 Term normalized_by_batch(const Aten& aten, Term input, const Statistics& batch) {
-  if (input.rank() < 3 || Aten::size(input, 0) != Dim(1))
+  if (input.rank() < 3 || Aten::size(input, 0) != Dim(1) || !Aten::size(input, 1).is_const())
     return normalized_by(aten, batch.mean, batch.variance);
   return aten("group_norm", {input, Aten::size(input, 1), aten.tensor("weight"),
                              aten.tensor("bias"), aten.call().float_attr("eps")});
@@ -88,8 +89,9 @@ constexpr auto kFunctionalBatchNorm = [](const Aten& aten) -> std::vector<Term> 
       results.push_back(aten("clone", {aten.tensor(running)}));
     return results;
   }
-  const Statistics batch = batch_statistics(aten, aten.tensor("input"));
-  return {normalized_by(aten, batch.mean, batch.variance), batch.mean, batch.scale,
+  const Term input = aten.tensor("input");
+  const Statistics batch = batch_statistics(aten, input);
+  return {normalized_by_batch(aten, input, batch), batch.mean, batch.scale,
           moved(aten, "running_mean", batch.mean),
           moved(aten, "running_var", batch.population_variance)};
 };
