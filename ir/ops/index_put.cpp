@@ -243,7 +243,9 @@ OpDef index_put() {
   return {
       .name = "index_put",
       .summary = "self with values written at integer positions of its leading dims",
-      .doc = "Of several writes to one place the last wins; with accumulate all are added.",
+      .doc =
+          "Of several writes to one place the last wins, on a GPU any one; with accumulate all "
+          "are added.",
       .operands = {{"self"}, {"indices", OperandKind::optional_tensor_list}, {"values"}},
       .attrs = {{.name = "accumulate", .kind = AttrKind::boolean, .default_value = false}},
       .traits = {.op_class = OpClass::gather},

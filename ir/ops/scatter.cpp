@@ -126,7 +126,9 @@ OpDef scatter() {
   return {
       .name = "scatter",
       .summary = "self with self[i, index[i, j]] = src[i, j] for dim 1, and so for other dims",
-      .doc = "Of several writes to one place the last wins; with accumulate all are added.",
+      .doc =
+          "Of several writes to one place the last wins, on a GPU any one; with accumulate all "
+          "are added.",
       .operands = {{"self"}, {"index"}, {"src"}},
       .attrs = {{.name = "dim", .kind = AttrKind::integer},
                 {.name = "accumulate", .kind = AttrKind::boolean, .default_value = false}},
