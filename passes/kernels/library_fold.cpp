@@ -78,15 +78,10 @@ class FoldLowering {
     num_taps_ = product(taps_);
   }
 
-  // Digits of a number that counts through the extents, behind what is in `index`.
-  void append_digits(std::vector<Expr>& index, Expr number, const std::vector<int64_t>& extents) {
-    const size_t first = index.size();
-    index.resize(first + extents.size());
-    for (size_t i = extents.size(); i-- > 0;) {
-      const Expr extent = kernel_.integer(extents[i]);
-      index[first + i] = i == 0 ? number : loop::mod(number, extent);
-      number = loop::floor_div(number, extent);
-    }
+  // Behind what is in `index`, that of an element of those extents.
+  void append_index(std::vector<Expr>& index, Expr number, const std::vector<int64_t>& extents) {
+    for (Expr at : kernel_.unflatten(number, Shape(extents.begin(), extents.end())))
+      index.push_back(at);
   }
 
   // Filters by tap and term, and the input by term and place.
@@ -102,8 +97,8 @@ class FoldLowering {
     std::vector<Expr> of_filter = {channel}, of_input = {batch[0], channel};
     std::vector<int64_t> rows = {filters_};
     rows.insert(rows.end(), taps_.begin(), taps_.end());
-    append_digits(of_filter, row, rows);
-    append_digits(of_input, column, space_);
+    append_index(of_filter, row, rows);
+    append_index(of_input, column, space_);
     LATHE_TRY(const auto a, place_operand(lowering_, kernel_, filter, of_filter,
                                           {batch[0], batch[1], row, term}, spec_.m, spec_.k));
     LATHE_TRY(const auto b, place_operand(lowering_, kernel_, input, of_input,

@@ -96,15 +96,9 @@ class PlanesLowering {
 
   // The index of an element of images, at that channel.
   std::vector<Expr> index_of(Expr channel) {
-    std::vector<Expr> index(type_.shape.size());
-    Expr place = place_;
-    for (size_t i = index.size(); i-- > 2;) {
-      const Expr extent = kernel_.integer(type_.shape[i].value());
-      index[i] = i == 2 ? place : loop::mod(place, extent);
-      place = loop::floor_div(place, extent);
-    }
-    index[0] = image_;
-    index[1] = channel;
+    std::vector<Expr> index = {image_, channel};
+    const Shape space(type_.shape.begin() + 2, type_.shape.end());
+    for (Expr at : kernel_.unflatten(place_, space)) index.push_back(at);
     return index;
   }
 
