@@ -2,6 +2,7 @@
 
 import functools
 import re
+import tempfile
 
 import torch
 
@@ -15,12 +16,15 @@ SOLVER_MS = 10_000
 @functools.lru_cache(maxsize=1)
 def generator():
     """NNSmith's model type and operators."""
+    from nnsmith import narrow_spec
     from nnsmith.abstract.extension import activate_ext
     from nnsmith.materialize import Model
-    from nnsmith.narrow_spec import auto_opset
 
     kind = Model.init("torch", backend_target="cpu")
-    operators = auto_opset(kind, None)
+    with tempfile.TemporaryDirectory() as folder:
+        # It would keep them in the user's cache, which may not be writable; they take a second.
+        narrow_spec.NNSMITH_CACHE_DIR = folder
+        operators = narrow_spec.auto_opset(kind, None)
     activate_ext(opset=operators, factory=None)
     return kind, operators
 
