@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "ir/graph/op_def.h"
@@ -44,9 +45,12 @@ DType weak_scalar_dtype(const Attr& scalar, std::span<const TensorType> others) 
                     : std::holds_alternative<bool>(scalar) ? DType::b8
                                                            : DType::i64;
   if (others.empty()) return own;
-  bool has_dims = false;
-  for (const TensorType& type : others) has_dims = has_dims || type.rank() > 0;
   const DType dtype = raise(promote_operands(others), own);
+  // Only where a tensor with dims decides does the scalar's own dtype not count: a condition's dims
+  // decide nothing.
+  const bool has_dims = std::any_of(others.begin(), others.end(), [&](const TensorType& type) {
+    return type.rank() > 0 && category(type.dtype) == category(dtype);
+  });
   return has_dims ? compute_dtype(dtype) : dtype;
 }
 

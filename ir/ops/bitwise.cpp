@@ -19,7 +19,8 @@ using loop::Expr;
 
 // ATen's names for it: bitwise_and.Tensor, bitwise_and.Scalar, and Python's __and__.
 std::vector<Import> bitwise_imports(const std::string& word) {
-  std::vector<Import> imports;
+  std::vector<Import> imports = {
+      {"bitwise_" + word + ".Scalar_Tensor(Scalar self, Tensor other) -> Tensor"}};
   for (const std::string& name : {"bitwise_" + word, "__" + word + "__"}) {
     imports.push_back({name + ".Tensor(Tensor self, Tensor other) -> Tensor"});
     imports.push_back({name + ".Scalar(Tensor self, Scalar other) -> Tensor"});
