@@ -1,5 +1,5 @@
 // Finds again the structured ops that an exporter or a model spelled out: attention, layer_norm,
-// rms_norm, gelu, silu, relu.
+// rms_norm, gelu, silu, relu, matrix products.
 //
 // Before decompose, while softmax is still whole, and after drop_noops, because clones and dropout
 // stand between the parts. Afterwards a .core graph has the structured ops of the .aten graph of
@@ -23,11 +23,11 @@ Result<Changed> run_recognize_structured(Unit& unit, const PassOptions& options,
 PassDef define_recognize_structured() {
   return {
       .name = "recognize_structured",
-      .summary = "find attention, norms and activations that were spelled out",
+      .summary = "find attention, norms, activations and products that were spelled out",
       .needs = Form::functional,
       .leaves = Form::functional,
       .counters = {"attention", "layer_norm", "rms_norm", "norm_weight", "norm_bias", "gelu_erf",
-                   "gelu_tanh", "silu", "relu"},
+                   "gelu_tanh", "silu", "relu", "matmul"},
       .example = R"(
 func @main(%x: f32[8]) -> f32[8] {
   %s = sigmoid(%x)
@@ -53,7 +53,7 @@ constexpr int kMaxSweeps = 4;
 Result<Changed> run_recognize_structured(Unit& unit, const PassOptions&, PassContext& context) {
   Changed changed = Changed::no;
   for (Graph* graph : all_graphs(unit.module)) {
-    for (auto rules : {attention_rules, norm_rules, activation_rules}) {
+    for (auto rules : {attention_rules, norm_rules, activation_rules, product_rules}) {
       for (int sweep = 0; sweep < kMaxSweeps; ++sweep) {
         std::vector<RuleRefusal> refusals;
         LATHE_TRY(bool fired, apply_rules(unit.module, *graph, context.ops, rules(),

@@ -45,6 +45,7 @@ Result<bool> apply_rules(Module& module, Graph& graph, const Registry& ops,
 std::vector<Rule> attention_rules();
 std::vector<Rule> norm_rules();
 std::vector<Rule> activation_rules();
+std::vector<Rule> product_rules();
 
 // Smaller ways to say the same, exactly: no rule here changes a rounding.
 std::vector<Rule> view_rules();
