@@ -37,6 +37,12 @@ class FallbackTest(BackendTest):
             torch.testing.assert_close(compiled(x), f(x))
             self.assertEqual(sum(f.count for f in self.report().fallbacks), in_eager)
 
+    def test_products_of_runs_of_rows_are_eagers(self):
+        a, b = torch.randn(24, 16).bfloat16(), torch.randn(3, 16, 8).bfloat16()
+        ends = torch.tensor([3, 3, 24], dtype=torch.int32)
+        self.expect_eager(lambda a: torch._grouped_mm(a * 2, b, ends) + 1, (a,), in_eager=1)
+        self.assertIn("faster", self.report().fallbacks[0].reason)
+
     def test_few_of_a_row_of_known_length_are_not_eagers(self):
         calls = [(torch.randn(n, 8),) for n in (5, 3)]
         self.expect_eager(lambda x: x.reshape(-1, 8).topk(2)[0], *calls, dynamic=True)

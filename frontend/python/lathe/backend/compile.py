@@ -55,7 +55,7 @@ class Compiled:
         move_scalars(self.graph, self.constants, device)
         # Reasons by name of a call.
         self.refused = (calls_elsewhere(self.graph, device) | calls_that_draw(self.graph)
-                        | calls_that_order(self.graph) | settle_strides(self.graph))
+                        | calls_that_eager_does_faster(self.graph) | settle_strides(self.graph))
         self.decompositions = Decompositions(
             [n for n in self.placeholders if isinstance(n.meta.get("val"), torch.SymInt)],
             options.of_library(self.target),
@@ -371,10 +371,18 @@ def draws(node):
 LONGEST_ORDERED = {aten.topk: 16384}
 
 
-def calls_that_order(graph):
+# Products of runs of rows whose ends are data: a library takes each run where it is, Lathe copies
+# the matrix of each of its tiles.
+GROUPED = (torch.ops.aten._grouped_mm,)
+
+
+def calls_that_eager_does_faster(graph):
     found = {}
     for node in graph.nodes:
-        longest = LONGEST_ORDERED.get(getattr(node.target, "overloadpacket", None))
+        packet = getattr(node.target, "overloadpacket", None)
+        if packet in GROUPED:
+            found[node.name] = "eager multiplies runs of rows faster"
+        longest = LONGEST_ORDERED.get(packet)
         if longest is None:
             continue
         value, dim = node.args[0].meta["val"], (*node.args, -1)[2]
