@@ -11,7 +11,7 @@ sys.path.insert(0, str(pathlib.Path("tests/backend").resolve()))
 
 from case import BackendTest  # noqa: E402
 
-from lathe.backend.compile import calls_elsewhere  # noqa: E402
+from lathe.backend.left_to_eager import calls_elsewhere, calls_to_order  # noqa: E402
 
 aten = torch.ops.aten
 GPU = torch.device("cuda", 0)
@@ -76,6 +76,16 @@ class PlacementTest(BackendTest):
         drawn = self.calls.call(aten.rand.default, [5])
         moved = self.calls.call(aten._to_copy.default, drawn, on=GPU)
         self.assertEqual({"rand_default", "_to_copy_default"}, self.calls.elsewhere(moved))
+
+    def test_writes_come_in_order_where_deterministic_algorithms_are_asked_for(self):
+        at = self.calls.takes("at", GPU)
+        self.calls.call(aten.index_add.default, self.x, 0, at, self.x, on=GPU)
+        self.calls.call(aten.add.Tensor, self.x, self.x, on=GPU)
+        self.addCleanup(torch.use_deterministic_algorithms, False)
+        for is_asked_for, device, left in ((False, GPU, set()), (True, GPU, {"index_add_default"}),
+                                           (True, torch.device("cpu"), set())):
+            torch.use_deterministic_algorithms(is_asked_for)
+            self.assertEqual(left, set(calls_to_order(self.calls.graph, device)))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ import time
 
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from lathe._encoding import encode, encoding_of
 from lathe._graph_json import Unwritable, write
@@ -15,6 +14,7 @@ from lathe._handle import LatheError
 from lathe._load import Model
 from lathe._memory import Graph, RefusedCalls
 from lathe.backend.decompose import Decompositions
+from lathe.backend.left_to_eager import calls_elsewhere, calls_left_to_eager
 from lathe.backend.outputs import Outputs
 from lathe.backend.pieces import (
     Piece, cut, is_number, is_symbolic, is_tensor_call, number_calls, put_checks_last,
@@ -24,7 +24,6 @@ from lathe.backend.scalars import move_scalars
 from lathe.backend.strides import settle_strides
 from lathe.backend.weights import MAX_REPACKS, Watch
 
-aten = torch.ops.aten
 # Such a call is wrong, or Lathe knows less than PyTorch, whose decompositions may ask nothing.
 EAGER_JUDGES = ("shape-mismatch", "dtype-mismatch")
 FRAME = re.compile(r'File "(.*)", line (\d+), in .*\n\s*(.*)')
@@ -54,8 +53,7 @@ class Compiled:
         self.target = device.type
         move_scalars(self.graph, self.constants, device)
         # Reasons by name of a call.
-        self.refused = (calls_elsewhere(self.graph, device) | calls_that_draw(self.graph)
-                        | calls_that_eager_does_faster(self.graph) | settle_strides(self.graph))
+        self.refused = calls_left_to_eager(self.graph, device) | settle_strides(self.graph)
         self.decompositions = Decompositions(
             [n for n in self.placeholders if isinstance(n.meta.get("val"), torch.SymInt)],
             options.of_library(self.target),
@@ -351,48 +349,6 @@ def lift_constants(gm):
     return constants
 
 
-def calls_that_draw(graph):
-    """Random numbers are those of PyTorch's generators, at their place among its draws."""
-    return {n.name: "it draws from PyTorch's generator" for n in graph.nodes if draws(n)}
-
-
-def draws(node):
-    op = node.target
-    if not isinstance(op, torch._ops.OpOverload):
-        return False
-    given = {a.name: a.default_value for a in op._schema.arguments}
-    given |= dict(zip(given, node.args)) | node.kwargs
-    is_off = given.get("dropout_p") == 0 or given.get("train", given.get("training")) is False
-    return torch.Tag.nondeterministic_seeded in op.tags and not is_off
-
-
-# The longest rows of which eager is no faster where a size is not a number, or on a GPU: there what
-# takes few of many moves all of them once.
-LONGEST_ORDERED = {aten.topk: 16384}
-
-
-# Products of runs of rows whose ends are data: a library takes each run where it is, Lathe copies
-# the matrix of each of its tiles.
-GROUPED = (torch.ops.aten._grouped_mm,)
-
-
-def calls_that_eager_does_faster(graph):
-    found = {}
-    for node in graph.nodes:
-        packet = getattr(node.target, "overloadpacket", None)
-        if packet in GROUPED:
-            found[node.name] = "eager multiplies runs of rows faster"
-        longest = LONGEST_ORDERED.get(packet)
-        if longest is None:
-            continue
-        value, dim = node.args[0].meta["val"], (*node.args, -1)[2]
-        row = value.shape[dim] if value.dim() else 1
-        is_taken = value.is_cuda or not isinstance(row, int)
-        if is_taken and not statically_known_true(row <= longest):
-            found[node.name] = f"eager orders rows of more than {longest} faster"
-    return found
-
-
 def made_tensors(graph):
     """What the calls of a graph that takes no tensor make."""
     values = torch.utils._pytree.tree_leaves(
@@ -402,47 +358,6 @@ def made_tensors(graph):
 
 def device_of(tensors):
     return next((t.device for t in tensors if t.is_cuda), torch.device("cpu"))
-
-
-def tensors_of(node):
-    values = torch.utils._pytree.tree_leaves(node.meta.get("val"))
-    return [v for v in values if isinstance(v, torch.Tensor)]
-
-
-def made_to_move(graph, device):
-    """Calls on the CPU that make tensors of nothing, of which only copies on the device are read:
-    they may be made there.
-    """
-
-    def is_on(node, where):
-        values = tensors_of(node)
-        return node.op == "call_function" and values and all(v.device == where for v in values)
-
-    def is_number(node):
-        return node.op != "get_attr" and not tensors_of(node)
-
-    moved = {n for n in graph.nodes if is_on(n, torch.device("cpu")) and not draws(n)}
-    while True:
-        kept = {
-            node for node in moved
-            if all(n in moved or is_number(n) for n in node.all_input_nodes)
-            and all(n in moved or is_on(n, device) for n in node.users)
-        }
-        if len(kept) == len(moved):
-            return kept
-        moved = kept
-
-
-def calls_elsewhere(graph, device):
-    """Calls that read or make a tensor of another device: a piece of Lathe's has one."""
-    refused = {}
-    moved = made_to_move(graph, device) if device.type == "cuda" else set()
-    for node in filter(is_tensor_call, graph.nodes):
-        for value in (v for n in (*node.all_input_nodes, node) if n not in moved
-                      for v in tensors_of(n)):
-            if value.device != device:
-                refused[node.name] = f"a tensor is on '{value.device}', others on '{device}'"
-    return refused
 
 
 def on_host(tensor):
