@@ -1,7 +1,7 @@
 """Models on a GPU: Lathe beside PyTorch in one process, through the C ABI, checked and timed.
 
-    python tests/cuda/models.py f32|bf16|f16|time|compile|bandwidth|rows|more|kernels [--models A,B]
-        [--json OUT] [--dtype f32] [--jobs N]
+    python tests/cuda/models.py f32|bf16|f16|time|compile|bandwidth|rows|more|families|kernels
+        [--models A,B] [--json OUT] [--dtype f32] [--jobs N]
 
 f32, bf16 and f16 hold the zoo's eight graphs, with the weights of one seed, against PyTorch eager.
 time interleaves eager, Lathe and torch.compile on four models at their usual batch sizes, in bf16;
@@ -31,6 +31,7 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 import eager  # noqa: E402
+import family_models  # noqa: E402
 import first_call  # noqa: E402
 import lathe  # noqa: E402
 import lathe.backend  # noqa: E402
@@ -330,9 +331,10 @@ PHASES = {
     "bandwidth": (LANES_IR, bandwidth),
     "rows": (workloads.MAKERS, measure_row),
     "more": (more_models.MAKERS, measure_row),
+    "families": (family_models.MAKERS, measure_row),
     "kernels": (workloads.MAKERS, explain_row),
 }
-WITH_DTYPE = ("rows", "more", "kernels")
+WITH_DTYPE = ("rows", "more", "families", "kernels")
 
 
 def measured(measure, name):

@@ -50,8 +50,8 @@ run_phase() { # phase
     cliffs)
       timeout 530 python3 "$here/cliffs.py" --json "$out/cliffs.json" >"$out/cliffs.log"
       ;;
-    more)
-      timeout 530 python3 "$here/models.py" more --jobs 6 --json "$out/more.json" >"$out/more.log"
+    more | families)
+      timeout 530 python3 "$here/models.py" "$1" --jobs 6 --json "$out/$1.json" >"$out/$1.log"
       ;;
     errors)
       timeout 120 python3 "$here/bad_input.py" >"$out/errors.log" 2>&1

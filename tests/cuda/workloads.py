@@ -10,6 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / folder) for folder in ("frontend/python", "tests/bench")]
 
 import eager  # noqa: E402
+import family_models  # noqa: E402
 import more_models  # noqa: E402
 from model_parts import First, Masked, Positional, image, tower  # noqa: E402
 
@@ -127,7 +128,8 @@ def make(name, dtype):
     """The module and its inputs on the GPU, with weights of one seed: none is all zeros, as a
     fresh head's are, or the check would compare zeros."""
     torch.manual_seed(SEED)
-    module, tensors = {**MAKERS, **ZOO_MAKERS, **more_models.MAKERS}[name]()
+    makers = {**MAKERS, **ZOO_MAKERS, **more_models.MAKERS, **family_models.MAKERS}
+    module, tensors = makers[name]()
     for parameter in module.parameters():
         if not parameter.any():
             torch.nn.init.normal_(parameter, std=0.02)
