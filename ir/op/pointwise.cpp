@@ -67,4 +67,9 @@ DType pointwise_dtype(const Node& node) {
   return is_float(result) && !is_float(promoted) ? result : promoted;
 }
 
+bool is_rounded_first(const Node& node, size_t i) {
+  const TensorType& own = node.operands[i].type();
+  return own.rank() > 0 && !is_float(own.dtype) && is_half(pointwise_dtype(node));
+}
+
 }  // namespace lathe

@@ -10,8 +10,12 @@ import tempfile
 import unittest
 import warnings
 
+sys.path.insert(0, "frontend/python")
+
 try:
     import torch
+
+    import lathe
 except ImportError as error:
     raise unittest.SkipTest(f"needs torch: {error}") from None
 
@@ -72,6 +76,20 @@ class PromotionTest(unittest.TestCase):
         for name, function in PAIRS.items():
             with self.subTest(name):
                 self.expect_taken(name, function)
+
+    def test_integers_beside_halves_are_rounded_to_them(self):
+        class Steps(torch.nn.Module):
+            def forward(self, x, number):
+                steps = torch.arange(1000)
+                return (x * steps).float(), (x + steps) < steps, (x * number).float(), x / steps
+
+        for dtype, start in ((torch.bfloat16, 0), (torch.float16, 0.3)):
+            args = (torch.linspace(start, 3, 1000).to(dtype), torch.tensor(257))
+            with tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder, "steps.pt2")
+                lathe.export(Steps(), args, path=path)
+                for mine, eagers in zip(lathe.load(path)(*args), Steps()(*args)):
+                    torch.testing.assert_close(mine, eagers, rtol=0, atol=0, equal_nan=True)
 
 
 if __name__ == "__main__":
