@@ -225,38 +225,83 @@ class LibraryAttention {
     return Dim::floor_div(size + (kRowStep - 1), kRowStep) * kRowStep;
   }
 
+  // How many queries have their scores in memory at a time: as many as the last cache has room
+  // for, in parts alike, but in no more parts than a program should have launches for. A mask of
+  // positions makes kernels of them.
+  Dim rows_at_a_time() const {
+    constexpr int64_t kStep = 64, kMostParts = 64, kMostKernels = 8;
+    if (!queries_.is_const()) return queries_;
+    const int64_t all = queries_.value();
+    double bytes = static_cast<double>(all) * 4 *
+                   static_cast<double>(size_at(round_up(keys_), lowering_.hints()));
+    for (size_t d = 0; d + 2 < shape_.size(); ++d)
+      bytes *= static_cast<double>(size_at(shape_[d], lowering_.hints()));
+    const bool has_positions = operand(3) || root_.bool_attr("is_causal");
+    const double most = std::min<double>(has_positions ? kMostKernels : kMostParts,
+                                         static_cast<double>(std::max<int64_t>(all, 1)));
+    const double wanted = std::ceil(bytes / static_cast<double>(lowering_.target().l2_bytes));
+    const auto parts = static_cast<int64_t>(std::clamp(wanted, 1.0, most));
+    const int64_t rows = (all + parts - 1) / parts;
+    return std::min(all, rows < kStep ? rows : (rows + kStep / 2) / kStep * kStep);
+  }
+
   Result<bool> emit_products(Value query, Value key, Value value, BufferId made) {
+    const Dim rows = rows_at_a_time();
+    // Rows begin where wide accesses may: nobody reads what fills them up.
+    Shape square(shape_.begin(), shape_.end() - 2);
+    square.insert(square.end(), {rows, round_up(keys_)});
+    const BufferId scored = temporary("scores", compute_dtype(dtype_), square);
+    const BufferId weights = temporary("weights", dtype_, square);
+    if (rows == queries_) return emit_rows({query, key, value, made, scored, weights}, rows, 0);
+    // The last part takes some of the rows before it once more, rather than fewer.
+    for (int64_t first = 0; first < queries_.value(); first += rows.value()) {
+      first = std::min(first, queries_.value() - rows.value());
+      LATHE_TRY(const bool is_done,
+                emit_rows({query, key, value, made, scored, weights}, rows, first));
+      if (!is_done) return false;
+    }
+    return true;
+  }
+
+  struct Parts {
+    Value query, key, value;
+    BufferId made, scored, weights;
+  };
+
+  // The results of `rows` queries from the `first`.
+  Result<bool> emit_rows(const Parts& parts, const Dim& rows, int64_t first) {
     const Dim depth = this->depth(), width = shape_.back();
-    const Expr i = kernel_.variable(queries_), t = kernel_.variable(keys_),
-               d = kernel_.variable(depth), e = kernel_.variable(width);
-    MatmulSpec scores{queries_, keys_, depth, extents_, {}, {}, {}, {}};
-    MatmulSpec sums{queries_, width, keys_, extents_, {}, {}, {}, {}};
+    const Expr i = kernel_.variable(rows), t = kernel_.variable(keys_), d = kernel_.variable(depth),
+               e = kernel_.variable(width);
+    const Expr row = first == 0 ? i : i + kernel_.integer(first);
+    MatmulSpec scores{rows, keys_, depth, extents_, {}, {}, {}, {}};
+    MatmulSpec sums{rows, width, keys_, extents_, {}, {}, {}, {}};
     if (depth != Dim(0)) {
-      LATHE_TRY(auto a, place(query, i, d, i, d, queries_, depth));
-      LATHE_TRY(auto b, place(key, t, d, d, t, depth, keys_));
+      LATHE_TRY(auto a, place(parts.query, row, d, i, d, rows, depth));
+      LATHE_TRY(auto b, place(parts.key, t, d, d, t, depth, keys_));
       if (!a || !b) return false;
       scores.a = *a;
       scores.b = *b;
     }
-    LATHE_TRY(auto v, place(value, t, e, t, e, keys_, width));
+    LATHE_TRY(auto v, place(parts.value, t, e, t, e, keys_, width));
     if (!v) return false;
-    // Rows begin where wide accesses may: nobody reads what fills them up.
-    Shape square(shape_.begin(), shape_.end() - 2);
-    square.insert(square.end(), {queries_, round_up(keys_)});
-    const BufferId scored = temporary("scores", compute_dtype(dtype_), square);
-    const BufferId weights = temporary("weights", dtype_, square);
-    const Dim row = square.back();
-    const auto products = result(scored, lowering_.buffer(scored).type, i, t, queries_, row);
-    const auto mixing = result(weights, lowering_.buffer(weights).type, i, t, queries_, row);
-    const auto mixed = result(made, lowering_.buffer(made).type, i, e, queries_, width);
+    const TensorType scored = lowering_.buffer(parts.scored).type,
+                     weights = lowering_.buffer(parts.weights).type,
+                     made = lowering_.buffer(parts.made).type;
+    const Dim length = scored.shape.back();
+    const auto products = result(parts.scored, scored, i, t, rows, length);
+    const auto mixing = result(parts.weights, weights, i, t, rows, length);
+    const auto mixed =
+        place_result(lowering_, kernel_, parts.made, made, attention_index(batch_, row, e),
+                     attention_index(vars_, i, e), rows, width);
     if (!products || !mixing || !mixed) return false;
     scores.d = *products;
     LaunchInfo info = describe(node_);
-    info.flops = Dim::floor_div(info.flops, 2);
+    info.flops = Dim::floor_div(info.flops * rows, queries_ * Dim(2));
     info.label += "_scores";
     if (depth != Dim(0)) emit_matmul(lowering_, scores, info, phase_);
-    if (depth == Dim(0)) LATHE_DO(emit_zeros(scored, info));
-    LATHE_DO(emit_softmax(scored, weights));
+    if (depth == Dim(0)) LATHE_DO(emit_zeros(parts.scored, info));
+    LATHE_DO(emit_softmax(parts.scored, parts.weights, first));
 
     sums.a = *mixing;
     sums.b = *v;
@@ -324,8 +369,8 @@ class LibraryAttention {
                         attention_index(vars_, row, column), rows, columns);
   }
 
-  // A row whose scores are all -inf gives zeros, as PyTorch's does.
-  Status emit_softmax(BufferId scored, BufferId weights) {
+  // Of the rows from the `first`. One whose scores are all -inf gives zeros, as PyTorch's does.
+  Status emit_softmax(BufferId scored, BufferId weights, int64_t first) {
     KernelContext kernel(lowering_, phase_, "softmax");
     if (!node_.bodies.empty()) kernel.enter(node_);
     const TensorType& type = lowering_.buffer(scored).type;
@@ -335,7 +380,8 @@ class LibraryAttention {
     const double least = -std::numeric_limits<double>::infinity();
     return lowering_.emit_elements(
         kernel, weights, {"softmax", &node_, 0}, [&](std::span<const Expr> index) {
-          const Expr row = index[index.size() - 2];
+          const Expr own = index[index.size() - 2];
+          const Expr row = first == 0 ? own : own + kernel.integer(first);
           const bool is_filled = type.shape.back() != keys_;
           auto score = [&](Expr t, bool may_be_beyond = false) {
             std::vector<Expr> at(index.begin(), index.end());

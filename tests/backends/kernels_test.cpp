@@ -68,12 +68,16 @@ class Case {
     ASSERT_TRUE(outputs.ok()) << outputs.error().message;
     const Agreement agreement = compare(*outputs, reference_);
     EXPECT_TRUE(agreement.passed) << agreement.why;
+    num_launches_ = built->program().steps.size();
   }
+  // Of the program that agreed last.
+  size_t num_launches() const { return num_launches_; }
 
  private:
   Model model_;
   std::vector<Tensor> inputs_;
   Reference reference_;
+  size_t num_launches_ = 0;
 };
 
 class KernelExample : public testing::TestWithParam<std::string> {};
@@ -124,6 +128,31 @@ TEST_P(ForcedGraphs, AgreeWhateverKindMakesThem) {
     }
   }
   EXPECT_GE(num_made, 4);  // plain loops at least, by each
+}
+
+// Attention whose scores a small cache has no room for goes in parts, of which the last may overlap
+// the one before it.
+TEST(LibraryAttention, OfManyScoresGoesInParts) {
+  Target target = *find_target("sm_90");
+  target.l2_bytes = 16 << 10;
+  const char* mask =
+      "func @main(%q: f32[2, 3, 200, 8], %k: f32[2, 3, 50, 8], "
+      "%v: f32[2, 3, 50, 8], %m: f32[2, 1, 200, 50]) -> f32[2, 3, 200, 8] {\n"
+      "  %a = attention(%q, %k, %v, %m)\n  return %a\n}";
+  const char* causal =
+      "func @main(%q: f32[1, 6, 131, 8], %k: f32[1, 2, 131, 8], "
+      "%v: f32[1, 2, 131, 5]) -> f32[1, 6, 131, 5] {\n"
+      "  %a = attention(%q, %k, %v) {is_causal = true, enable_gqa = true}\n  return %a\n}";
+  const char* columns =
+      "func @main(%q: f64[7, 9, 3], %k: f64[7, 301, 3], %v: f64[7, 301, 3], "
+      "%m: bool[7, 1, 301]) -> f64[7, 9, 3] {\n"
+      "  %a = attention(%q, %k, %v, %m)\n  return %a\n}";
+  for (const char* text : {mask, causal, columns}) {
+    SCOPED_TRACE(text);
+    Case graph(text);
+    graph.expect_agreement(*make_interpreter(target), "kernel a = library_attention");
+    EXPECT_GT(graph.num_launches(), 5u);
+  }
 }
 
 std::vector<std::string> kernel_names() {
