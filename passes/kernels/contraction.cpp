@@ -148,6 +148,7 @@ class ContractionLowering {
     }
     if (products.empty())
       return Verdict{fmt::format("it is not one product, nor up to {} of them", kMostProducts)};
+    products = in_parts(std::move(products));
     if (const std::string why = read_tile(products); !why.empty()) return Verdict{why};
     for (ContractionOperands& product : products) merge_rows(product, out);
     LATHE_DO(place_rows(products));
@@ -291,15 +292,25 @@ class ContractionLowering {
   Status emit(std::vector<ContractionOperands>& products, const Node& computed, BufferId out) {
     LaunchInfo info = describe(node_);
     info.flops = Dim::floor_div(info.flops, static_cast<int64_t>(products.size()));
+    BufferId so_far = -1;
     for (ContractionOperands& product : products) {
+      if (product.is_first && !product.is_last) so_far = add_sums(product.spec);
       KernelContext kernel = context();
-      LATHE_DO(emit(kernel, product, computed, out, info));
+      LATHE_DO(emit(kernel, product, computed, out, so_far, info));
     }
     return Ok{};
   }
 
+  // Where the sums of parts are, by batch, row and column.
+  BufferId add_sums(const ContractionSpec& spec) {
+    TensorType type{spec.dtype, spec.batch};
+    type.shape.insert(type.shape.end(), spec.m.begin(), spec.m.end());
+    type.shape.push_back(spec.n);
+    return lowering_.add_temporary(node_, "_so_far", type, type.num_elements(), phase_);
+  }
+
   Status emit(KernelContext& kernel, ContractionOperands& operands, const Node& computed,
-              BufferId out, const LaunchInfo& info) {
+              BufferId out, BufferId so_far, const LaunchInfo& info) {
     if (stay_in_place(operands))
       operands.spec.b = [&](Index batch, Index k, Expr n) {
         return operands.column(kernel, batch, k, n);
@@ -318,6 +329,14 @@ class ContractionLowering {
       return operands.spec.is_paired ? narrow(element) : element;
     };
     operands.spec.epilogue = [&](Index batch, Index m, Expr n, Expr sum) {
+      std::vector<Expr> at(batch.begin(), batch.end());
+      at.insert(at.end(), m.begin(), m.end());
+      at.push_back(n);
+      if (!operands.is_last) kernel.use(so_far, true);
+      if (!operands.is_first) sum = kernel.load(so_far, at) + sum;
+      if (!operands.is_last)
+        return ResultElement{kernel.use(so_far, true),
+                             kernel.address(lowering_.buffer(so_far).type, at), sum};
       const std::vector<Expr> index = operands.result_index(batch, m, n);
       if (operands.bias) sum = sum + kernel.element(operands.bias, std::vector<Expr>{index[1]});
       return epilogue.apply(index, sum);

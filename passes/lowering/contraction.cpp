@@ -1,6 +1,7 @@
 // The products that a root is: see contraction.h.
 #include "passes/lowering/contraction.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "passes/lowering/operand.h"
@@ -57,6 +58,61 @@ Result<std::vector<ContractionOperands>> contraction_operands(Lowering& lowering
   std::vector<ContractionOperands> products;
   if (auto product = matmul_operands(root, kernel)) products.push_back(*std::move(product));
   return products;
+}
+
+namespace {
+
+constexpr int64_t kMostWhole = 7168;  // steps of sums that are better not divided
+constexpr int64_t kMostDepth = 4608;  // of a part
+constexpr int64_t kFewestRows = 64;   // that read a panel often enough
+constexpr int64_t kDepthStep = 64;    // parts are of so many steps of the dim that is divided
+
+std::optional<int64_t> count_of(const std::vector<Dim>& dims) {
+  int64_t count = 1;
+  for (const Dim& dim : dims) {
+    if (!dim.is_const() || __builtin_mul_overflow(count, dim.value(), &count)) return std::nullopt;
+  }
+  return count;
+}
+
+}  // namespace
+
+std::vector<ContractionOperands> in_parts(std::vector<ContractionOperands> products) {
+  std::vector<ContractionOperands> result;
+  for (ContractionOperands& product : products) {
+    const std::vector<Dim>& k = product.spec.k;
+    const std::optional<int64_t> depth = count_of(k), rows = count_of(product.spec.m);
+    if (!depth || *depth <= kMostWhole || (rows && *rows < kFewestRows)) {
+      result.push_back(std::move(product));
+      continue;
+    }
+    const auto longest = std::max_element(
+        k.begin(), k.end(), [](const Dim& a, const Dim& b) { return a.value() < b.value(); });
+    const auto divided = static_cast<size_t>(longest - k.begin());
+    const int64_t extent = longest->value(), wanted = (*depth + kMostDepth - 1) / kMostDepth;
+    const int64_t even = (extent + wanted - 1) / wanted;
+    const int64_t length = (even + kDepthStep - 1) / kDepthStep * kDepthStep;
+    for (int64_t first = 0; first < extent; first += length) {
+      ContractionOperands part = product;
+      part.spec.k[divided] = std::min(length, extent - first);
+      part.is_first = first == 0;
+      part.is_last = first + length >= extent;
+      const auto moved = [divided, first](Index index) {
+        std::vector<Expr> at(index.begin(), index.end());
+        if (first > 0) at[divided] = at[divided] + at[divided]->pool->integer(first);
+        return at;
+      };
+      part.row_index = [moved, of = product.row_index](Index batch, Index m, Index at) {
+        return of(batch, m, moved(at));
+      };
+      part.column = [moved, of = product.column](KernelContext& context, Index batch, Index at,
+                                                 Expr n) {
+        return of(context, batch, moved(at), n);
+      };
+      result.push_back(std::move(part));
+    }
+  }
+  return result;
 }
 
 }  // namespace lathe

@@ -20,6 +20,8 @@ struct ContractionOperands {
   std::function<loop::Expr(KernelContext&, Index batch, Index k, loop::Expr n)> column;
   std::function<std::vector<loop::Expr>(Index batch, Index m, loop::Expr n)> result_index;
   Value bias = {};  // over the result's dim 1: its index has the place
+  // Of sums in parts: whether they begin with this one, and end.
+  bool is_first = true, is_last = true;
 };
 
 // That one convolution may be: each is a kernel to compile.
@@ -35,5 +37,10 @@ Result<std::vector<ContractionOperands>> convolution_operands(Lowering& lowering
 Result<std::vector<ContractionOperands>> contraction_operands(Lowering& lowering, const Node& root,
                                                               const KernelContext& kernel,
                                                               Phase phase);
+
+// The products with long sums in parts, of which each adds to those before it: a panel of columns
+// then stays in a near cache for all rows. The parts do not depend on the target, so that sums have
+// one order where they must.
+std::vector<ContractionOperands> in_parts(std::vector<ContractionOperands> products);
 
 }  // namespace lathe

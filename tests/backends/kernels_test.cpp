@@ -8,6 +8,7 @@
 #include "frontend/driver/check.h"
 #include "passes/choices/override.h"
 #include "passes/lowering/kernel_def.h"
+#include "tests/backends/deep_graphs.h"
 #include "tests/backends/graph_inputs.h"
 #include "tests/backends/layout_graphs.h"
 #include "tests/backends/library_graphs.h"
@@ -164,6 +165,8 @@ std::vector<std::string> kernel_names() {
 INSTANTIATE_TEST_SUITE_P(Kinds, KernelExample, testing::ValuesIn(kernel_names()),
                          [](const auto& test) { return test.param; });
 INSTANTIATE_TEST_SUITE_P(Graphs, ForcedGraphs, testing::ValuesIn(kTemplateGraphs),
+                         [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Deep, ForcedGraphs, testing::ValuesIn(kDeepGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
 INSTANTIATE_TEST_SUITE_P(Pairs, ForcedGraphs, testing::ValuesIn(kPairGraphs),
                          [](const auto& test) { return std::string(test.param.name); });
