@@ -22,6 +22,13 @@ def _(x):
 
 
 twice = torch.ops.lathe_test.twice
+library.define("address(Tensor x) -> Tensor")
+library.impl("address", lambda x: torch.tensor(x.data_ptr()), "CompositeExplicitAutograd")
+
+
+@torch.library.register_fake("lathe_test::address")
+def _(x):
+    return torch.empty((), dtype=torch.int64)
 
 
 class FallbackTest(BackendTest):
@@ -73,6 +80,28 @@ class FallbackTest(BackendTest):
 
             self.expect_eager(f, (torch.randn(4, 4),), in_eager=1)
             self.assertEqual(len(self.report().segments), 2 if at in (0, len(calls)) else 3)
+
+    def test_views_that_eager_reads_are_no_copies(self):
+        weight, x = torch.nn.Parameter(torch.randn(6, 4)), torch.randn(3, 4)
+
+        def f(x):
+            part = weight.t()[1:, 2:]
+            y = x @ weight.t() + part.sum()
+            return y, torch.ops.lathe_test.address(part), twice(part.unsqueeze(0)) + y[0, 0]
+
+        for dynamic in (False, True):
+            torch._dynamo.reset()
+            with torch.no_grad():
+                compiled = torch.compile(f, backend="lathe", dynamic=dynamic)
+                torch.testing.assert_close(compiled(x), f(x))
+                self.assertEqual(compiled(x)[1], weight.t()[1:, 2:].data_ptr())
+
+    def test_views_between_calls_in_eager_are_theirs(self):
+        def f(x):
+            return twice(twice(x).reshape(2, -1, 2).transpose(0, 2)[1:]) + 1
+
+        self.expect_eager(f, (torch.randn(4, 6),), in_eager=2)
+        self.assertEqual([s.runs_in for s in self.report().segments], ["eager", "lathe"])
 
     def test_the_report_names_op_count_reason_and_line(self):
         def f(x):

@@ -14,6 +14,7 @@ from lathe._handle import LatheError
 from lathe._load import Model
 from lathe._memory import Graph, RefusedCalls
 from lathe.backend.decompose import Decompositions
+from lathe.backend.eager_views import give_views
 from lathe.backend.left_to_eager import calls_elsewhere, calls_left_to_eager
 from lathe.backend.outputs import Outputs
 from lathe.backend.pieces import (
@@ -54,6 +55,7 @@ class Compiled:
         move_scalars(self.graph, self.constants, device)
         # Reasons by name of a call.
         self.refused = calls_left_to_eager(self.graph, device) | settle_strides(self.graph)
+        self.views = set()  # names of those that calls in eager read
         self.decompositions = Decompositions(
             [n for n in self.placeholders if isinstance(n.meta.get("val"), torch.SymInt)],
             options.of_library(self.target),
@@ -127,7 +129,9 @@ class Compiled:
     def pieces(self):
         """All of them compiled; each round may find more calls that Lathe refuses."""
         while True:
-            pieces = cut(self.graph, self.refused) if self.is_cut else [self.whole()]
+            give_views(self.graph, self.refused, self.views)
+            in_eager = self.refused.keys() | self.views
+            pieces = cut(self.graph, in_eager) if self.is_cut else [self.whole()]
             if all(self.compile(piece) for piece in pieces if piece.names not in self.compiled):
                 return pieces
 
