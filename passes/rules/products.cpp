@@ -29,9 +29,10 @@ Shape shape_of(Value factor, int rank) {
 // The dims of the product by what they are in one of matrices.
 struct ProductDims {
   std::vector<int64_t> batch, rows, columns, summed;
-  bool is_one = true;  // not where a dim is summed that only one of the factors has
+  bool is_one = true;
 };
 
+// It is none where a dim is summed that only one of the factors has, nor where neither has one.
 ProductDims product_dims(const Shape& left, const Shape& right, const Shape& product,
                          const std::vector<int64_t>& reduced) {
   ProductDims dims;
@@ -39,6 +40,7 @@ ProductDims product_dims(const Shape& left, const Shape& right, const Shape& pro
     const auto at = static_cast<size_t>(d);
     const bool is_summed = std::find(reduced.begin(), reduced.end(), d) != reduced.end();
     const bool in_left = left[at] == product[at], in_right = right[at] == product[at];
+    dims.is_one = dims.is_one && (in_left || in_right);
     if (is_summed) {
       dims.summed.push_back(d);
       dims.is_one = dims.is_one && in_left && in_right;
