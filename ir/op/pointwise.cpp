@@ -67,9 +67,16 @@ DType pointwise_dtype(const Node& node) {
   return is_float(result) && !is_float(promoted) ? result : promoted;
 }
 
-bool is_rounded_first(const Node& node, size_t i) {
-  const TensorType& own = node.operands[i].type();
-  return own.rank() > 0 && !is_float(own.dtype) && is_half(pointwise_dtype(node));
+bool is_rounded_first(const TensorType& own, DType dtype) {
+  return own.rank() > 0 && !is_float(own.dtype) && is_half(dtype);
+}
+
+loop::Expr pointwise_operand(ElementContext& context, const Node& node, size_t i,
+                             std::span<const loop::Expr> index) {
+  const DType dtype = pointwise_dtype(node);
+  loop::Expr own = context.broadcast_operand(node, static_cast<int>(i), index);
+  if (is_rounded_first(node.operands[i].type(), dtype)) own = loop::cast(own, dtype);
+  return loop::cast(own, compute_dtype(dtype));
 }
 
 }  // namespace lathe

@@ -36,9 +36,12 @@ Result<std::vector<TensorType>> infer_difference(const Node& node);
 // The dtype the arithmetic runs in: the operands' promoted one, or the result's when only that is
 // a float.
 DType pointwise_dtype(const Node& node);
-// Whether operand i is rounded to that dtype first, as PyTorch rounds integers beside halves; not a
-// number, which it takes as it is.
-bool is_rounded_first(const Node& node, size_t i);
+// Whether an operand is rounded to that dtype first, as PyTorch rounds integers beside halves; not
+// a number, which it takes as it is.
+bool is_rounded_first(const TensorType& own, DType dtype);
+// The element of operand i in what the arithmetic computes in.
+loop::Expr pointwise_operand(ElementContext& context, const Node& node, size_t i,
+                             std::span<const loop::Expr> index);
 
 template <auto Fn, class T>
 auto apply_scalar(const Node& node, std::span<const T> x) {
@@ -69,8 +72,9 @@ Result<std::vector<Tensor>> pointwise_reference(const Node& node,
   std::vector<double> floats(operands.size());
   std::vector<int64_t> integers(operands.size());
   std::vector<bool> is_rounded(operands.size());
-  for (size_t i = 0; i < operands.size(); ++i) is_rounded[i] = is_rounded_first(node, i);
   const DType dtype = pointwise_dtype(node);
+  for (size_t i = 0; i < operands.size(); ++i)
+    is_rounded[i] = is_rounded_first(node.operands[i].type(), dtype);
   const bool runs_in_floats = is_float(dtype);
   walk(result.shape, strides, [&](int64_t position, std::span<const int64_t> offsets, auto) {
     if (runs_in_floats) {
@@ -98,9 +102,7 @@ loop::Expr pointwise_lower(ElementContext& context, const Node& node, int,
   if (dtype == DType::b8 && !kTakesBools) dtype = DType::i32;
   std::vector<loop::Expr> x;
   for (size_t i = 0; i < node.operands.size(); ++i) {
-    loop::Expr own = context.broadcast_operand(node, static_cast<int>(i), index);
-    if (is_rounded_first(node, i)) own = loop::cast(own, pointwise_dtype(node));
-    x.push_back(loop::cast(own, dtype));
+    x.push_back(loop::cast(pointwise_operand(context, node, i, index), dtype));
   }
   return loop::cast(apply_scalar<Fn, loop::Expr>(node, x), node.types.front().dtype);
 }

@@ -30,8 +30,10 @@ Result<std::vector<Value>> import_scaled(Builder& builder, const ImportCall& cal
   const DType dtype = promote_operands(types);
   const bool is_wide = is_half(dtype) && !call.in_place;
   const DType wide = is_wide ? compute_dtype(dtype) : dtype;
+  if (is_rounded_first(second.type(), dtype)) second = cast({builder, second}, dtype);
   second = cast({builder, second}, wide) * cast({builder, alpha}, wide);
   if (!is_wide) return import_node(builder, call, op, {first, second});
+  if (is_rounded_first(first.type(), dtype)) first = cast({builder, first}, dtype);
   const Term sum = apply(op, {cast({builder, first}, wide), {builder, second}});
   return import_node(builder, call, "cast", {sum}, {{"dtype", dtype}});
 }
@@ -44,8 +46,7 @@ Expr lower_pow(ElementContext& context, const Node& node, int result, std::span<
   if (exponent.op->traits.op_class == OpClass::source && value >= 0 && attrs.size() > 0 &&
       is_float(node.types.front().dtype)) {
     const auto* values = std::get_if<std::vector<double>>(&attrs[static_cast<size_t>(value)]);
-    const Expr x = loop::cast(context.broadcast_operand(node, 0, index),
-                              compute_dtype(node.types.front().dtype));
+    const Expr x = pointwise_operand(context, node, 0, index);
     const double power = values && values->size() == 1 ? values->front() : 0;
     Expr y;
     if (power == 2) y = x * x;

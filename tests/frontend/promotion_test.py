@@ -83,13 +83,21 @@ class PromotionTest(unittest.TestCase):
                 steps = torch.arange(1000)
                 return (x * steps).float(), (x + steps) < steps, (x * number).float(), x / steps
 
+        class Scaled(torch.nn.Module):
+            def forward(self, x, number):
+                steps = torch.arange(1000)
+                return torch.add(x, steps, alpha=3), torch.sub(steps, x, alpha=2)
+
         for dtype, start in ((torch.bfloat16, 0), (torch.float16, 0.3)):
             args = (torch.linspace(start, 3, 1000).to(dtype), torch.tensor(257))
-            with tempfile.TemporaryDirectory() as folder:
-                path = pathlib.Path(folder, "steps.pt2")
-                lathe.export(Steps(), args, path=path)
-                for mine, eagers in zip(lathe.load(path)(*args), Steps()(*args)):
-                    torch.testing.assert_close(mine, eagers, rtol=0, atol=0, equal_nan=True)
+            # Sums of products are rounded twice or once, of which few are otherwise.
+            for module, most in ((Steps(), 0), (Scaled(), 9)):
+                with tempfile.TemporaryDirectory() as folder:
+                    path = pathlib.Path(folder, "steps.pt2")
+                    lathe.export(module, args, path=path)
+                    for mine, eagers in zip(lathe.load(path)(*args), module(*args)):
+                        is_other = (mine != eagers) & ~(mine.isnan() & eagers.isnan())
+                        self.assertLessEqual(int(is_other.sum()), most)
 
 
 if __name__ == "__main__":
