@@ -4,21 +4,13 @@ torchvision, mostly with two layers: what is asked is whether a kind of model is
 
 import torch
 
-from model_parts import Positional, image
-from more_models import hugging, pixels, segmentation, sound, translator, video
+from model_parts import image
+from more_models import hugging, numbers, pixels, segmentation, translator, video
 
 LAYERS = {"num_hidden_layers": 2}
 WIDE = {**LAYERS, "hidden_size": 1024, "num_attention_heads": 16}
 LONG = {"batch": 2, "length": 512}
 NARROW = {**LAYERS, "hidden_size": 512, "num_attention_heads": 8, "batch": 2, "length": 256}
-
-
-def made(name, *shape, **config):
-    """A model of transformers on numbers of one shape."""
-    import transformers
-
-    model = getattr(transformers, f"{name}Model")(getattr(transformers, f"{name}Config")(**config))
-    return Positional(model).eval(), (torch.randn(shape),)
 
 
 def vocoder():
@@ -88,8 +80,8 @@ IMAGES = {
     "siglip": lambda: pixels("SiglipVision", num_hidden_layers=3),
     "swin2sr": lambda: pixels("Swin2SR", batch=2, side=64, depths=[2, 2], num_heads=[6, 6],
                               embed_dim=180),
-    "timesformer": lambda: made("Timesformer", 2, 8, 3, 224, 224, **LAYERS),
-    "videomae": lambda: made("VideoMAE", 2, 16, 3, 224, 224, **LAYERS),
+    "timesformer": lambda: numbers("Timesformer", (2, 8, 3, 224, 224), **LAYERS),
+    "videomae": lambda: numbers("VideoMAE", (2, 16, 3, 224, 224), **LAYERS),
     "alexnet": lambda: image("alexnet", 8),
     "convnext_base": lambda: image("convnext_base", 8),
     "densenet201": lambda: image("densenet201", 8),
@@ -101,14 +93,14 @@ IMAGES = {
     "swin3d_t": lambda: video("swin3d_t", (2, 3, 16, 224, 224)),
 }
 SOUNDS = {
-    "wavlm": lambda: sound("WavLM", (2, 16_000), **LAYERS),
-    "sew_d": lambda: sound("SEWD", (2, 16_000), **LAYERS),
-    "ast": lambda: sound("AST", (2, 1024, 128), **LAYERS),
-    "w2v_bert": lambda: sound("Wav2Vec2Bert", (2, 200, 160), **LAYERS),
-    "w2v_conformer": lambda: sound("Wav2Vec2Conformer", (2, 16_000), **LAYERS),
+    "wavlm": lambda: numbers("WavLM", (2, 16_000), **LAYERS),
+    "sew_d": lambda: numbers("SEWD", (2, 16_000), **LAYERS),
+    "ast": lambda: numbers("AST", (2, 1024, 128), **LAYERS),
+    "w2v_bert": lambda: numbers("Wav2Vec2Bert", (2, 200, 160), **LAYERS),
+    "w2v_conformer": lambda: numbers("Wav2Vec2Conformer", (2, 16_000), **LAYERS),
     "hifigan": vocoder,
-    "patchtst": lambda: made("PatchTST", 32, 512, 7, num_input_channels=7, context_length=512,
-                             patch_length=12, patch_stride=12, num_hidden_layers=3, d_model=128,
-                             num_attention_heads=16, ffn_dim=256),
+    "patchtst": lambda: numbers("PatchTST", (32, 512, 7), num_input_channels=7, context_length=512,
+                                patch_length=12, patch_stride=12, num_hidden_layers=3, d_model=128,
+                                num_attention_heads=16, ffn_dim=256),
 }
 MAKERS = {**TEXT, **IMAGES, **SOUNDS}

@@ -55,7 +55,8 @@ def pixels(name, kind="Model", batch=8, side=224, **config):
     return Positional(model).eval(), (torch.randn(batch, 3, side, side),)
 
 
-def sound(name, shape, **config):
+def numbers(name, shape, **config):
+    """A model of transformers on numbers of one shape."""
     import transformers
 
     model = getattr(transformers, f"{name}Model")(getattr(transformers, f"{name}Config")(**config))
@@ -364,7 +365,7 @@ MAKERS = {
     "bart": lambda: translator("Bart", encoder_layers=4, decoder_layers=4, d_model=512),
     "t5": lambda: translator("T5", num_layers=4),
     "whisper_encoder": whisper,
-    "hubert": lambda: sound("Hubert", (2, 16_000), num_hidden_layers=6),
+    "hubert": lambda: numbers("Hubert", (2, 16_000), num_hidden_layers=6),
     "clip_vision": lambda: pixels("CLIPVision", num_hidden_layers=8),
     "beit": lambda: pixels("Beit", num_hidden_layers=6, use_relative_position_bias=True),
     "segformer": lambda: pixels("Segformer", side=256),
