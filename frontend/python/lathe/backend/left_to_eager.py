@@ -20,8 +20,8 @@ GROUPED = {aten._grouped_mm}
 WRITES = {
     aten.bincount, aten.embedding_bag, aten._embedding_bag, aten._embedding_bag_forward_only,
     aten.histc, aten.index_add, aten.index_copy, aten.index_put, aten._unsafe_index_put,
-    aten._unsafe_masked_index_put_accumulate, aten.index_reduce, aten.put, aten.scatter,
-    aten.scatter_add, aten.scatter_reduce,
+    aten._unsafe_masked_index_put_accumulate, aten.index_reduce, aten.max_unpool2d,
+    aten.max_unpool3d, aten.put, aten.scatter, aten.scatter_add, aten.scatter_reduce,
 }
 
 
