@@ -32,6 +32,7 @@ std::vector<std::string> models() {
   std::vector<std::string> paths = files_with_ending("experiments/graphs", ".json.gz");
   for (const char* name : {"bert_tiny", "gpt_tiny", "resnet_tiny", "unet_tiny", "vit_tiny"})
     paths.push_back(std::string("tests/fixtures/") + name + ".pt2");
+  paths.push_back("tests/models/deep_product.lathe");
   return paths;
 }
 
