@@ -93,8 +93,7 @@ Built grouped_product(Builder& builder, const ImportCall& call) {
       call.dtype_attr("out_dtype", a.dtype()) != a.dtype() || aten.tensor("bias"))
     return aten.refuse(
         code::kUnsupported,
-        fmt::format("'_grouped_mm' needs floats of one dtype and no bias, got {} and "
-                    "{}",
+        fmt::format("'_grouped_mm' needs floats of one dtype and no bias, got {} and {}",
                     dtype_name(a.dtype()), dtype_name(b.dtype())));
   const bool is_batch = a.rank() == 3 && b.rank() == 3;
   if (a.rank() < 2 || a.rank() > 3 || b.rank() < 2 || b.rank() > 3 || is_batch == bool(ends))

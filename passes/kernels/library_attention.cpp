@@ -232,7 +232,7 @@ class LibraryAttention {
     constexpr int64_t kStep = 64, kMostParts = 64, kMostKernels = 8;
     if (!queries_.is_const()) return queries_;
     const int64_t all = queries_.value();
-    double bytes = static_cast<double>(all) * 4 *
+    double bytes = static_cast<double>(all * dtype_bytes(compute_dtype(dtype_))) *
                    static_cast<double>(size_at(round_up(keys_), lowering_.hints()));
     for (size_t d = 0; d + 2 < shape_.size(); ++d)
       bytes *= static_cast<double>(size_at(shape_[d], lowering_.hints()));

@@ -67,21 +67,15 @@ constexpr int64_t kMostDepth = 4608;  // of a part
 constexpr int64_t kFewestRows = 64;   // that read a panel often enough
 constexpr int64_t kDepthStep = 64;    // parts are of so many steps of the dim that is divided
 
-std::optional<int64_t> count_of(const std::vector<Dim>& dims) {
-  int64_t count = 1;
-  for (const Dim& dim : dims) {
-    if (!dim.is_const() || __builtin_mul_overflow(count, dim.value(), &count)) return std::nullopt;
-  }
-  return count;
-}
-
 }  // namespace
 
 std::vector<ContractionOperands> in_parts(std::vector<ContractionOperands> products) {
   std::vector<ContractionOperands> result;
   for (ContractionOperands& product : products) {
     const std::vector<Dim>& k = product.spec.k;
-    const std::optional<int64_t> depth = count_of(k), rows = count_of(product.spec.m);
+    const std::optional<int64_t> depth = TensorType{product.spec.dtype, k}.static_elements(),
+                                 rows = TensorType{product.spec.dtype, product.spec.m}
+                                            .static_elements();
     if (!depth || *depth <= kMostWhole || (rows && *rows < kFewestRows)) {
       result.push_back(std::move(product));
       continue;
