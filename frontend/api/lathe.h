@@ -94,7 +94,8 @@ LATHE_EXPORT lathe_model* lathe_load(const char* path, const char* options);
 /* A parameter, buffer or constant in the caller's memory. */
 typedef struct lathe_weight {
   const char* name; /* as the graph's signature has it */
-  const void* data; /* the first element; host memory, on every target */
+  const void* data; /* the first element; host memory or, with target "cuda", the GPU's, row-major,
+                       of a weight that the graph does not change */
   lathe_dtype dtype;
   int32_t rank;
   const int64_t* shape;   /* `rank` extents */

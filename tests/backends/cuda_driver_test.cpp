@@ -160,6 +160,48 @@ INSTANTIATE_TEST_SUITE_P(Modes, EveryCall, testing::Bool(), [](const auto& mode)
   return mode.param ? "ReduceOverhead" : "Default";
 });
 
+// A step reads the first weight, init alone the second.
+TEST_F(CudaDriver, ReadsWeightsWhereTheyLieOnTheGpu) {
+  ASSERT_EQ(message(open()), "no error");
+  LocTable locs;
+  auto model = load_text(
+      R"(func @main(%x: f32[64, 48]) -> f32[64, 48] {
+  %w = constant() {name = "w", dtype = f32, shape = [48]}
+  %v = constant() {name = "v", dtype = f32, shape = [48]}
+  %0 = exp(%v)
+  %1 = mul(%x, %w)
+  %2 = add(%1, %0)
+  return %2
+})",
+      "m.lathe", {.random_weights = 0}, locs);
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  model_ = *std::move(model);
+  model_.random_weights.reset();
+  constexpr size_t kBytes = 48 * sizeof(float);
+  const auto bytes_with = [&](const std::byte* w, const std::byte* v) {
+    for (const auto& [name, bytes] : {std::pair{"w", w}, std::pair{"v", v}}) {
+      TensorData& data = model_.module.weights[name].data;
+      data.bytes = bytes;
+      data.num_bytes = kBytes;
+      data.strides = {1};
+    }
+    const size_t before = fake().live_bytes;
+    auto made = compile(false);
+    EXPECT_TRUE(made.ok()) << made.error().message;
+    return fake().live_bytes - before;
+  };
+  const std::vector<std::byte> host(kBytes);
+  const size_t all = bytes_with(host.data(), host.data());
+  auto owner = compile(false);
+  ASSERT_TRUE(owner.ok()) << owner.error().message;
+  auto memory = (*owner->executable).allocate(2 * kBytes, "a test");
+  ASSERT_TRUE(memory.ok()) << memory.error().message;
+  const std::byte* device = memory->get();
+  EXPECT_EQ(bytes_with(device, host.data()), all - kBytes);
+  EXPECT_EQ(bytes_with(host.data(), device), all);
+  EXPECT_EQ(bytes_with(device + sizeof(float), host.data()), all) << "misaligned";
+}
+
 TEST_F(CudaDriver, SaysHowManyBytesItLacksAndForWhat) {
   ASSERT_EQ(message(open()), "no error");
   std::set<std::string> messages;

@@ -224,6 +224,10 @@ Status CudaExecutable::upload(const ProgramBuffer& buffer, BufferId id,
                               const CompileOptions& options) {
   LATHE_TRY(BufferView view, weight_bytes(buffer, options));
   const size_t num_bytes = view.num_bytes;
+  if (num_bytes > 0 && is_usable(view, kAlignment)) {  // the caller's, for as long as this lives
+    address(id) = as_device(view.bytes);
+    return Ok{};
+  }
   DeviceMemory& memory = weights_[static_cast<size_t>(id)];
   LATHE_TRY(memory, DeviceMemory::allocate(device_, num_bytes, "a weight"));
   address(id) = memory.address();
@@ -259,8 +263,8 @@ Status CudaExecutable::run_init(const Program& program, const CompileOptions& op
 
 // ---- calls --------------------------------------------------------------------------------------
 
-bool CudaExecutable::is_usable(const BufferView& view) const {
-  if (reinterpret_cast<uintptr_t>(view.bytes) % kPortAlignment != 0) return false;
+bool CudaExecutable::is_usable(const BufferView& view, size_t alignment) const {
+  if (reinterpret_cast<uintptr_t>(view.bytes) % alignment != 0) return false;
   // This form of the question takes the host's pointers for an answer, not for an error.
   unsigned type = 0;
   void* values[] = {&type};
@@ -275,7 +279,7 @@ Status CudaExecutable::bind_inputs(std::span<const BufferView> inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Port& port = inputs_[i];
     address(port.id) = as_device(inputs[i].bytes);
-    if (port.num_bytes == 0 || (!is_captured_ && is_usable(inputs[i]))) continue;
+    if (port.num_bytes == 0 || (!is_captured_ && is_usable(inputs[i], kPortAlignment))) continue;
     LATHE_DO(stage(port, input_staging_[i]));
     LATHE_DO(copy(address(port.id), as_device(inputs[i].bytes), port.num_bytes,
                   "input '" + port.name + "'"));
@@ -289,7 +293,7 @@ Status CudaExecutable::bind_outputs(std::span<const BufferView> inputs,
     const Port& port = outputs_[i];
     if (!port.is_own) continue;
     address(port.id) = as_device(outputs[i].bytes);
-    bool is_apart = !is_staged && is_usable(outputs[i]);
+    bool is_apart = !is_staged && is_usable(outputs[i], kPortAlignment);
     for (const BufferView& input : inputs)
       is_apart = is_apart && !overlap(address(port.id), port.num_bytes, as_device(input.bytes),
                                       input.num_bytes);

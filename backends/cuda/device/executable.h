@@ -1,4 +1,5 @@
-// A program bound to a device: kernels loaded, weights uploaded, one arena for temporaries.
+// A program bound to a device: kernels loaded, weights uploaded where they are not there already,
+// one arena for temporaries.
 #pragma once
 #include <list>
 #include <memory>
@@ -81,7 +82,7 @@ class CudaExecutable final : public Executable {
   Status place(const Program& program);
   Status upload(const ProgramBuffer& buffer, BufferId id, const CompileOptions& options);
   Status run_init(const Program& program, const CompileOptions& options);
-  bool is_usable(const BufferView& view) const;  // by kernels, where it lies
+  bool is_usable(const BufferView& view, size_t alignment) const;  // by kernels, where it lies
   Status stage(const Port& port, DeviceMemory& staging);
   Status grow_port(const Port& port, DeviceMemory& staging, const Binding& binding);
   Status bind_inputs(std::span<const BufferView> inputs);

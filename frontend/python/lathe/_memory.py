@@ -19,7 +19,8 @@ class RefusedCalls(LatheError):
 
 
 class Graph:
-    """Model JSON as text, and a tensor on the CPU for each name of its weights.
+    """Model JSON as text, and a tensor for each name of its weights: on the CPU or, contiguous, on
+    the GPU of target "cuda".
 
     The tensors are read where they are for as long as the model lives, so it keeps them. They
     are of the library's own dtypes (_encoding.py).

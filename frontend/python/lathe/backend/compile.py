@@ -277,7 +277,7 @@ class LatheCall:
         options = compiled.options.of_library(compiled.target, {n.name for n in piece.nodes})
         if any(map(is_symbolic, piece.inputs)):
             options["dynamic"] = True  # PyTorch has decided which sizes vary
-        weights = {name: on_host(tensor) for name, tensor in packed.items()}
+        weights = {name: readable(tensor) for name, tensor in packed.items()}
         self.model = Model(Graph(json.dumps(program), weights), options, {})
         self.kernels = self.model.info["kernels"]
         self.cache = self.model.info["cache"] or None
@@ -364,14 +364,18 @@ def device_of(tensors):
     return next((t.device for t in tensors if t.is_cuda), torch.device("cpu"))
 
 
-def on_host(tensor):
+def readable(tensor):
     """The tensor itself, or a view or copy as the library takes it: PyTorch compiles in a mode that
     allows no op on true ones.
     """
     if tensor.is_cpu and encoding_of(tensor) is None:
         return tensor
     with unset_fake_temporarily():
-        return encode(tensor.detach().cpu())
+        encoded = encode(tensor.detach())  # keeps its memory, whatever becomes of the parameter
+        if not encoded.is_cuda or not encoded.is_contiguous() or encoded.is_neg():
+            return encoded.cpu()
+        torch.cuda.current_stream(encoded.device).synchronize()  # the library has another
+        return encoded
 
 
 def check_options(options):
