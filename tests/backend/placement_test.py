@@ -12,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path("tests/backend").resolve()))
 from case import BackendTest  # noqa: E402
 
 from lathe.backend.left_to_eager import calls_elsewhere, calls_left_to_eager  # noqa: E402
+from lathe.backend.settled import settled_calls  # noqa: E402
 
 aten = torch.ops.aten
 GPU = torch.device("cuda", 0)
@@ -71,6 +72,16 @@ class PlacementTest(BackendTest):
         last = self.calls.call(aten._to_copy.default, summed, on=GPU)
         found = self.calls.elsewhere(result, last)
         self.assertEqual(MADE | {"add_tensor_1", "_to_copy_default_1"}, found)
+
+    def test_a_table_on_the_cpu_that_moves_is_settled(self):
+        table, own = (self.calls.takes(name, "cpu") for name in ("table", "own"))
+        halves = self.calls.call(aten._to_copy.default, table)
+        moved = self.calls.call(aten._to_copy.default, halves, on=GPU)
+        other = self.calls.call(aten._to_copy.default, own, on=GPU)
+        result = self.calls.call(aten.add.Tensor, moved, other, on=GPU)
+        refused = self.calls.elsewhere(result)
+        self.assertEqual([halves, moved],
+                         settled_calls(self.calls.graph, refused, {"table"}))
 
     def test_draws_are_pytorchs(self):
         drawn = self.calls.call(aten.rand.default, [5])

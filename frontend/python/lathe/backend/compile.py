@@ -4,6 +4,7 @@ import json
 import operator
 import re
 import time
+from collections import Counter
 
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
@@ -22,6 +23,7 @@ from lathe.backend.pieces import (
 )
 from lathe.backend.report import Segment
 from lathe.backend.scalars import move_scalars
+from lathe.backend.settled import settled_calls
 from lathe.backend.strides import settle_strides
 from lathe.backend.weights import MAX_REPACKS, Watch
 
@@ -107,13 +109,15 @@ class Compiled:
         is_watched = weights and self.options.weights == "checked"
         self.run = self.runner(pieces)
         self.watch = Watch(weights) if is_watched else None
-        calls = [self.compiled[piece.names] for piece in pieces]
+        calls = [self.compiled[piece.names] for piece in pieces if not piece.is_settled]
         self.report.segments = [call.segment for call in calls]
         self.report.run_by([call.model for call in calls if isinstance(call, LatheCall)])
         self.report.fallbacks = []
         for node in self.graph.nodes:
-            if node.name in self.refused:
+            if node.name in self.refused and node not in self.settled:
                 self.report.fall_back(str(node.target), self.refused[node.name], line_of(node))
+        self.report.settled = Counter(str(node.target) for node in self.settled
+                                      if node.name in self.refused)
         self.report.decomposed = self.decompositions.counts
         self.report.graph_skip = self.graph_skip() if self.options.asks_for_graph else None
         self.report.compile_ms = (time.perf_counter() - start) * 1e3
@@ -131,7 +135,8 @@ class Compiled:
         while True:
             give_views(self.graph, self.refused, self.views)
             in_eager = self.refused.keys() | self.views
-            pieces = cut(self.graph, in_eager) if self.is_cut else [self.whole()]
+            self.settled = dict.fromkeys(settled_calls(self.graph, in_eager, self.packed))
+            pieces = cut(self.graph, in_eager, self.settled) if self.is_cut else [self.whole()]
             if all(self.compile(piece) for piece in pieces if piece.names not in self.compiled):
                 return pieces
 
@@ -220,6 +225,7 @@ class Compiled:
             )
             for piece in pieces
         ]
+        first = steps.pop(0) if pieces[0].is_settled else None
         returned = [
             (slots[value], None) if isinstance(value, torch.fx.Node) else (None, value)
             for value in self.returned()
@@ -230,10 +236,17 @@ class Compiled:
             [slot for slot in set(inputs) if slot not in kept and last_use[slot] == k]
             for k, (_, inputs, _) in enumerate(steps)
         ]
-        num_slots = len(slots)
+        num_made = len(slots) - len(self.placeholders)
+        settled = {}  # by slot
 
         def run(args):
-            values = list(args) + [None] * (num_slots - len(args))
+            values = [*args, *[None] * num_made]
+            if first is not None and not settled:
+                call, inputs, outputs = first
+                results = call.of_values([values[slot] for slot in inputs], args)
+                settled.update(zip(outputs, results))
+            for slot, value in settled.items():
+                values[slot] = value
             for (call, inputs, outputs), ends in zip(steps, dead):
                 results = call.of_values([values[slot] for slot in inputs], args)
                 for slot, value in zip(outputs, results):

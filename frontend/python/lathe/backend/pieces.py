@@ -23,6 +23,7 @@ class Piece:
     nodes: list
     inputs: list = dataclasses.field(default_factory=list)  # values from outside that it reads
     outputs: list = dataclasses.field(default_factory=list)  # values that somebody behind it reads
+    is_settled: bool = False  # its results hold until weights change
 
     @property
     def names(self):
@@ -82,13 +83,14 @@ def is_tensor_call(node):
     return not is_number(node)
 
 
-def cut(graph, refused):
-    """Pieces in the graph's order; those of `refused`, by name, are eager's. What computes numbers
-    from sizes is in each piece that reads it: Lathe's give tensors alone.
+def cut(graph, refused, settled=()):
+    """Pieces in the graph's order; those of `refused`, by name, are eager's, those of them that are
+    `settled` a piece before all others. What computes numbers from sizes is in each piece that
+    reads it: Lathe's give tensors alone.
     """
     pieces, free = [], number_calls(graph, refused)
     for node in graph.nodes:
-        if node.op != "call_function" or node in free:
+        if node.op != "call_function" or node in free or node in settled:
             continue
         runs_in = place_of(node, refused)
         if runs_in is None:  # a size: eager's Python, wherever it stands
@@ -96,6 +98,8 @@ def cut(graph, refused):
         if not pieces or pieces[-1].runs_in != runs_in:
             pieces.append(Piece(runs_in, []))
         pieces[-1].nodes.append(node)
+    if settled:
+        pieces.insert(0, Piece("eager", [*settled], is_settled=True))
     returned = [n for n in free if any(user.op == "output" for user in n.users)]
     if returned:
         pieces.append(Piece("eager", returned))

@@ -38,6 +38,7 @@ class Report:
     reason: str | None = None  # why the whole graph runs in eager
     compile_ms: float = 0.0
     repacks: list = dataclasses.field(default_factory=list)  # why weights were packed anew
+    settled: dict = dataclasses.field(default_factory=dict)  # ops in eager once, and how often
     decomposed: dict = dataclasses.field(default_factory=dict)  # ops as PyTorch does, and how often
     graph_skip: str | None = None  # why a run is no CUDA graph, where one was asked for
 
@@ -81,6 +82,10 @@ class Report:
         rows = [
             f"  {f.op}, {f.count}x in eager: {f.reason}" + (f" ({f.line})" if f.line else "")
             for f in self.fallbacks
+        ]
+        rows += [
+            f"  {op}, {count}x in eager once: it reads weights alone"
+            for op, count in self.settled.items()
         ]
         rows += [
             f"  {op}, {count}x as PyTorch decomposes it" for op, count in self.decomposed.items()

@@ -42,9 +42,14 @@ def numbers_to_move(graph, constants, device):
 
 def is_pure(node):
     """A call that gives the same each time, wherever its operands are."""
+    return is_repeatable(node) and "device" not in node.kwargs
+
+
+def is_repeatable(node):
+    """A call that gives the same each time, and changes nothing."""
     return (node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload)
             and torch.Tag.nondeterministic_seeded not in node.target.tags
-            and not node.target._schema.is_mutable and "device" not in node.kwargs)
+            and not node.target._schema.is_mutable)
 
 
 def works_on(node, device):
