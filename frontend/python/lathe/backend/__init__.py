@@ -12,7 +12,8 @@ lathe.backend` does. torch.compile takes a mode or options, not both; options.OP
 
 A graph that Dynamo captured goes through AOTAutograd's inference path (inference.py). Calls that
 Lathe refuses become what PyTorch decomposes them to (decompose.py); where that does not help, the
-graph is cut there, and they run in eager (pieces.py). Weights are packed once and watched
+graph is cut there, and they run in eager (pieces.py), in mode reduce-overhead in one CUDA graph
+with the pieces (recording.py), and those that read weights alone once (settled.py). Weights are packed once and watched
 (weights.py). What became of each graph stands in reports(): nothing falls back unsaid, and each
 kernel has its lines, its predicted and, with set_timing(True), its measured time.
 """
@@ -44,6 +45,7 @@ def set_timing(on):
     a little slower: a report's kernels then have "ms", the least of the calls since.
     """
     for report in _reports:
+        report.is_timed = on
         for model in report.models:
             model.set_timing(on)
 

@@ -21,6 +21,7 @@ from lathe.backend.outputs import Outputs
 from lathe.backend.pieces import (
     Piece, cut, is_number, is_symbolic, is_tensor_call, number_calls, put_checks_last,
 )
+from lathe.backend.recording import Recording, unrecordable
 from lathe.backend.report import Segment
 from lathe.backend.scalars import move_scalars
 from lathe.backend.settled import settled_calls
@@ -58,6 +59,8 @@ class Compiled:
         # Reasons by name of a call.
         self.refused = calls_left_to_eager(self.graph, device) | settle_strides(self.graph)
         self.views = set()  # names of those that calls in eager read
+        self.is_recorded = False  # with eager's calls, in one CUDA graph
+        self.unrecorded = None  # why it is not, when a GPU refused
         self.decompositions = Decompositions(
             [n for n in self.placeholders if isinstance(n.meta.get("val"), torch.SymInt)],
             options.of_library(self.target),
@@ -97,8 +100,15 @@ class Compiled:
             weights = {}
         self.build(weights)
 
+    def run_unrecorded(self, reason):
+        """What runs the graph, now that a GPU refused to record it."""
+        self.unrecorded = reason
+        self.build(self.weights)
+        return self.run
+
     def build(self, weights):
         start = time.perf_counter()
+        self.weights = weights  # by position
         placed = [(self.placeholders[i], tensor) for i, tensor in weights.items()]
         names = {node.name: tensor for node, tensor in placed if not is_symbolic(node)}
         self.packed = names | self.constants
@@ -108,6 +118,9 @@ class Compiled:
         pieces = self.pieces()
         is_watched = weights and self.options.weights == "checked"
         self.run = self.runner(pieces)
+        if self.is_recorded:
+            fixed = {k for k, n in enumerate(self.placeholders) if n.name in self.packed}
+            self.run = Recording(self.run, fixed, self.report, self.run_unrecorded)
         self.watch = Watch(weights) if is_watched else None
         calls = [self.compiled[piece.names] for piece in pieces if not piece.is_settled]
         self.report.segments = [call.segment for call in calls]
@@ -126,9 +139,20 @@ class Compiled:
         """Why a run is more than one CUDA graph; None when it is one."""
         if self.target == "cpu":
             return "its tensors are on the CPU"
-        if self.report.fallbacks:
-            return f"'{self.report.fallbacks[0].op}' runs in eager"
-        return None
+        if self.is_recorded or not self.in_eager():
+            return None
+        return self.why_unrecorded()
+
+    def in_eager(self):
+        """The calls that eager runs in each run."""
+        return [n for n in self.graph.nodes if n.name in self.refused and n not in self.settled]
+
+    def why_unrecorded(self):
+        """Why eager's calls are not recorded with Lathe's pieces; None when they may be."""
+        if self.target == "cpu" or self.options.mode != "reduce-overhead":
+            return f"'{self.in_eager()[0].target}' runs in eager"
+        given = [n for n in self.placeholders if n.name not in self.packed]
+        return self.unrecorded or unrecordable(self.graph, self.in_eager(), given, self.device)
 
     def pieces(self):
         """All of them compiled; each round may find more calls that Lathe refuses."""
@@ -136,6 +160,9 @@ class Compiled:
             give_views(self.graph, self.refused, self.views)
             in_eager = self.refused.keys() | self.views
             self.settled = dict.fromkeys(settled_calls(self.graph, in_eager, self.packed))
+            is_recorded = bool(self.in_eager()) and self.why_unrecorded() is None
+            if is_recorded != self.is_recorded:
+                self.is_recorded, self.compiled = is_recorded, {}
             pieces = cut(self.graph, in_eager, self.settled) if self.is_cut else [self.whole()]
             if all(self.compile(piece) for piece in pieces if piece.names not in self.compiled):
                 return pieces
@@ -288,6 +315,8 @@ class LatheCall:
                 module, self.where = with_device(module, compiled.device)
         program = write(module, {name: name for name in packed})
         options = compiled.options.of_library(compiled.target, {n.name for n in piece.nodes})
+        if compiled.is_recorded:
+            options["mode"] = "default"
         if any(map(is_symbolic, piece.inputs)):
             options["dynamic"] = True  # PyTorch has decided which sizes vary
         weights = {name: readable(tensor) for name, tensor in packed.items()}

@@ -44,6 +44,7 @@ class Report:
 
     def __post_init__(self):
         self._models = []  # who compiled them keeps them
+        self.is_timed = False
 
     def run_by(self, models):
         """The models of the library that run its calls, in order."""
