@@ -8,7 +8,8 @@
 // beside its own result, which saves a launch and reading it once. Not when both compute functions:
 // the chain of what waits for each other then gets longer than a core can run ahead. A group is
 // launched where its root stands and joined by what nobody reads before that, so that no cycle can
-// form.
+// form. A norm or softmax that elementwise ops alone read, at the same place, joins their group: its
+// last sweep does what follows.
 //
 // A reader that visits an element several times (the three sweeps of a softmax, overlapping
 // windows) computes it anew each time, which pays for arithmetic and not for transcendental
@@ -134,6 +135,7 @@ class PointwiseFuser {
   // The group that is launched first of those that read the node, when it may join that; -1
   // otherwise.
   int group_to_join(Node& node) {
+    if (node.op->traits.op_class == OpClass::normalize) return group_behind(node);
     const bool computes = node.op->traits.op_class == OpClass::elementwise;
     if (!computes && node.op->traits.op_class != OpClass::view) return -1;
     auto found = readers_.find(&node);
@@ -149,7 +151,7 @@ class PointwiseFuser {
     const bool is_shared = other != nullptr || kept_.count(&node) != 0;
     // Nobody waits for what weights alone decide: it is made once, before the first call, and by no
     // loop of every call.
-    if (is_shared && (!computes || constants_.contains(node.result()))) return -1;
+    if (is_shared && (!computes || constants_.contains({const_cast<Node*>(&node), 0}))) return -1;
     if (const std::string why_not = is_shared ? why_no_result(node, group) : ""; !why_not.empty()) {
       if (group >= 0 || (other != nullptr && group_of(other) >= 0))
         refuse_shared(node, *first, why_not);
@@ -158,20 +160,54 @@ class PointwiseFuser {
     if (group < 0) return -1;
     const std::vector<Node*>& members = groups_[static_cast<size_t>(group)];
     if (is_made_once(node) && !constants_.contains(members.front()->result())) return -1;
-    if (computes && !is_worth_repeating(node, *members.front())) return -1;
+    const bool repeats = is_repeated(node, group);
+    if (computes && !is_worth_repeating(node, *members.front(), repeats)) return -1;
     if (members.size() >= kMaxMembers) {
       refuse_large(node, *members.front());
       return -1;
     }
     if (computes && is_at_hand(node, group)) at_hand_.insert(&node);
+    if (repeats) repeated_.insert(&node);
     num_results_[static_cast<size_t>(group)] += is_shared;
     return group;
+  }
+
+  // The elementwise group that alone reads a norm or softmax, where its own sweeps may be that
+  // group's loop; -1 when there is none.
+  int group_behind(const Node& node) {
+    const auto found = readers_.find(&node);
+    if (!can_lead(node) || found == readers_.end() || found->second.size() != 1 ||
+        kept_.count(&node) != 0 || constants_.contains({const_cast<Node*>(&node), 0}))
+      return -1;
+    const int group = group_of(found->second.front());
+    if (group < 0 || !is_at_hand(node, group)) return -1;
+    const std::vector<Node*>& members = groups_[static_cast<size_t>(group)];
+    const auto is_elementwise_or_view = [](const Node* member) {
+      const OpClass op_class = member->op->traits.op_class;
+      return op_class == OpClass::elementwise || op_class == OpClass::view;
+    };
+    if (members.size() >= kMaxMembers ||
+        !std::all_of(members.begin(), members.end(), is_elementwise_or_view))
+      return -1;
+    at_hand_.insert(&node);
+    return group;
+  }
+
+  // Whether the group's loop computes the node's elements in each of several sweeps.
+  bool is_repeated(const Node& node, int group) const {
+    const std::vector<Node*>& readers = readers_.at(&node);
+    return std::any_of(readers.begin(), readers.end(), [&](const Node* reader) {
+      const Traits& traits = reader->op->traits;
+      return group_of(reader) == group &&
+             (repeated_.count(reader) != 0 || traits.op_class == OpClass::normalize ||
+              (traits.op_class == OpClass::reduction && reader->op->num_results > 1));
+    });
   }
 
   // From weights alone, and no larger than they are: a mask of positions would take memory, and be
   // read, for what a loop computes from its indices.
   bool is_made_once(Node& node) const {
-    if (!constants_.contains(node.result())) return false;
+    if (!constants_.contains({const_cast<Node*>(&node), 0})) return false;
     int64_t most = 0;
     for (Value operand : node.operands) {
       while (operand && operand.node->op->traits.op_class == OpClass::view &&
@@ -223,11 +259,8 @@ class PointwiseFuser {
            });
   }
 
-  bool is_worth_repeating(const Node& node, const Node& root) {
+  bool is_worth_repeating(const Node& node, const Node& root, bool repeats) {
     if (cost(node) <= kCheap) return true;
-    const bool repeats =
-        root.op->traits.op_class == OpClass::normalize ||
-        (root.op->traits.op_class == OpClass::reduction && root.op->num_results > 1);
     const std::optional<int64_t> own = node.types[0].static_elements();
     const std::optional<int64_t> visits = root.types[0].static_elements();
     const bool is_broadcast =
@@ -259,9 +292,10 @@ class PointwiseFuser {
   std::set<std::string> takes_none_;               // roots whose kernel takes what follows alone
   ConstantValues constants_;                       // computed from weights alone
   std::unordered_map<const Node*, int> group_of_;
-  std::unordered_set<const Node*> at_hand_;  // at the root's index when the loop computes that
-  std::vector<std::vector<Node*>> groups_;   // each from its root, which reads, upwards
-  std::vector<size_t> num_results_;          // by group
+  std::unordered_set<const Node*> repeated_;  // in each sweep of a group's loop
+  std::unordered_set<const Node*> at_hand_;   // at the root's index when the loop computes that
+  std::vector<std::vector<Node*>> groups_;    // each from its root, which reads, upwards
+  std::vector<size_t> num_results_;           // by group
 };
 
 Result<Changed> run_fuse_pointwise(Unit& unit, const PassOptions&, PassContext& context) {
