@@ -27,6 +27,7 @@ std::vector<StepReason> graph_steps() {
       {"fold_batch_norm",
        "after decompose, when every matrix product is a matmul, and before the constants fold"},
       {"fold_scale", "beside it: a factor of each channel goes where a norm's does"},
+      {"convolution_to_matmul", "behind the folds, which look for convolutions"},
       {"fold_constants", "masks and positions become literals once sizes are known"},
       {"simplify", "decomposing leaves views of views, and folding leaves ones and zeros"},
       {"sink_permutes", "when views are merged, which its patterns look through"},

@@ -67,7 +67,8 @@ TEST(RandomGraphs, AreRightOnTheCpuAndReachEveryPass) {
       expect_right(800 * kScale, {{"cpu", "avx2"}, {"cpu", "avx512"}, {"cpu", "avx512_bf16"}});
   const std::set<std::string> of_symbols = {"collect_guards", "fold_positions", "merge_symbols",
                                             "pad_shapes", "specialize_shapes"};
-  const std::set<std::string> of_libraries = {"fold_scale", "sink_permutes"};
+  const std::set<std::string> of_libraries = {"convolution_to_matmul", "fold_scale",
+                                              "sink_permutes"};
   for (const PassDef& pass : builtin_passes())
     EXPECT_TRUE(coverage.count("pass " + pass.name) != 0 || of_symbols.count(pass.name) != 0 ||
                 of_libraries.count(pass.name) != 0)
