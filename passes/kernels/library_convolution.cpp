@@ -14,6 +14,7 @@
 #include "passes/lowering/copy_price.h"
 #include "passes/lowering/kernel_def.h"
 #include "passes/lowering/library.h"
+#include "passes/lowering/still_dims.h"
 
 namespace lathe {
 namespace {
@@ -241,6 +242,7 @@ class ConvolutionLowering {
     if (const std::optional<Strided>& added = epilogue.residual)
       call.epilogue.residual = image(added->buffer, added->offset, out, in_image_order(*added));
     call.epilogue.activation = epilogue.activation;
+    fold_still_dims(call);
     lowering_.emit_library(std::move(call), describe(node_), phase_);
   }
 

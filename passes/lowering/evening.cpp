@@ -17,9 +17,9 @@ struct Price {
 constexpr Price kEven = {4e-6, 650e12, 2.5e12};
 constexpr Price kUneven = {9e-6, 95e12, 0.85e12};
 constexpr Price kCopy = {3e-6, 1e15, 2.2e12};
-constexpr double kFewColumns = 9e-6;     // a product of less than a step of them
-constexpr double kLeastGain = 3e-6;      // of a product that is changed
-constexpr double kMostFilled = 8 << 20;  // bytes of weights that are kept twice
+constexpr double kFewColumns = 9e-6;        // a product of less than a step of them
+constexpr double kLeastGain = 3e-6;         // of a product that is changed
+constexpr double kMostKeptTwice = 8 << 20;  // bytes of weights that are kept twice
 
 double seconds(const Price& price, double flops, double bytes) {
   return price.launch + std::max(flops / price.flops, bytes / price.bytes);
@@ -40,7 +40,7 @@ Evening choose_evening(const UnevenProduct& product, int64_t step) {
   const double b_bytes = kHalfBytes * product.b_elements;
   evening.fills_columns =
       evening.pads_rows && (evening.copies_b || product.n < static_cast<double>(step) ||
-                            (product.is_b_constant && b_bytes <= kMostFilled));
+                            (product.is_b_constant && b_bytes <= kMostKeptTwice));
   evening.copies_b = evening.copies_b || evening.fills_columns;
   const double results = product.m * product.n, flops = 2 * results * product.k;
   const double bytes = kHalfBytes * (product.a_elements + product.b_elements + results);
