@@ -24,6 +24,8 @@ KEPT = {
     aten.softmax.int: None,
     aten.log_softmax.int: None,
     aten.batch_norm.default: "training",
+    aten.upsample_nearest2d.vec: None,
+    aten.upsample_bilinear2d.vec: None,
 }
 
 
