@@ -6,8 +6,7 @@
 // the same model. Constants are compared to a relative 1e-4, since models round them differently.
 //
 // Does not recognise a pattern one of whose inner values is read elsewhere: it would be computed
-// twice. Does not recognise attention whose mask may hold -inf when nothing guards empty rows:
-// there the spelled-out form gives NaN and attention gives zero.
+// twice.
 #include "passes/analysis/rewrite.h"
 #include "passes/pass.h"
 #include "passes/rules/rule.h"

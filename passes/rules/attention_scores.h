@@ -1,0 +1,50 @@
+// The scores of attention as models spell them: a scaled product, masks added to it or put in its
+// place, in any order.
+#pragma once
+#include <vector>
+
+#include "ir/graph/builder.h"
+#include "ir/graph/node.h"
+
+namespace lathe {
+
+// A value in every arrangement of its batch dims, with the scalar factors passed on the way; through
+// casts that lose nothing, outermost first.
+struct Scaled {
+  Value value;
+  double scale = 1;
+};
+std::vector<Scaled> arrangements(Value value);
+
+// The batch dims of matrices, if `type` has any.
+Shape batch_of(const TensorType& type);
+
+// What changes scores that lie as `type` says: `value` is added, or where `condition` is `is_hidden`
+// stands `value`, a number so low that no score shows beside it, or -inf.
+struct MaskTerm {
+  TensorType type;
+  Value value = {};
+  Value condition = {};
+  bool is_hidden = true;
+  double hiding = 0;
+};
+
+struct Scores {
+  Value product = {};  // null: the pattern does not match
+  double scale = 1;
+  std::vector<MaskTerm> terms = {};  // from the product on
+};
+Scores match_scores(Value value);
+
+// What scores are masked with, in all.
+struct Mask {
+  Value value = {};  // null: none
+  bool fits = true;  // false: it does not lie as the query does
+};
+// Of queries of that dtype with these batch dims, with nodes of the builder; nothing is built unless
+// it fits. Rows that may be masked wholly with -inf become NaN, which is what softmax makes of them
+// and attention does not, unless `is_safe`.
+Mask build_mask(Builder& b, const std::vector<MaskTerm>& terms, const Shape& batch, DType dtype,
+                bool is_safe);
+
+}  // namespace lathe
