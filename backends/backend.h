@@ -97,8 +97,8 @@ struct CompileOptions {
   // such launches.
   bool reduce_overhead = false;
   // The bytes of a weight by name, asked for during compile, on the host or the target's device;
-  // those of weights that steps read in place must stay valid while the executable lives. `release_weight` is called for each other one
-  // when it is packed.
+  // those of weights that steps read in place must stay valid while the executable lives.
+  // `release_weight` is called for each other one when it is packed.
   std::function<Result<BufferView>(const std::string& name)> weight;
   std::function<void(const std::string& name)> release_weight;
   // What was made of the program before, in this process or another; afterwards it has the code of

@@ -8,8 +8,8 @@
 // beside its own result, which saves a launch and reading it once. Not when both compute functions:
 // the chain of what waits for each other then gets longer than a core can run ahead. A group is
 // launched where its root stands and joined by what nobody reads before that, so that no cycle can
-// form. A norm or softmax that elementwise ops alone read, at the same place, joins their group: its
-// last sweep does what follows.
+// form. A norm or softmax that elementwise ops alone read, at the same place, joins their group:
+// its last sweep does what follows.
 //
 // A reader that visits an element several times (the three sweeps of a softmax, overlapping
 // windows) computes it anew each time, which pays for arithmetic and not for transcendental

@@ -269,12 +269,13 @@ Status load_weights(const pt2::ModelFile& file, const pt2::GraphSignature& signa
                               to_string(weight.data.type.shape))};
     weight.data.strides = row_major_strides(weight.data.type.static_shape());
     Source source = payloads.find(spec.target);
+    const bool leaves_bytes = options.leave_weights && !is_number(weight);
     WeightPlace place;
     if (source.meta) {
-      LATHE_TRY(place, load_one(file, payloads, source, spec.target, symbols, options.leave_weights,
-                                module, weight.data));
+      LATHE_TRY(place, load_one(file, payloads, source, spec.target, symbols, leaves_bytes, module,
+                                weight.data));
     }
-    bool is_missing = options.leave_weights ? place.entry.empty() : !weight.data.bytes;
+    bool is_missing = leaves_bytes ? place.entry.empty() : !weight.data.bytes;
     if (is_missing && !options.allow_missing_weights) missing.push_back(spec.target);
     if (const ZipEntry* entry = file.archive ? file.archive->find(place.entry) : nullptr)
       copies.add(weight.data, *entry);

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "frontend/import/payloads.h"
+#include "ir/graph/tensor.h"
 #include "ir/support/diag_codes.h"
 
 namespace lathe {
@@ -60,6 +62,10 @@ Result<Value> Scope::weight(const std::string& name, const std::string& weight) 
   const OpDef* row = builder_.ops().find(kConstantOp);
   LATHE_CHECK(row != nullptr, "the table of ops has no constant");
   NamedAttrs attrs = {{"name", weight}, {"dtype", type.dtype}, {"shape", type.static_shape()}};
+  if (is_number(found->second) && found->second.data.bytes != nullptr) {
+    LATHE_TRY(const Tensor number, read_tensor(found->second.data));
+    attrs[0] = {"value", is_float(type.dtype) ? Attr(number.floats) : Attr(number.integers)};
+  }
   Node* node = builder_.create(*row, {}, {}, std::move(attrs), name);
   if (!node) return builder_.error();
   builder_.mark(node->result(), encoding(name));

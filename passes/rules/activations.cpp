@@ -33,20 +33,31 @@ Value recognize_gelu_erf(Builder& b, const Node& head, RuleContext& context) {
   return b.call("gelu", {x}, {{"approximate", std::string("none")}});
 }
 
-// x * 0.5 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) = gelu(x, tanh)
+// Whether `value` is 0.044715 * x^count.
+bool is_power(Value value, Value x, size_t count, RuleContext& context) {
+  Product power = flatten_product(value, context.uses);
+  bool is_of_x = power.factors.size() == count && is_near(power.scalar, 0.044715);
+  for (size_t i = 0; i < count && is_of_x; ++i) is_of_x = take(power.factors, x);
+  return is_of_x;
+}
+
+// x * 0.5 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) = gelu(x, tanh), also with the inner x
+// before the bracket.
 Value recognize_gelu_tanh(Builder& b, const Node& head, RuleContext& context) {
   Product product = flatten_product({const_cast<Node*>(&head), 0}, context.uses);
   const Node* tanh = take_one_plus(product.factors, "tanh", context.uses);
   if (tanh == nullptr || product.factors.size() != 1 || !is_near(product.scalar, 0.5)) return {};
   Value x = product.factors[0];
   Product argument = flatten_product(tanh->operands[0], context.uses);
-  if (argument.factors.size() != 1 || !is_near(argument.scalar, std::sqrt(2 / M_PI))) return {};
+  if (!is_near(argument.scalar, std::sqrt(2 / M_PI))) return {};
+  const bool is_factored = argument.factors.size() == 2 && take(argument.factors, x);
+  if (argument.factors.size() != 1) return {};
   Sum sum = flatten_sum(argument.factors[0], context.uses);
-  if (sum.scalar != 0 || !take(sum.terms, x) || sum.terms.size() != 1) return {};
-  Product cube = flatten_product(sum.terms[0], context.uses);
-  bool is_cube = cube.factors.size() == 3 && take(cube.factors, x) && take(cube.factors, x) &&
-                 take(cube.factors, x);
-  if (!is_cube || !is_near(cube.scalar, 0.044715)) return {};
+  const bool has_first =
+      is_factored ? is_near(sum.scalar, 1) : sum.scalar == 0 && take(sum.terms, x);
+  if (!has_first || sum.terms.size() != 1 ||
+      !is_power(sum.terms[0], x, is_factored ? 2 : 3, context))
+    return {};
   return b.call("gelu", {x}, {{"approximate", std::string("tanh")}});
 }
 

@@ -3,8 +3,10 @@
 // filled in, the softmax in more bits than the rest, and guarded against rows that mask everything.
 // One without that guard gives NaN there, and attention zero: unless the mask holds finite numbers
 // alone, its empty rows become NaN.
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "fmt/format.h"
 #include "ir/graph/op_def.h"
@@ -18,41 +20,65 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// `value` with its last two dims swapped, through a permutation that it may already be, of `dtype`
-// where a cast made it of another.
-struct Transposed {
+// A key as it lies before it is transposed, or a permutation of something that is one.
+struct Key {
   Value source;
-  std::vector<int64_t> dims;
+  std::vector<int64_t> dims;  // of the permutation
   double scale = 1;
+  Shape batch;
 };
-Transposed transposed(Scaled given, DType dtype) {
-  int64_t rank = given.value.type().rank();
-  std::vector<int64_t> dims;
-  for (int64_t i = 0; i < rank; ++i) dims.push_back(i);
-  std::swap(dims[static_cast<size_t>(rank - 1)], dims[static_cast<size_t>(rank - 2)]);
-  if (!is_op(given.value, "permute")) return {given.value, dims, given.scale};
-  std::vector<int64_t> inner = given.value.node->ints_attr("dims"), composed;
-  for (int64_t dim : dims)
-    composed.push_back(
-        normalize_dim(inner[static_cast<size_t>(dim)], static_cast<int>(rank)).value_or(0));
-  Transposed result{given.value.node->operands[0], composed, given.scale};
-  for (const Scaled& each : arrangements(result.source)) {
-    if (each.value.type().shape != given.value.node->operands[0].type().shape) break;
-    if (each.value.type().dtype != dtype) continue;
-    result.source = each.value;
-    result.scale = given.scale * each.scale;
-  }
-  return result;
+
+std::vector<int64_t> in_order(int64_t rank) {
+  std::vector<int64_t> dims(static_cast<size_t>(rank));
+  std::iota(dims.begin(), dims.end(), 0);
+  return dims;
+}
+// Their last two places swapped.
+std::vector<int64_t> turned(std::vector<int64_t> dims) {
+  std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
+  return dims;
 }
 
-// The innermost arrangement of that dtype with these batch dims.
-const Scaled* find_batch(const std::vector<Scaled>& all, const Shape& batch,
-                         std::optional<DType> dtype) {
+// Every key that `transposed` may be seen as, outermost first.
+std::vector<Key> keys_of(Value transposed) {
+  std::vector<Key> keys;
+  for (const Scaled& each : arrangements(transposed)) {
+    const TensorType& type = each.value.type();
+    if (type.rank() < 2) continue;
+    if (!is_op(each.value, "permute")) {
+      keys.push_back({each.value, turned(in_order(type.rank())), each.scale, batch_of(type)});
+      continue;
+    }
+    std::vector<int64_t> dims = each.value.node->ints_attr("dims");
+    for (int64_t& dim : dims) dim = normalize_dim(dim, type.rank()).value_or(0);
+    const std::vector<int64_t> rest = turned(dims);
+    const bool is_transposed = rest == in_order(type.rank());
+    const Value source = each.value.node->operands[0];
+    for (const Scaled& inner : arrangements(source)) {
+      const TensorType& lies = inner.value.type();
+      const double scale = each.scale * inner.scale;
+      if (is_transposed)
+        keys.push_back({inner.value, in_order(lies.rank()), scale, batch_of(lies)});
+      else if (lies.shape == source.type().shape)
+        keys.push_back({inner.value, rest, scale, batch_of(type)});
+    }
+  }
+  return keys;
+}
+
+// The innermost arrangement of that dtype with these batch dims; null: none.
+const Scaled* find_batch(const std::vector<Scaled>& all, const Shape& batch, DType dtype) {
   const Scaled* found = nullptr;
   for (const Scaled& each : all)
     if (each.value.type().rank() == static_cast<int>(batch.size()) + 2 &&
-        batch_of(each.value.type()) == batch && (!dtype || each.value.type().dtype == *dtype))
+        batch_of(each.value.type()) == batch && each.value.type().dtype == dtype)
       found = &each;
+  return found;
+}
+const Key* find_batch(const std::vector<Key>& all, const Shape& batch, DType dtype) {
+  const Key* found = nullptr;
+  for (const Key& each : all)
+    if (each.batch == batch && each.source.type().dtype == dtype) found = &each;
   return found;
 }
 
@@ -90,27 +116,24 @@ Value refuse(RuleContext& context, const Node& head, std::string why) {
 // Everything that the new node needs, in one arrangement of the batch dims.
 struct Parts {
   Value query, value;
-  Transposed key;
+  Key key;
   double scale = 1;
 };
-bool arrange(const Node& scores, const Node& head, Parts& parts) {
+bool arrange(const Scores& scores, const Node& head, Parts& parts) {
   const DType dtype = head.types[0].dtype;
-  const std::vector<Scaled> queries = arrangements(scores.operands[0]);
-  const std::vector<Scaled> keys = arrangements(scores.operands[1]);
+  const std::vector<Scaled> queries = arrangements(scores.query);
+  const std::vector<Key> keys = keys_of(scores.key);
   const std::vector<Scaled> values = arrangements(head.operands[1]);
   // Of four dims if there is such a one, otherwise as they are.
   for (const bool is_any : {false, true})
     for (size_t i = queries.size(); i-- > 0;) {
       const TensorType& type = queries[i].value.type();
       if (type.dtype != dtype || type.rank() < 3 || (type.rank() == 4) == is_any) continue;
-      const Scaled* key = find_batch(keys, batch_of(type), std::nullopt);
+      const Key* key = find_batch(keys, batch_of(type), dtype);
       const Scaled* value = find_batch(values, batch_of(type), dtype);
       if (key == nullptr || value == nullptr || value->scale != 1) continue;
-      parts.query = queries[i].value;
-      parts.value = value->value;
-      parts.key = transposed(*key, dtype);
-      parts.scale = queries[i].scale * parts.key.scale;
-      if (parts.key.source.type().dtype == dtype) return true;
+      parts = {queries[i].value, value->value, *key, queries[i].scale * key->scale};
+      return true;
     }
   return false;
 }
@@ -157,21 +180,19 @@ Value recognize_attention(Builder& b, const Node& head, RuleContext& context) {
   if (context.uses[softmax.value] > (softmax.is_safe ? 2 : 1))
     return refuse(context, head, "its probabilities are read elsewhere as well");
   Parts parts;
-  if (!arrange(*scores.product.node, head, parts))
+  if (!arrange(scores, head, parts))
     return refuse(context, head, "query, key and value differ in their batch dims, or in dtype");
   const Shape query = four_dims(parts.query.type().shape);
   const Mask mask = build_mask(b, scores.terms, {query.begin(), query.end() - 2},
                                head.types[0].dtype, softmax.is_safe);
   if (!mask.fits) return refuse(context, head, "its mask does not fit the dims of the query");
-  context.matched = {scores.product.node->loc, softmax.value.node->loc};
+  context.matched = {scores.product->loc, softmax.value.node->loc};
   const auto lie = [&](Value value) -> Value {
     return reshape({b, value}, four_dims(value.type().shape));
   };
   Value key = parts.key.source;
-  bool is_moved = false;
-  for (size_t i = 0; i < parts.key.dims.size(); ++i)
-    is_moved = is_moved || parts.key.dims[i] != static_cast<int64_t>(i);
-  if (is_moved) key = b.call("permute", {key}, {{"dims", parts.key.dims}});
+  if (!std::is_sorted(parts.key.dims.begin(), parts.key.dims.end()))
+    key = permute({b, key}, parts.key.dims);
   const Term result(b,
                     b.call("attention", {lie(parts.query), lie(key), lie(parts.value), mask.value},
                            {{"scale", scale_attr(scores.scale * parts.scale, query.back())}}));

@@ -62,6 +62,14 @@ std::optional<Hidden> match_hidden(Value value) {
   return std::nullopt;
 }
 
+// beta * mask + alpha * q @ k
+Scores of_baddbmm(const Node& node) {
+  Scores scores{&node, node.operands[1], node.operands[2], node.float_attr("alpha", 1)};
+  const double beta = node.float_attr("beta", 1);
+  if (beta == 1) scores.terms.push_back({.type = node.types[0], .value = node.operands[0]});
+  return beta == 0 || beta == 1 ? scores : Scores();
+}
+
 // Whether an additive mask cannot hold -inf: then no row is empty.
 bool is_finite_mask(Value mask) {
   if (is_op(mask, "expand")) mask = mask.node->operands[0];
@@ -141,10 +149,14 @@ std::vector<Scaled> arrangements(Value value) {
 
 Scores match_scores(Value value) {
   const std::vector<Scaled> all = arrangements(value);
-  for (const Scaled& each : all)
-    if (is_op(each.value, "matmul")) return {each.value, each.scale};
+  for (const Scaled& each : all) {
+    if (!is_op(each.value, "matmul")) continue;
+    const Node& node = *each.value.node;
+    return {&node, node.operands[0], node.operands[1], each.scale};
+  }
   const Scaled& last = all.back();
   if (last.scale != 1) return {};  // of a mask as well
+  if (is_op(last.value, "baddbmm")) return of_baddbmm(*last.value.node);
   const TensorType& type = last.value.type();
   if (const std::optional<Hidden> hidden = match_hidden(last.value)) {
     Scores inner = match_scores(hidden->scores);

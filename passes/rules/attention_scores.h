@@ -8,8 +8,8 @@
 
 namespace lathe {
 
-// A value in every arrangement of its batch dims, with the scalar factors passed on the way; through
-// casts that lose nothing, outermost first.
+// A value in every arrangement of its batch dims, with the scalar factors passed on the way;
+// through casts that lose nothing, outermost first.
 struct Scaled {
   Value value;
   double scale = 1;
@@ -19,8 +19,8 @@ std::vector<Scaled> arrangements(Value value);
 // The batch dims of matrices, if `type` has any.
 Shape batch_of(const TensorType& type);
 
-// What changes scores that lie as `type` says: `value` is added, or where `condition` is `is_hidden`
-// stands `value`, a number so low that no score shows beside it, or -inf.
+// What changes scores that lie as `type` says: `value` is added; or, without one, `hiding`, a number
+// so low that no score shows beside it, or -inf, stands where `condition` is `is_hidden`.
 struct MaskTerm {
   TensorType type;
   Value value = {};
@@ -30,7 +30,8 @@ struct MaskTerm {
 };
 
 struct Scores {
-  Value product = {};  // null: the pattern does not match
+  const Node* product = nullptr;  // null: the pattern does not match
+  Value query = {}, key = {};     // its operands, of which the key is transposed
   double scale = 1;
   std::vector<MaskTerm> terms = {};  // from the product on
 };
@@ -41,8 +42,8 @@ struct Mask {
   Value value = {};  // null: none
   bool fits = true;  // false: it does not lie as the query does
 };
-// Of queries of that dtype with these batch dims, with nodes of the builder; nothing is built unless
-// it fits. Rows that may be masked wholly with -inf become NaN, which is what softmax makes of them
+// Of queries of that dtype with these batch dims, with nodes of the builder; nothing is built
+// unless it fits. Rows that may be masked wholly with -inf become NaN, which is what softmax makes of them
 // and attention does not, unless `is_safe`.
 Mask build_mask(Builder& b, const std::vector<MaskTerm>& terms, const Shape& batch, DType dtype,
                 bool is_safe);

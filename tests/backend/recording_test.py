@@ -26,14 +26,14 @@ class Recorder:
 
     def __call__(self, run, args):
         results = run(args)
-        pairs = [r for r in results if isinstance(r, torch.Tensor) and all(r is not a for a in args)]
+
+        def made(values):
+            tensors = [value for value in values if isinstance(value, torch.Tensor)]
+            return [tensor for tensor in tensors if all(tensor is not a for a in args)]
 
         def replay():
             self.replays += 1
-            again = run(args)
-            made = [r for r in again if isinstance(r, torch.Tensor)
-                    and all(r is not a for a in args)]
-            for to, value in zip(pairs, made, strict=True):
+            for to, value in zip(made(results), made(run(args)), strict=True):
                 to.copy_(value)
 
         return replay, results

@@ -12,10 +12,11 @@ lathe.backend` does. torch.compile takes a mode or options, not both; options.OP
 
 A graph that Dynamo captured goes through AOTAutograd's inference path (inference.py). Calls that
 Lathe refuses become what PyTorch decomposes them to (decompose.py); where that does not help, the
-graph is cut there, and they run in eager (pieces.py), in mode reduce-overhead in one CUDA graph
-with the pieces (recording.py), and those that read weights alone once (settled.py). Weights are packed once and watched
-(weights.py). What became of each graph stands in reports(): nothing falls back unsaid, and each
-kernel has its lines, its predicted and, with set_timing(True), its measured time.
+graph is cut there, and they run in eager (pieces.py): in mode reduce-overhead in one CUDA graph
+with the pieces (recording.py), and only once where they read weights alone (settled.py). Weights
+are packed once and watched (weights.py). What became of each graph stands in reports(): nothing
+falls back unsaid, and each kernel has its lines, its predicted and, with set_timing(True), its
+measured time.
 """
 
 import logging

@@ -23,7 +23,7 @@ from lathe.backend.pieces import (
 )
 from lathe.backend.recording import Recording, unrecordable
 from lathe.backend.report import Segment
-from lathe.backend.scalars import move_scalars
+from lathe.backend.scalars import inline_scalars, move_scalars
 from lathe.backend.settled import settled_calls
 from lathe.backend.strides import settle_strides
 from lathe.backend.weights import MAX_REPACKS, Watch
@@ -49,13 +49,14 @@ class Compiled:
         self.constants = lift_constants(gm)
         put_checks_last(gm.graph)
         self.outputs = Outputs(gm.graph)
-        gm.recompile()
         self.gm, self.graph = gm, gm.graph
-        self.placeholders = [n for n in self.graph.nodes if n.op == "placeholder"]
         tensors = [a for a in example_inputs if isinstance(a, torch.Tensor)]
         self.device = device = device_of(tensors or made_tensors(self.graph))
         self.target = device.type
         move_scalars(self.graph, self.constants, device)
+        inline_scalars(self.graph, self.constants, device)
+        gm.recompile()
+        self.placeholders = [n for n in self.graph.nodes if n.op == "placeholder"]
         # Reasons by name of a call.
         self.refused = calls_left_to_eager(self.graph, device) | settle_strides(self.graph)
         self.views = set()  # names of those that calls in eager read

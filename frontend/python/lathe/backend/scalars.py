@@ -1,4 +1,5 @@
-"""Numbers that a graph holds as tensors of the CPU, moved to the device of what reads them.
+"""Numbers that a graph holds as tensors of the CPU, moved to the device of what reads them, and
+written into the graph there.
 
 Eager takes a tensor of no dims from the CPU beside tensors of any device. That is how masks are
 written: `mask[i:j] = 3` becomes a constant, a copy of it, and a fill with the copy; and scales:
@@ -8,6 +9,9 @@ written: `mask[i:j] = 3` becomes a constant, a copy of it, and a fill with the c
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
+from lathe._encoding import encoding_of
+from lathe.backend.pieces import is_mutating
+
 
 def move_scalars(graph, constants, device):
     """constants: the tensors of the graph's last placeholders, by name; those that move change."""
@@ -15,6 +19,27 @@ def move_scalars(graph, constants, device):
         node.meta["val"] = moved(constants.get(node.name, node.meta["val"]), device)
         if node.op == "placeholder":
             constants[node.name] = node.meta["val"]
+
+
+def inline_scalars(graph, constants, device):
+    """Makes calls of constants of no dims: Lathe's passes see what they are."""
+    for node in [n for n in graph.nodes if n.op == "placeholder" and n.name in constants]:
+        value = constants[node.name]
+        is_plain = value.dim() == 0 and value.device == device and encoding_of(value) is None
+        if not is_plain or any(user.op == "output" or is_mutating(user) for user in node.users):
+            continue
+        with graph.inserting_after(list(graph.find_nodes(op="placeholder"))[-1]):
+            made = graph.call_function(torch.ops.aten.full.default, ([], number_of(value)),
+                                       {"dtype": value.dtype, "device": device})
+        made.meta = dict(node.meta)
+        node.replace_all_uses_with(made)
+        graph.erase_node(node)
+        del constants[node.name]
+
+
+def number_of(tensor):
+    with unset_fake_temporarily():
+        return tensor.item()
 
 
 def numbers_to_move(graph, constants, device):
