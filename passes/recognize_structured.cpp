@@ -25,8 +25,8 @@ PassDef define_recognize_structured() {
       .summary = "find attention, norms, activations and products that were spelled out",
       .needs = Form::functional,
       .leaves = Form::functional,
-      .counters = {"attention", "layer_norm", "rms_norm", "norm_weight", "norm_bias", "gelu_erf",
-                   "gelu_tanh", "silu", "relu", "matmul"},
+      .counters = {"softmax", "attention", "layer_norm", "rms_norm", "norm_weight", "norm_bias",
+                   "gelu_erf", "gelu_tanh", "silu", "relu", "matmul"},
       .example = R"(
 func @main(%x: f32[8]) -> f32[8] {
   %s = sigmoid(%x)

@@ -66,15 +66,18 @@ std::vector<Key> keys_of(Value transposed) {
   return keys;
 }
 
-// The innermost arrangement of that dtype with these batch dims; null: none.
-const Scaled* find_batch(const std::vector<Scaled>& all, const Shape& batch, DType dtype) {
-  const Scaled* found = nullptr;
-  for (const Scaled& each : all)
-    if (each.value.type().rank() == static_cast<int>(batch.size()) + 2 &&
-        batch_of(each.value.type()) == batch && each.value.type().dtype == dtype)
-      found = &each;
+// Values as they lie.
+std::vector<Key> values_of(Value values) {
+  std::vector<Key> found;
+  for (const Scaled& each : arrangements(values)) {
+    const TensorType& type = each.value.type();
+    if (type.rank() < 2) continue;
+    found.push_back({each.value, in_order(type.rank()), each.scale, batch_of(type)});
+  }
   return found;
 }
+
+// The innermost arrangement of that dtype with these batch dims; null: none.
 const Key* find_batch(const std::vector<Key>& all, const Shape& batch, DType dtype) {
   const Key* found = nullptr;
   for (const Key& each : all)
@@ -115,24 +118,22 @@ Value refuse(RuleContext& context, const Node& head, std::string why) {
 
 // Everything that the new node needs, in one arrangement of the batch dims.
 struct Parts {
-  Value query, value;
-  Key key;
+  Value query;
+  Key key, value;
   double scale = 1;
 };
-bool arrange(const Scores& scores, const Node& head, Parts& parts) {
-  const DType dtype = head.types[0].dtype;
+bool arrange(const Scores& scores, const std::vector<Key>& values, DType dtype, Parts& parts) {
   const std::vector<Scaled> queries = arrangements(scores.query);
   const std::vector<Key> keys = keys_of(scores.key);
-  const std::vector<Scaled> values = arrangements(head.operands[1]);
   // Of four dims if there is such a one, otherwise as they are.
   for (const bool is_any : {false, true})
     for (size_t i = queries.size(); i-- > 0;) {
       const TensorType& type = queries[i].value.type();
       if (type.dtype != dtype || type.rank() < 3 || (type.rank() == 4) == is_any) continue;
       const Key* key = find_batch(keys, batch_of(type), dtype);
-      const Scaled* value = find_batch(values, batch_of(type), dtype);
+      const Key* value = find_batch(values, batch_of(type), dtype);
       if (key == nullptr || value == nullptr || value->scale != 1) continue;
-      parts = {queries[i].value, value->value, *key, queries[i].scale * key->scale};
+      parts = {queries[i].value, *key, *value, queries[i].scale * key->scale};
       return true;
     }
   return false;
@@ -165,10 +166,36 @@ Attr scale_attr(double scale, const Dim& depth) {
   return std::fabs(scale - usual) < 1e-9 * usual ? Attr(std::monostate()) : Attr(scale);
 }
 
-// softmax(scale * q @ k^T + mask) @ v = attention(q, k, v, mask)
+// The product of probabilities with values, or of both transposed, the other way round.
+struct Mixing {
+  Softmax softmax;  // null: none
+  Value values;
+  bool is_turned = false;
+};
+Mixing find_mixing(const Node& head, RuleContext& context) {
+  if (const Softmax found = find_softmax(head.operands[0], context); found.value)
+    return {found, head.operands[1]};
+  for (const Scaled& each : arrangements(head.operands[1])) {
+    if (!is_op(each.value, "permute") || each.scale != 1) continue;
+    std::vector<int64_t> dims = each.value.node->ints_attr("dims");
+    for (int64_t& dim : dims) dim = normalize_dim(dim, each.value.type().rank()).value_or(0);
+    if (dims.size() < 2 || turned(dims) != in_order(each.value.type().rank())) continue;
+    const Softmax found = find_softmax(each.value.node->operands[0], context);
+    if (found.value) return {found, head.operands[0], true};
+  }
+  return {};
+}
+
+Value permuted(Builder& b, const Key& key) {
+  if (std::is_sorted(key.dims.begin(), key.dims.end())) return key.source;
+  return permute({b, key.source}, key.dims);
+}
+
+// softmax(scale * q @ k^T + mask) @ v = attention(q, k, v, mask), and so for v^T @ softmax(...)^T
 Value recognize_attention(Builder& b, const Node& head, RuleContext& context) {
   if (head.operands.size() != 2 || !is_float(head.types[0].dtype)) return {};
-  const Softmax softmax = find_softmax(head.operands[0], context);
+  const Mixing mixing = find_mixing(head, context);
+  const Softmax& softmax = mixing.softmax;
   if (!softmax.value) return {};
   const Node& node = *softmax.value.node;
   int rank = softmax.value.type().rank();
@@ -180,30 +207,51 @@ Value recognize_attention(Builder& b, const Node& head, RuleContext& context) {
   if (context.uses[softmax.value] > (softmax.is_safe ? 2 : 1))
     return refuse(context, head, "its probabilities are read elsewhere as well");
   Parts parts;
-  if (!arrange(scores, head, parts))
+  const DType dtype = head.types[0].dtype;
+  if (!arrange(scores, mixing.is_turned ? keys_of(mixing.values) : values_of(mixing.values), dtype,
+               parts))
     return refuse(context, head, "query, key and value differ in their batch dims, or in dtype");
   const Shape query = four_dims(parts.query.type().shape);
-  const Mask mask = build_mask(b, scores.terms, {query.begin(), query.end() - 2},
-                               head.types[0].dtype, softmax.is_safe);
+  const Mask mask =
+      build_mask(b, scores.terms, {query.begin(), query.end() - 2}, dtype, softmax.is_safe);
   if (!mask.fits) return refuse(context, head, "its mask does not fit the dims of the query");
   context.matched = {scores.product->loc, softmax.value.node->loc};
   const auto lie = [&](Value value) -> Value {
     return reshape({b, value}, four_dims(value.type().shape));
   };
-  Value key = parts.key.source;
-  if (!std::is_sorted(parts.key.dims.begin(), parts.key.dims.end()))
-    key = permute({b, key}, parts.key.dims);
-  const Term result(b,
-                    b.call("attention", {lie(parts.query), lie(key), lie(parts.value), mask.value},
-                           {{"scale", scale_attr(scores.scale * parts.scale, query.back())}}));
-  return reshape(result, head.types[0].shape);
+  const Term result(b, b.call("attention",
+                              {lie(parts.query), lie(permuted(b, parts.key)),
+                               lie(permuted(b, parts.value)), mask.value},
+                              {{"scale", scale_attr(scores.scale * parts.scale, query.back())}}));
+  Shape shape = head.types[0].shape;
+  if (!mixing.is_turned) return reshape(result, shape);
+  std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+  return transpose_last(reshape(result, shape));
+}
+
+// exp(x - max(x)) / sum(exp(x - max(x))) = softmax(x)
+Value recognize_softmax(Builder& b, const Node& head, RuleContext& context) {
+  const Value powers = head.operands[0], total = head.operands[1];
+  if (!is_op(powers, "exp") || !is_op(total, "sum") || total.node->operands[0] != powers ||
+      context.uses[powers] != 2 || context.uses[total] != 1 || !total.node->bool_attr("keepdim") ||
+      powers.type() != head.types[0] || total.type().dtype != powers.type().dtype)
+    return {};
+  const std::vector<int64_t> dims =
+      normalized_dims(total.node->ints_attr("dim"), powers.type().rank());
+  if (dims.size() != 1) return {};
+  const Value x = less_than_largest(powers.node->operands[0], dims[0]);
+  if (!x || x.type() != head.types[0]) return {};
+  context.matched = {powers.node->loc, total.node->loc};
+  return b.call("softmax", {x}, {{"dim", dims[0]}});
 }
 
 }  // namespace
 
 std::vector<Rule> attention_rules() {
   const char* equation = "softmax(scale * q @ k^T + mask) @ v = attention(q, k, v, mask)";
-  return {{"attention", "matmul", equation, recognize_attention}};
+  return {
+      {"softmax", "div", "exp(x - max(x)) / sum(exp(x - max(x))) = softmax(x)", recognize_softmax},
+      {"attention", "matmul", equation, recognize_attention}};
 }
 
 }  // namespace lathe

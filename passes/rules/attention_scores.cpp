@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include "ir/graph/op_def.h"
 #include "ir/op/term.h"
 #include "passes/analysis/patterns.h"
 
@@ -128,6 +129,18 @@ double hiding_in(DType dtype, double hiding) {
 
 }  // namespace
 
+Value less_than_largest(Value value, int64_t dim) {
+  if (!is_op(value, "sub")) return {};
+  const Value x = value.node->operands[0], largest = value.node->operands[1];
+  const int rank = x.type().rank();
+  const auto at = normalize_dim(dim, rank);
+  if (!at || !is_op(largest, "amax") || largest.node->operands[0] != x ||
+      !largest.node->bool_attr("keepdim") ||
+      normalized_dims(largest.node->ints_attr("dim"), rank) != std::vector<int64_t>{*at})
+    return {};
+  return x;
+}
+
 Shape batch_of(const TensorType& type) { return {type.shape.begin(), type.shape.end() - 2}; }
 
 std::vector<Scaled> arrangements(Value value) {
@@ -157,6 +170,7 @@ Scores match_scores(Value value) {
   const Scaled& last = all.back();
   if (last.scale != 1) return {};  // of a mask as well
   if (is_op(last.value, "baddbmm")) return of_baddbmm(*last.value.node);
+  if (const Value all_of = less_than_largest(last.value, -1)) return match_scores(all_of);
   const TensorType& type = last.value.type();
   if (const std::optional<Hidden> hidden = match_hidden(last.value)) {
     Scores inner = match_scores(hidden->scores);

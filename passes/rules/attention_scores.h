@@ -16,11 +16,14 @@ struct Scaled {
 };
 std::vector<Scaled> arrangements(Value value);
 
+// x of x - max(x) along a dim, which no softmax tells from x; null for another value.
+Value less_than_largest(Value value, int64_t dim);
+
 // The batch dims of matrices, if `type` has any.
 Shape batch_of(const TensorType& type);
 
-// What changes scores that lie as `type` says: `value` is added; or, without one, `hiding`, a number
-// so low that no score shows beside it, or -inf, stands where `condition` is `is_hidden`.
+// What changes scores that lie as `type` says: `value` is added; or, without one, `hiding`, a
+// number so low that no score shows beside it, or -inf, stands where `condition` is `is_hidden`.
 struct MaskTerm {
   TensorType type;
   Value value = {};
@@ -31,7 +34,7 @@ struct MaskTerm {
 
 struct Scores {
   const Node* product = nullptr;  // null: the pattern does not match
-  Value query = {}, key = {};     // its operands, of which the key is transposed
+  Value query = {}, key = {};     // its operands, the latter transposed
   double scale = 1;
   std::vector<MaskTerm> terms = {};  // from the product on
 };
@@ -43,8 +46,8 @@ struct Mask {
   bool fits = true;  // false: it does not lie as the query does
 };
 // Of queries of that dtype with these batch dims, with nodes of the builder; nothing is built
-// unless it fits. Rows that may be masked wholly with -inf become NaN, which is what softmax makes of them
-// and attention does not, unless `is_safe`.
+// unless it fits. Rows that may be masked wholly with -inf become NaN, which is what softmax makes
+// of them and attention does not, unless `is_safe`.
 Mask build_mask(Builder& b, const std::vector<MaskTerm>& terms, const Shape& batch, DType dtype,
                 bool is_safe);
 

@@ -50,6 +50,24 @@ def attend(mask, wide):
     return function
 
 
+def spelled_out(q, k, v):
+    scores = torch.einsum("bhtd,bhsd->bhts", q, k) * 0.3
+    powers = torch.exp(scores - scores.amax(-1, keepdim=True))
+    return (powers / powers.sum(-1, keepdim=True)) @ v
+
+
+def turned(q, k, v):
+    q, k, v = (x.flatten(0, 1).transpose(1, 2) for x in (q, k, v))
+    weights = torch.softmax(torch.bmm(q.transpose(1, 2), k), -1)
+    return torch.bmm(v, weights.transpose(1, 2))
+
+
+def of_images(q, k, v):
+    q, k, v = (x.flatten(0, 1) for x in (q, k, v))
+    nothing = torch.empty(1, 1, 1)
+    return torch.bmm(torch.baddbmm(nothing, q, k.mT, beta=0, alpha=0.3).softmax(-1), v)
+
+
 class AttentionTest(BackendTest):
     def check(self, mask, wide, dtype, batch, queries=5, keys=7):
         q = torch.randn(*batch, queries, 8, dtype=dtype)
@@ -81,6 +99,12 @@ class AttentionTest(BackendTest):
         for batch in ((), (3,), (2, 3, 2), (1, 2, 1, 3)):
             with self.subTest(batch):
                 self.check("bias, -inf", None, torch.float32, batch)
+
+    def test_other_spellings(self):
+        q, k, v = (torch.randn(2, 3, length, 8) for length in (5, 7, 7))
+        for function in (spelled_out, turned, of_images):
+            with self.subTest(function.__name__):
+                self.expect_eager(function, (q, k, v), dynamic=False)
 
     def test_few_of_all(self):
         for queries, keys in ((1, 1), (2, 1), (2, 17), (13, 2)):

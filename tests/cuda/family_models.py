@@ -1,11 +1,15 @@
 """Models of families that neither workloads.py nor more_models.py has, of transformers and
-torchvision, mostly with two layers: what is asked is whether a kind of model is slow or wrong.
+torchvision, mostly with two layers, and attention written by hand: what is asked is whether a kind
+of model is slow or wrong.
 """
 
+import math
+
 import torch
+from torch import nn
 
 from model_parts import image
-from more_models import hugging, numbers, pixels, segmentation, translator, video
+from more_models import by_hand, hugging, ids, numbers, pixels, segmentation, translator, video
 
 LAYERS = {"num_hidden_layers": 2}
 WIDE = {**LAYERS, "hidden_size": 1024, "num_attention_heads": 16}
@@ -20,7 +24,54 @@ def vocoder():
     return model, (torch.randn(1, 100, 80),)
 
 
+class CausalBlock(nn.Module):
+    """A layer of a decoder as courses write it: scores that a buffer's zeros hide."""
+
+    def __init__(self, width, heads, length):
+        super().__init__()
+        self.heads = heads
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(),
+                                 nn.Linear(4 * width, width))
+        self.register_buffer("seen", torch.tril(torch.ones(length, length))[None, None])
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        heads = self.qkv(self.norms[0](x)).view(batch, length, 3, self.heads, -1)
+        q, k, v = heads.permute(2, 0, 3, 1, 4)
+        scores = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
+        scores = scores.masked_fill(self.seen[:, :, :length, :length] == 0, float("-inf"))
+        mixed = torch.softmax(scores, dim=-1) @ v
+        x = x + self.out(mixed.transpose(1, 2).reshape(batch, length, width))
+        return x + self.mlp(self.norms[1](x))
+
+
+def decoder():
+    blocks = [CausalBlock(768, 12, 1024) for _ in range(4)]
+    return nn.Sequential(nn.Embedding(32_000, 768), *blocks, nn.LayerNorm(768))
+
+
+class NonLocal(nn.Module):
+    """Attention among the pixels of an image, with a convolution on each side."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.parts = nn.Conv2d(channels, 3 * channels, 1)
+        self.out = nn.Conv2d(channels, channels, 1)
+
+    def forward(self, x):
+        q, k, v = self.parts(x).flatten(2).chunk(3, dim=1)
+        weights = torch.softmax(torch.bmm(q.transpose(1, 2), k), dim=-1)
+        return x + self.out(torch.bmm(v, weights.transpose(1, 2)).view_as(x))
+
+
+def non_local():
+    return nn.Sequential(nn.Conv2d(3, 64, 4, stride=4), nn.ReLU(), NonLocal(64), NonLocal(64))
+
+
 TEXT = {
+    "decoder_by_hand": by_hand(decoder, ids(32_000, 4, 512)),
     "roformer": lambda: hugging("RoFormer", **LAYERS),
     "mobilebert": lambda: hugging("MobileBert", **LAYERS),
     "squeezebert": lambda: hugging("SqueezeBert", **LAYERS),
@@ -65,6 +116,7 @@ TEXT = {
                                 axial_pos_shape=[16, 16], is_decoder=False),
 }
 IMAGES = {
+    "non_local": by_hand(non_local, (4, 3, 224, 224)),
     "deit": lambda: pixels("DeiT", num_hidden_layers=3),
     "mobilevitv2": lambda: pixels("MobileViTV2", side=256),
     "levit": lambda: pixels("Levit"),
