@@ -68,6 +68,13 @@ def of_images(q, k, v):
     return torch.bmm(torch.baddbmm(nothing, q, k.mT, beta=0, alpha=0.3).softmax(-1), v)
 
 
+def filled_with_a_tensor(q, k, v):
+    scores = q @ k.mT / 3
+    least = torch.tensor(torch.finfo(scores.dtype).min)
+    keep = torch.ones(5, 7, dtype=torch.bool).tril()
+    return torch.softmax(torch.where(keep, scores, least), -1) @ v
+
+
 class AttentionTest(BackendTest):
     def check(self, mask, wide, dtype, batch, queries=5, keys=7):
         q = torch.randn(*batch, queries, 8, dtype=dtype)
@@ -102,7 +109,7 @@ class AttentionTest(BackendTest):
 
     def test_other_spellings(self):
         q, k, v = (torch.randn(2, 3, length, 8) for length in (5, 7, 7))
-        for function in (spelled_out, turned, of_images):
+        for function in (spelled_out, turned, of_images, filled_with_a_tensor):
             with self.subTest(function.__name__):
                 self.expect_eager(function, (q, k, v), dynamic=False)
 

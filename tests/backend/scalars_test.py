@@ -9,7 +9,7 @@ import torch
 sys.path.insert(0, str(pathlib.Path("tests/backend").resolve()))
 
 from case import BackendTest, lathe  # noqa: E402, F401
-from lathe.backend.scalars import move_scalars  # noqa: E402
+from lathe.backend.scalars import inline_scalars, move_scalars  # noqa: E402
 
 aten = torch.ops.aten
 META = torch.device("meta")
@@ -86,6 +86,22 @@ class ScalarsTest(BackendTest):
         first, second = (self.constant(n, torch.tensor(2.0)) for n in "ab")
         filled = self.call(aten.fill.Tensor, self.x, first)
         self.assertEqual(self.devices(filled, second), ["meta", "cpu"])
+
+    def test_numbers_are_written_into_the_graph(self):
+        number, row = self.constant("c", torch.tensor(2.5)), self.constant("r", torch.ones(4))
+        product = self.call(aten.mul.Tensor, row, number)
+        self.graph.output((product,))
+        inline_scalars(self.graph, self.constants, torch.device("cpu"))
+        self.assertEqual(["r"], list(self.constants))
+        made = product.args[1]
+        self.assertEqual((aten.full.default, ([], 2.5)), (made.target, tuple(made.args)))
+
+    def test_a_number_that_is_returned_or_changed_is_not(self):
+        number, other = (self.constant(n, torch.tensor(2.5)) for n in "ab")
+        self.call(aten.copy_.default, other, self.call(aten.neg.default, number))
+        self.graph.output((number,))
+        inline_scalars(self.graph, self.constants, torch.device("cpu"))
+        self.assertEqual(["a", "b"], list(self.constants))
 
 
 if __name__ == "__main__":
