@@ -265,14 +265,17 @@ class Compiled:
             for k, (_, inputs, _) in enumerate(steps)
         ]
         num_made = len(slots) - len(self.placeholders)
-        settled = {}  # by slot
+        settled = None if first else {}  # by slot
 
         def run(args):
+            nonlocal settled
             values = [*args, *[None] * num_made]
-            if first is not None and not settled:
+            if settled is None:
                 call, inputs, outputs = first
                 results = call.of_values([values[slot] for slot in inputs], args)
-                settled.update(zip(outputs, results))
+                if self.target == "cuda":
+                    torch.cuda.synchronize()  # later runs may be in other streams
+                settled = dict(zip(outputs, results))
             for slot, value in settled.items():
                 values[slot] = value
             for (call, inputs, outputs), ends in zip(steps, dead):
