@@ -89,6 +89,7 @@ bool is_finite_mask(Value mask) {
 // The shape of a part of the mask, beside scores of `level`, for queries of these batch dims.
 std::optional<Shape> shape_beside(Shape own, const Shape& level, const Shape& batch) {
   const Shape level_batch(level.begin(), level.end() - 2);
+  if (own.size() < 2) own.insert(own.begin(), 2 - own.size(), Dim(1));
   if (level_batch == batch) return own;
   own.insert(own.begin(), level.size() - own.size(), Dim(1));
   const Shape own_batch(own.begin(), own.end() - 2);
@@ -109,15 +110,19 @@ std::optional<Shape> shape_beside(Shape own, const Shape& level, const Shape& ba
   return made;
 }
 
+// Of all terms together: numbers that are added keep their bits, and f16 has none that hides every
+// score.
 DType mask_dtype(const std::vector<MaskTerm>& terms, DType query) {
   std::optional<DType> added;
+  bool hides = false;
   for (const MaskTerm& term : terms) {
+    hides = hides || (!term.value && std::isfinite(term.hiding));
     if (!term.value) continue;
-    const DType dtype = term.value.type().dtype;
+    const DType own = term.value.type().dtype, dtype = is_float(own) ? own : query;
     added = !added || *added == dtype ? dtype : DType::f32;
   }
-  if (added) return *added;
-  return query == DType::f16 ? DType::f32 : query;  // f16 has no number that hides all scores
+  const DType dtype = added.value_or(query);
+  return hides && dtype == DType::f16 ? DType::f32 : dtype;
 }
 
 double hiding_in(DType dtype, double hiding) {
