@@ -213,7 +213,7 @@ TEST_F(CudaDriver, SaysHowManyBytesItLacksAndForWhat) {
     messages.insert(made.error().message);
     ASSERT_LT(failing, 1000) << made.error().message;
   }
-  const std::string arena = "the GPU has no 12288 bytes left for the arena";
+  const std::string arena = "the GPU has no 1536 bytes left for the arena";
   EXPECT_EQ(messages.count(arena), 1u) << testing::PrintToString(messages);
 }
 
