@@ -11,6 +11,8 @@ sys.path.insert(0, str(pathlib.Path("tests/backend").resolve()))
 
 from case import BackendTest  # noqa: E402
 
+from lathe.backend.dense_weights import in_rows  # noqa: E402
+
 
 def optimise(layer):
     layer.weight.grad = torch.ones_like(layer.weight)
@@ -54,6 +56,18 @@ class WeightsTest(BackendTest):
                     change(mine)
                     change(theirs)
                 self.expect(compiled(x), theirs(x))
+
+    def test_weights_may_lie_in_any_order(self):
+        layers = torch.nn.Sequential(
+            torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(),
+            torch.nn.Conv2d(8, 4, 1), torch.nn.Flatten(), torch.nn.Linear(36, 5)).eval()
+        layers = layers.to(memory_format=torch.channels_last)
+        layers[-1].weight = torch.nn.Parameter(torch.randn(36, 5).t())
+        x = torch.randn(2, 3, 5, 5)
+        compiled = self.compile(layers, dynamic=False)
+        self.expect(compiled(x), layers(x))
+        layers[-1].weight.mul_(2)
+        self.expect(compiled(x), layers(x))
 
     def test_weights_that_change_again_and_again_become_inputs(self):
         mine, theirs = self.layers()
@@ -120,6 +134,24 @@ class WeightsTest(BackendTest):
                 return x * self.table.sum()
 
         self.expect_eager(Positions(), *[(torch.randn(n, 4),) for n in (5, 7)], dynamic=True)
+
+    def test_dense_weights_are_taken_as_they_lie(self):
+        graph = torch.fx.Graph()
+        x, w, gaps = (graph.placeholder(name) for name in "xwg")
+        filters = torch.randn(8, 3, 3, 3).to(memory_format=torch.channels_last)
+        tensors = {"w": filters, "g": torch.randn(8, 3, 3, 6)[..., ::2]}
+        for node, value in ((x, torch.randn(1, 3, 5, 5)), (w, filters), (gaps, tensors["g"])):
+            node.meta["val"] = value
+        product = graph.call_function(torch.ops.aten.mul.Tensor, (w, gaps))
+        result = graph.call_function(torch.ops.aten.conv2d.default, (x, product))
+        graph.output((result,))
+        module = torch.fx.GraphModule({}, graph)
+        rows, taken = in_rows(module, tensors)
+        self.assertTrue(taken["w"].is_contiguous())
+        self.assertEqual(taken["w"].data_ptr(), filters.data_ptr())
+        self.assertIs(taken["g"], tensors["g"])
+        image = x.meta["val"]
+        self.expect(rows(image, *taken.values()), module(image, *tensors.values()))
 
 
 if __name__ == "__main__":

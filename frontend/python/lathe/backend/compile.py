@@ -15,6 +15,7 @@ from lathe._handle import LatheError
 from lathe._load import Model
 from lathe._memory import Graph, RefusedCalls
 from lathe.backend.decompose import Decompositions
+from lathe.backend.dense_weights import in_rows
 from lathe.backend.eager_views import give_views
 from lathe.backend.left_to_eager import calls_elsewhere, calls_left_to_eager
 from lathe.backend.outputs import Outputs
@@ -317,6 +318,7 @@ class LatheCall:
                 packed.popitem()
             else:
                 module, self.where = with_device(module, compiled.device)
+        module, packed = in_rows(module, packed)
         program = write(module, {name: name for name in packed})
         options = compiled.options.of_library(compiled.target, {n.name for n in piece.nodes})
         if compiled.is_recorded:
@@ -419,7 +421,7 @@ def readable(tensor):
     with unset_fake_temporarily():
         encoded = encode(tensor.detach())  # keeps its memory, whatever becomes of the parameter
         if not encoded.is_cuda or not encoded.is_contiguous() or encoded.is_neg():
-            return encoded.cpu()
+            return encoded.contiguous().cpu()  # a GPU puts rows in order sooner
         torch.cuda.current_stream(encoded.device).synchronize()  # the library has another
         return encoded
 
