@@ -11,9 +11,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -67,7 +69,19 @@ class ProgramReader {
   bool failed_ = false;
 };
 
-// What the text of a program leaves out of its steps. False: of other steps.
+// "model.py:12" as a location.
+std::optional<Loc> location_of(const std::string& place, LocTable& locs) {
+  const size_t colon = place.rfind(':');
+  if (colon == std::string::npos) return std::nullopt;
+  int line = 0;
+  const char* const end = place.data() + place.size();
+  if (std::from_chars(place.data() + colon + 1, end, line).ptr != end || line < 1)
+    return std::nullopt;
+  return locs.text(place.substr(0, colon), line, 0);
+}
+
+// What the text of a program leaves out of its steps; errors of runs then name the user's lines.
+// False: of other steps.
 bool read_steps(ProgramReader& reader, CachedProgram& cached) {
   if (reader.number() != cached.program.steps.size()) return false;
   for (Launch& step : cached.program.steps) {
@@ -75,6 +89,8 @@ bool read_steps(ProgramReader& reader, CachedProgram& cached) {
     Source& source = cached.sources.emplace_back();
     source.names = reader.text();
     source.place = reader.text();
+    if (const std::optional<Loc> place = location_of(source.place, cached.locs))
+      step.origins = {*place};
   }
   return true;
 }

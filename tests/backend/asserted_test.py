@@ -1,9 +1,11 @@
 """What only the data says to be wrong: eager raises, and so does Lathe, with the line of Python."""
 
+import os
 import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import torch
 import torch.nn.functional as F
@@ -158,13 +160,18 @@ class AssertedTest(BackendTest):
                     self.expect_as_eager(function, model, make, fit, misfit)
 
     def test_the_error_names_number_size_and_line(self):
-        compiled = self.compile(lambda i: F.embedding(i, X))
-        with self.assertRaisesRegex(
-            lathe.LatheError,
-            r"asserted_test.py:\d+: .*'embedding': index 7 is out of bounds for dimension 0 with "
-            r"size 2",
-        ):
-            compiled(vector(7))
+        with tempfile.TemporaryDirectory() as folder, \
+                unittest.mock.patch.dict(os.environ, XDG_CACHE_HOME=folder):
+            for where in ("compiled", "found"):  # in the cache
+                torch._dynamo.reset()
+                compiled = self.compile(lambda i: F.embedding(i, X))
+                with self.assertRaisesRegex(
+                    lathe.LatheError,
+                    r"asserted_test.py:\d+: .*'embedding': index 7 is out of bounds for dimension "
+                    r"0 with size 2",
+                ):
+                    compiled(vector(7))
+                self.assertIn(where, self.report().segments[0].cache)
 
     def test_symbolic_sizes_bound_positions(self):
         def function(x, i):
