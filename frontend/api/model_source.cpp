@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -25,12 +26,15 @@ Result<GivenWeight> given_weight(const lathe_weight& from) {
                 fmt::format("weight '{}' {}", from.name == nullptr ? "" : from.name, why)};
   };
   if (from.name == nullptr) return refuse("has no name");
-  if (from.dtype < LATHE_BOOL || from.dtype > LATHE_F64) return refuse("has no dtype of lathe.h");
+  int32_t dtype = 0;  // a caller's may be none of the enum
+  static_assert(sizeof dtype == sizeof from.dtype);
+  std::memcpy(&dtype, &from.dtype, sizeof dtype);
+  if (dtype < LATHE_BOOL || dtype > LATHE_F64) return refuse("has no dtype of lathe.h");
   if (from.rank < 0 || (from.rank > 0 && (from.shape == nullptr || from.strides == nullptr)))
     return refuse("has no shape");
   GivenWeight weight{.name = from.name};
   TensorData& data = weight.data;
-  data.type.dtype = static_cast<DType>(from.dtype);
+  data.type.dtype = static_cast<DType>(dtype);
   for (int32_t d = 0; d < from.rank; ++d) {
     if (from.shape[d] < 0 || from.strides[d] < 0) return refuse("has a negative extent or stride");
     data.type.shape.emplace_back(from.shape[d]);
