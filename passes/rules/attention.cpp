@@ -39,6 +39,12 @@ std::vector<int64_t> turned(std::vector<int64_t> dims) {
   return dims;
 }
 
+std::vector<int64_t> permutation_of(const Node& permute) {
+  std::vector<int64_t> dims = permute.ints_attr("dims");
+  for (int64_t& dim : dims) dim = normalize_dim(dim, static_cast<int>(dims.size())).value_or(0);
+  return dims;
+}
+
 // Every key that `transposed` may be seen as, outermost first.
 std::vector<Key> keys_of(Value transposed) {
   std::vector<Key> keys;
@@ -49,9 +55,7 @@ std::vector<Key> keys_of(Value transposed) {
       keys.push_back({each.value, turned(in_order(type.rank())), each.scale, batch_of(type)});
       continue;
     }
-    std::vector<int64_t> dims = each.value.node->ints_attr("dims");
-    for (int64_t& dim : dims) dim = normalize_dim(dim, type.rank()).value_or(0);
-    const std::vector<int64_t> rest = turned(dims);
+    const std::vector<int64_t> rest = turned(permutation_of(*each.value.node));
     const bool is_transposed = rest == in_order(type.rank());
     const Value source = each.value.node->operands[0];
     for (const Scaled& inner : arrangements(source)) {
@@ -177,8 +181,7 @@ Mixing find_mixing(const Node& head, RuleContext& context) {
     return {found, head.operands[1]};
   for (const Scaled& each : arrangements(head.operands[1])) {
     if (!is_op(each.value, "permute") || each.scale != 1) continue;
-    std::vector<int64_t> dims = each.value.node->ints_attr("dims");
-    for (int64_t& dim : dims) dim = normalize_dim(dim, each.value.type().rank()).value_or(0);
+    const std::vector<int64_t> dims = permutation_of(*each.value.node);
     if (dims.size() < 2 || turned(dims) != in_order(each.value.type().rank())) continue;
     const Softmax found = find_softmax(each.value.node->operands[0], context);
     if (found.value) return {found, head.operands[0], true};
@@ -200,6 +203,7 @@ Value recognize_attention(Builder& b, const Node& head, RuleContext& context) {
   const Node& node = *softmax.value.node;
   int rank = softmax.value.type().rank();
   if (normalize_dim(node.int_attr("dim"), rank) != rank - 1) return {};
+  if (softmax.value.type().shape.back() == Dim(0)) return {};  // nothing to attend to
   const DType computed = softmax.value.type().dtype, given = node.operands[0].type().dtype;
   if (computed != given && !(is_half(given) && computed == DType::f32)) return {};
   const Scores scores = match_scores(node.operands[0]);

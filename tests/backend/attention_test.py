@@ -116,7 +116,7 @@ class AttentionTest(BackendTest):
                 self.expect_eager(function, (q, k, v), dynamic=False)
 
     def test_few_of_all(self):
-        for queries, keys in ((1, 1), (2, 1), (2, 17), (13, 2)):
+        for queries, keys in ((1, 1), (2, 1), (2, 17), (13, 2), (0, 7)):
             self.check(("lowest",), None, torch.float32, (1, 2), queries, keys)
 
 

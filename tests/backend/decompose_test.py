@@ -138,6 +138,14 @@ class DecomposeTest(BackendTest):
         self.expect_decomposed(lambda x: aten.mish_backward(x, x), (randn(3, 3),))
         self.assertIn("aten.mish_backward.default, 1x as PyTorch decomposes it", str(self.report()))
 
+    def test_upsampling_stays_whole(self):
+        def function(x):
+            return F.interpolate(x, size=(10, 13), mode="bilinear")
+
+        self.expect_eager(function, (torch.randn(2, 3, 5, 7),), dynamic=False)
+        labels = [row["label"] for row in self.report().kernels]
+        self.assertEqual(["upsample_bilinear2d"], labels)
+
 
 if __name__ == "__main__":
     unittest.main()
