@@ -15,11 +15,6 @@ namespace lathe {
 
 namespace {
 
-bool is_row_major(const TensorData& data) {
-  std::vector<int64_t> shape = data.type.static_shape();
-  return data.strides == row_major_strides(shape);
-}
-
 size_t dense_bytes(const TensorType& type) {
   return static_cast<size_t>(type.static_elements().value_or(0) * dtype_bytes(type.dtype));
 }

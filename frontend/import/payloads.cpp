@@ -86,10 +86,9 @@ class DenseCopies {
  public:
   void add(const TensorData& data, const ZipEntry& entry) {
     if (entries_.insert(&entry).second) stored_bytes_ += static_cast<double>(entry.size);
-    const std::vector<int64_t> shape = data.type.static_shape();
-    if (data.strides == row_major_strides(shape)) return;
+    if (is_row_major(data)) return;
     double bytes = static_cast<double>(dtype_bytes(data.type.dtype));
-    for (int64_t extent : shape) bytes *= static_cast<double>(extent);
+    for (int64_t extent : data.type.static_shape()) bytes *= static_cast<double>(extent);
     copied_bytes_ += bytes;
   }
   Status check(const pt2::ModelFile& file, LocTable& locs) const {

@@ -190,6 +190,14 @@ std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape) {
   return strides;
 }
 
+bool is_row_major(const TensorData& data) {
+  const std::vector<int64_t> shape = data.type.static_shape(), rows = row_major_strides(shape);
+  if (data.strides.size() != shape.size()) return false;
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (shape[d] != 1 && data.strides[d] != rows[d]) return false;
+  return true;
+}
+
 Result<Tensor> read_tensor(const TensorData& data) {
   const std::optional<int64_t> count = data.type.static_elements();
   if (!count)

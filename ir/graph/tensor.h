@@ -43,6 +43,8 @@ std::optional<double> misfit(const Attr& literal, DType dtype);
 
 // Row-major strides of a shape, in elements.
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape);
+// Whether elements lie side by side in that order. An extent of 1 has a stride that nobody walks.
+bool is_row_major(const TensorData& data);
 
 // Reads strided raw bytes (checked against num_bytes) into a dense tensor, and back into row-major
 // bytes.

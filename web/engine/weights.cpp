@@ -47,7 +47,7 @@ Result<Json> place_json(const OpenModel& open, const std::string& name, const We
   if (entry->is_deflated) json["inflated"] = entry->size;
   json["first_byte"] = place.first_byte;
   json["strides"] = data.strides;
-  json["is_dense"] = data.strides == row_major_strides(data.type.static_shape());
+  json["is_dense"] = is_row_major(data);
   return json;
 }
 
