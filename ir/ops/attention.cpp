@@ -257,6 +257,7 @@ std::vector<Example> attention_examples() {
       {.operands = {few, few, few, none}, .attrs = {{"is_causal", true}, {"scale", 0.5}}},
       {.operands = {many, half(DType::bf16, {2, 2, 7, 16}), half(DType::bf16, {2, 2, 7, 8}), none},
        .attrs = {{"enable_gqa", true}}},
+      {.operands = {many, many, many, {.shape = {2, 1, 9, 9}}}},
   };
 }
 

@@ -59,7 +59,7 @@ struct ConvolutionCall {
 // alone. A query whose scores are all -inf gives zeros.
 struct AttentionCall {
   CallTensor q, k, v, o;
-  std::optional<CallTensor> bias;  // of the scores' shape
+  std::optional<CallTensor> bias;  // of the scores' shape, in the operands' dtype or f32
   double scale = 1;
   bool is_causal = false;
 };

@@ -74,7 +74,7 @@ class LibraryAttention {
     return lowering_.refusal(node_, "attention") == nullptr && is_half(dtype_) && depth() > 0 &&
            width() > 0 && depth() <= kMostDepth && width() <= kMostDepth &&
            shape_.size() <= kImageRank && std::isfinite(scale()) &&
-           (!mask || mask.type().dtype == DType::b8 || mask.type().dtype == dtype_) &&
+           (!mask || bias_dtype(mask) == dtype_ || bias_dtype(mask) == DType::f32) &&
            (is_even() || is_better_filled_up());
   }
 
@@ -177,13 +177,17 @@ class LibraryAttention {
     return tensor;
   }
 
+  DType bias_dtype(Value mask) const {
+    return mask.type().dtype == DType::b8 ? dtype_ : mask.type().dtype;
+  }
+
   // What the mask adds to the scores, in rows where wide accesses may begin: once for all
   // attentions that have it.
   Result<CallTensor> make_bias(Value mask) {
     const Shape own = image(mask.type().shape);
     Shape shape = own;
     shape[3] = round_up(keys_);
-    const TensorType type{dtype_, shape};
+    const TensorType type{bias_dtype(mask), shape};
     const auto make = [&]() -> Result<BufferId> {
       const Phase phase = lowering_.phase_of(mask, phase_);
       const BufferId bias =

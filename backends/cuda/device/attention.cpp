@@ -17,7 +17,10 @@ using Sizes = std::vector<int64_t>;
 class Attention {
  public:
   Attention(CudnnGraph& graph, const Program& program, const AttentionCall& call)
-      : graph_(graph), call_(call), dtype_(dtype_of(program, call.o)) {}
+      : graph_(graph),
+        call_(call),
+        dtype_(dtype_of(program, call.o)),
+        bias_dtype_(call.bias ? dtype_of(program, *call.bias) : dtype_) {}
 
   Status describe() {
     if (call_.bias && graph_.version() < kBiasVersion)
@@ -34,7 +37,7 @@ class Attention {
     CudnnDescriptor scores = value();
     add_product(query, key, scores);
     scores = with(kCudnnMul, scores, graph_.constant(static_cast<float>(call_.scale), kRank));
-    if (call_.bias) scores = with(kCudnnAdd, scores, graph_.memory(bias(), dtype_, kBias));
+    if (call_.bias) scores = with(kCudnnAdd, scores, graph_.memory(bias(), bias_dtype_, kBias));
     if (call_.is_causal) scores = masked(scores);
     const CudnnDescriptor most = reduced(kCudnnReduceMax, scores);
     const CudnnDescriptor exponential = with(kCudnnExp, with(kCudnnSub, scores, most), nullptr);
@@ -121,7 +124,7 @@ class Attention {
 
   CudnnGraph& graph_;
   const AttentionCall& call_;
-  DType dtype_;
+  DType dtype_, bias_dtype_;
   Sizes dims_, row_dims_;  // of the scores, and of what is one for each query
 };
 
