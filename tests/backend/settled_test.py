@@ -1,4 +1,4 @@
-"""Calls in eager that read weights alone run once, and again when weights change."""
+"""Calls in eager that read weights alone, or nothing, run once, and again when weights change."""
 
 import pathlib
 import sys
@@ -57,6 +57,25 @@ class SettledTest(BackendTest):
         self.assertEqual([s.runs_in for s in self.report().segments], ["lathe"])
         self.assertEqual([], self.report().fallbacks)
         self.assertIn("settled_test.half.default, 2x in eager once", str(self.report()))
+
+    def test_what_they_alone_read_runs_with_them(self):
+        self.assertEqual(1, self.runs_of(lambda x, w: x * half(torch.arange(3.) + w.exp())))
+        self.assertEqual([], self.report().fallbacks)
+
+    def test_what_reads_nothing_needs_no_weight(self):
+        self.assertEqual(1, self.runs_of(lambda x, w: x * half(torch.arange(3.))))
+        self.assertEqual([s.runs_in for s in self.report().segments], ["lathe"])
+
+    def test_what_is_read_beside_them_stays_where_it_is(self):
+        self.assertEqual(3, self.runs_of(lambda x, w: x.exp() * half(t := w.exp()) @ t.t()))
+
+    def test_random_numbers_are_drawn_in_each_call(self):
+        module = Table(lambda x, w: x * half(torch.rand(3)))
+        compiled = self.compile(module, dynamic=False)
+        runs.clear()
+        for _ in range(2):
+            compiled(torch.randn(4, 3))
+        self.assertEqual(2, len(runs))
 
     def test_they_run_again_when_a_weight_changes(self):
         self.runs_of(lambda x, w: x * half(w))

@@ -85,7 +85,7 @@ class Report:
             for f in self.fallbacks
         ]
         rows += [
-            f"  {op}, {count}x in eager once: it reads weights alone"
+            f"  {op}, {count}x in eager once: it reads weights alone, or nothing"
             for op, count in self.settled.items()
         ]
         rows += [
