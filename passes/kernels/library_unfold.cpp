@@ -48,7 +48,8 @@ class UnfoldLowering {
           fmt::format("its windows written out take {:.0f} bytes", work.unfolded_bytes())};
     double seconds = unfolded_seconds(work);
     if (has_others() &&
-        (groups_ <= 1 || !is_half(type_.dtype) || seconds >= convolution_seconds(work)))
+        (groups_ <= 1 || !is_half(type_.dtype) || work.longest <= kShortWindow ||
+         seconds >= convolution_seconds(work)))
       return Verdict{"a convolution of the library's is as fast, or it is none of halves"};
     space_ = type_.shape.size() - 2;
     const Shape& w = filter.type().shape;

@@ -1,5 +1,6 @@
 // Prices of convolutions: see convolution_price.h. Measured on an H100 with cuDNN 9.19 and
-// cuBLASLt 13, bf16, if nothing else is said.
+// cuBLASLt 13, bf16, if nothing else is said; groups of short windows on an H200, where bf16 and
+// TF32 differ by less than their widths do.
 #include "passes/lowering/convolution_price.h"
 
 #include <algorithm>
@@ -20,6 +21,19 @@ constexpr double kFlops = 500e12, kTf32Flops = 200e12, kSingleFlops = 40e12;
 constexpr double kGroupedFlops = 60e12, kSlowest = 1.3e-3, kSlowestTaps = 128, kGrowth = 2.2;
 // Many channels in a group fill its tiles as those of no groups do.
 constexpr double kFullGroup = 32, kMostFilled = 5;
+// Short windows have kernels of their own for groups of so many channels and filters.
+struct GroupedRate {
+  double width, flops;
+};
+constexpr GroupedRate kGroupedRates[] = {
+    {8, 36e12}, {16, 85e12}, {32, 150e12}, {64, 100e12}, {128, 400e12}};
+// Others take so long for each result of nine taps, however few channels it is a sum of; those of
+// halves less where tiles of 32 are full.
+constexpr double kSlowGroups = 25e-6, kSlowHalf = 28e-12, kSlowSingle = 32e-12;
+constexpr double kTileGroups = 20e-6, kTileResult = 10e-12, kTileFlops = 300e12;
+constexpr double kSlowTaps = 9, kTileWidth = 32;
+// What one group makes that was several, where tiles at the edges are not full.
+constexpr double kMergedShare = 0.8;
 constexpr double kProductFlops = 400e12;
 constexpr double kMargin = 1.2;  // that others have to win by
 // Of matrix tiles, which wait for each step along their sums: reckoned, not measured.
@@ -27,11 +41,36 @@ constexpr double kTiledFlops = 100e12, kStep = 0.5e-6, kStepTerms = 32;
 // Of products of uneven rows (passes/lowering/evening).
 constexpr double kUnevenLaunch = 9e-6, kUnevenFlops = 95e12, kUnevenBandwidth = 0.85e12;
 
+double most_flops(const ConvolutionWork& work) {
+  return work.is_half ? kFlops : work.may_use_tf32 ? kTf32Flops : kSingleFlops;
+}
+
+// Of groups whose windows are short, where tensor cores may add.
+double grouped_seconds(const ConvolutionWork& work) {
+  const double moved = work.bytes / kBandwidth;
+  for (const GroupedRate& rate : kGroupedRates)
+    if (work.channels == rate.width && work.filters == rate.width)
+      return kLaunch + std::max(moved, work.flops / std::min(rate.flops, most_flops(work)));
+  const double results = work.results * work.taps / kSlowTaps;
+  const bool is_full =
+      std::fmod(work.channels, kTileWidth) == 0 && std::fmod(work.filters, kTileWidth) == 0;
+  if (is_full && work.is_half)
+    return kTileGroups + std::max({moved, results * kTileResult, work.flops / kTileFlops});
+  const double least = results * (work.is_half ? kSlowHalf : kSlowSingle);
+  return kSlowGroups + std::max({moved, least, work.flops / most_flops(work)});
+}
+
 }  // namespace
 
 ConvolutionWork convolution_work(const Node& convolution, const Lowering& lowering) {
+  return convolution_work(convolution, lowering.hints(), lowering.target());
+}
+
+ConvolutionWork convolution_work(const Node& convolution,
+                                 const std::map<std::string, int64_t>& hints,
+                                 const Target& target) {
   const auto at = [&](const Dim& size) {
-    return static_cast<double>(size.is_const() ? size.value() : size_at(size, lowering.hints()));
+    return static_cast<double>(size.is_const() ? size.value() : size_at(size, hints));
   };
   const TensorType &x = convolution.operands[0].type(), &w = convolution.operands[1].type(),
                    &y = convolution.types[0];
@@ -51,12 +90,28 @@ ConvolutionWork convolution_work(const Node& convolution, const Lowering& loweri
   work.bytes =
       work.element_bytes * (at(x.num_elements()) + at(w.num_elements()) + at(y.num_elements()));
   work.is_half = is_half(y.dtype);
-  work.may_use_tf32 = lowering.target().uses_tf32;
+  work.may_use_tf32 = target.uses_tf32;
+  return work;
+}
+
+ConvolutionWork widened(ConvolutionWork work, double groups, double channels, double filters) {
+  const double more = groups * filters / (work.groups * work.filters);
+  work.bytes += work.element_bytes * work.results * (more - 1);
+  work.bytes += work.element_bytes * work.taps *
+                (groups * channels * filters - work.groups * work.channels * work.filters);
+  work.results *= more;
+  work.flops *= more * channels / work.channels;
+  work.is_merged = groups < work.groups;
+  work.groups = groups;
+  work.channels = channels;
+  work.filters = filters;
   return work;
 }
 
 double convolution_seconds(const ConvolutionWork& work) {
-  const double most = work.is_half ? kFlops : work.may_use_tf32 ? kTf32Flops : kSingleFlops;
+  const bool is_short = work.longest <= kShortWindow && (work.is_half || work.may_use_tf32);
+  if (work.groups > 1 && is_short) return grouped_seconds(work);
+  const double most = most_flops(work) * (work.is_merged ? kMergedShare : 1);
   const double filled = std::clamp(work.channels / kFullGroup, 1.0, kMostFilled);
   const double rate = work.groups > 1 ? std::min(most, kGroupedFlops * filled) : most;
   double slowest = 0;

@@ -28,6 +28,7 @@ std::vector<StepReason> graph_steps() {
        "after decompose, when every matrix product is a matmul, and before the constants fold"},
       {"fold_scale", "beside it: a factor of each channel goes where a norm's does"},
       {"convolution_to_matmul", "behind the folds, which look for convolutions"},
+      {"widen_groups", "behind it, for what is still a convolution"},
       {"fold_constants", "masks and positions become literals once sizes are known"},
       {"simplify", "decomposing leaves views of views, and folding leaves ones and zeros"},
       {"sink_permutes", "when views are merged, which its patterns look through"},
