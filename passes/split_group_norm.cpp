@@ -25,6 +25,7 @@ Term group_mean(Term x, const Dim& groups) {
   const Shape channels = x.shape();
   const Dim per_group = Dim::floor_div(channels[1], groups);
   Term means = mean(x, spatial);
+  if (per_group == Dim(1)) return reshape(means, {channels[0], groups, Dim(1)});
   return mean(reshape(means, {channels[0], groups, per_group}), {2});
 }
 
@@ -80,10 +81,24 @@ std::vector<Value> split(Builder& b, const Node& node, bool reads_again) {
   return {cast(result, dtype)};
 }
 
+// Memory comes in sectors. Where pixels lie with few channels of a group side by side, a group that
+// reads its own moves the others' too; beyond so many bytes that takes longer than the launches do
+// that sum whole pixels.
+bool moves_too_much(int64_t num_elements, int64_t channels, DType dtype) {
+  constexpr int64_t kSectorBytes = 32, kMostBytes = int64_t{32} << 20;
+  const int64_t run = channels * dtype_bytes(dtype);
+  return run < kSectorBytes && num_elements * dtype_bytes(dtype) > kMostBytes / kSectorBytes * run;
+}
+
 bool suits_groups_of_threads(const Node& node, const Target& target) {
-  const std::optional<int64_t> count = node.types[0].static_elements();
+  const TensorType& type = node.types[0];
+  const std::optional<int64_t> count = type.static_elements();
   if (!target.groups || !count || *count == 0) return false;
-  const int64_t norms = node.types[0].shape[0].value() * node.int_attr("num_groups");
+  const int64_t groups = node.int_attr("num_groups"), channels = type.shape[1].value() / groups;
+  // With a library for convolutions channels are last.
+  if (target.has_library("convolution") && moves_too_much(*count, channels, type.dtype))
+    return false;
+  const int64_t norms = type.shape[0].value() * groups;
   return has_short_parts(*count / norms, norms);
 }
 
