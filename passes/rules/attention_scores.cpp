@@ -86,6 +86,45 @@ bool is_finite_mask(Value mask) {
   return false;
 }
 
+// What is masked, behind all factors.
+Scores match_masked(Value value) {
+  if (is_op(value, "baddbmm")) return of_baddbmm(*value.node);
+  if (const Value all_of = less_than_largest(value, -1)) return match_scores(all_of);
+  const TensorType& type = value.type();
+  if (const std::optional<Hidden> hidden = match_hidden(value)) {
+    Scores inner = match_scores(hidden->scores);
+    if (inner.product)
+      inner.terms.push_back({.type = type,
+                             .condition = hidden->condition,
+                             .is_hidden = hidden->is_hidden,
+                             .hiding = hidden->hiding});
+    return inner;
+  }
+  if (!is_op(value, "add")) return {};
+  for (size_t i = 0; i < 2; ++i) {
+    const Value scores = value.node->operands[i], mask = value.node->operands[1 - i];
+    if (scores.type().shape != type.shape) continue;
+    Scores inner = match_scores(scores);
+    if (!inner.product) continue;
+    inner.terms.push_back({.type = type, .value = mask});
+    return inner;
+  }
+  return {};
+}
+
+// What was masked before a factor of all: the factor is each part's.
+Scores scaled(Scores scores, double scale) {
+  if (scale == 1) return scores;
+  if (!std::isfinite(scale) || scale <= 0) return {};
+  scores.scale *= scale;
+  for (MaskTerm& term : scores.terms) {
+    term.scale *= scale;
+    term.hiding *= scale;
+    if (!term.value && term.hiding > kHiding) return {};
+  }
+  return scores;
+}
+
 // The shape of a part of the mask, beside scores of `level`, for queries of these batch dims.
 std::optional<Shape> shape_beside(Shape own, const Shape& level, const Shape& batch) {
   const Shape level_batch(level.begin(), level.end() - 2);
@@ -172,30 +211,7 @@ Scores match_scores(Value value) {
     const Node& node = *each.value.node;
     return {&node, node.operands[0], node.operands[1], each.scale};
   }
-  const Scaled& last = all.back();
-  if (last.scale != 1) return {};  // of a mask as well
-  if (is_op(last.value, "baddbmm")) return of_baddbmm(*last.value.node);
-  if (const Value all_of = less_than_largest(last.value, -1)) return match_scores(all_of);
-  const TensorType& type = last.value.type();
-  if (const std::optional<Hidden> hidden = match_hidden(last.value)) {
-    Scores inner = match_scores(hidden->scores);
-    if (inner.product)
-      inner.terms.push_back({.type = type,
-                             .condition = hidden->condition,
-                             .is_hidden = hidden->is_hidden,
-                             .hiding = hidden->hiding});
-    return inner;
-  }
-  if (!is_op(last.value, "add")) return {};
-  for (size_t i = 0; i < 2; ++i) {
-    const Value scores = last.value.node->operands[i], mask = last.value.node->operands[1 - i];
-    if (scores.type().shape != type.shape) continue;
-    Scores inner = match_scores(scores);
-    if (!inner.product) continue;
-    inner.terms.push_back({.type = type, .value = mask});
-    return inner;
-  }
-  return {};
+  return scaled(match_masked(all.back().value), all.back().scale);
 }
 
 Mask build_mask(Builder& b, const std::vector<MaskTerm>& terms, const Shape& batch, DType query,
@@ -219,7 +235,8 @@ Mask build_mask(Builder& b, const std::vector<MaskTerm>& terms, const Shape& bat
   for (size_t i = 0; i < terms.size(); ++i) {
     const MaskTerm& term = terms[i];
     if (term.value) {
-      const Term part = cast(reshape({b, term.value}, shapes[i]), dtype);
+      Term part = cast(reshape({b, term.value}, shapes[i]), dtype);
+      if (term.scale != 1) part = part * term.scale;
       mask = mask ? *mask + part : part;
       may_be_empty = may_be_empty || !is_finite_mask(term.value);
       continue;

@@ -22,11 +22,12 @@ Value less_than_largest(Value value, int64_t dim);
 // The batch dims of matrices, if `type` has any.
 Shape batch_of(const TensorType& type);
 
-// What changes scores that lie as `type` says: `value` is added; or, without one, `hiding`, a
+// What changes scores that lie as `type` says: `scale * value` is added; or, without one, `hiding`, a
 // number so low that no score shows beside it, or -inf, stands where `condition` is `is_hidden`.
 struct MaskTerm {
   TensorType type;
   Value value = {};
+  double scale = 1;
   Value condition = {};
   bool is_hidden = true;
   double hiding = 0;
