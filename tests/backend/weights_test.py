@@ -11,7 +11,6 @@ sys.path.insert(0, str(pathlib.Path("tests/backend").resolve()))
 
 from case import BackendTest  # noqa: E402
 
-from lathe.backend.dense_weights import in_rows  # noqa: E402
 
 
 def optimise(layer):
@@ -134,24 +133,6 @@ class WeightsTest(BackendTest):
                 return x * self.table.sum()
 
         self.expect_eager(Positions(), *[(torch.randn(n, 4),) for n in (5, 7)], dynamic=True)
-
-    def test_dense_weights_are_taken_as_they_lie(self):
-        graph = torch.fx.Graph()
-        x, w, gaps = (graph.placeholder(name) for name in "xwg")
-        filters = torch.randn(8, 3, 3, 3).to(memory_format=torch.channels_last)
-        tensors = {"w": filters, "g": torch.randn(8, 3, 3, 6)[..., ::2]}
-        for node, value in ((x, torch.randn(1, 3, 5, 5)), (w, filters), (gaps, tensors["g"])):
-            node.meta["val"] = value
-        product = graph.call_function(torch.ops.aten.mul.Tensor, (w, gaps))
-        result = graph.call_function(torch.ops.aten.conv2d.default, (x, product))
-        graph.output((result,))
-        module = torch.fx.GraphModule({}, graph)
-        rows, taken = in_rows(module, tensors)
-        self.assertTrue(taken["w"].is_contiguous())
-        self.assertEqual(taken["w"].data_ptr(), filters.data_ptr())
-        self.assertIs(taken["g"], tensors["g"])
-        image = x.meta["val"]
-        self.expect(rows(image, *taken.values()), module(image, *tensors.values()))
 
 
 if __name__ == "__main__":

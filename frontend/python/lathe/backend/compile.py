@@ -15,7 +15,7 @@ from lathe._handle import LatheError
 from lathe._load import Model
 from lathe._memory import Graph, RefusedCalls
 from lathe.backend.decompose import Decompositions
-from lathe.backend.dense_weights import in_rows
+from lathe.backend.dense_tensors import in_rows, inverse, order_of, permuted
 from lathe.backend.eager_views import give_views
 from lathe.backend.left_to_eager import calls_elsewhere, calls_left_to_eager
 from lathe.backend.outputs import Outputs
@@ -318,7 +318,13 @@ class LatheCall:
                 packed.popitem()
             else:
                 module, self.where = with_device(module, compiled.device)
-        module, packed = in_rows(module, packed)
+        orders = {n.name: order_of(n.meta["val"]) for n in piece.inputs if n.name not in packed}
+        orders |= {name: order_of(tensor) for name, tensor in packed.items()}
+        orders = {name: order for name, order in orders.items() if order}
+        returned = [order_of(getattr(n, "meta", {}).get("val")) for n in piece.outputs]
+        module = in_rows(module, orders, returned)
+        packed = {name: permuted(tensor, orders[name]) if name in orders else tensor
+                  for name, tensor in packed.items()}
         program = write(module, {name: name for name in packed})
         options = compiled.options.of_library(compiled.target, {n.name for n in piece.nodes})
         if compiled.is_recorded:
@@ -330,7 +336,10 @@ class LatheCall:
         self.kernels = self.model.info["kernels"]
         self.cache = self.model.info["cache"] or None
         self.taken = [k for k, n in enumerate(piece.inputs) if n.name not in packed]
-        self.takes_all = not packed and not self.where
+        taken = [n.name for n in piece.inputs if n.name not in packed]
+        self.orders = [(k, orders[name]) for k, name in enumerate(taken) if name in orders]
+        self.back = [(k, inverse(order)) for k, order in enumerate(returned) if order]
+        self.takes_all = not packed and not self.where and not self.orders and not self.back
         self.numbers = [(k, number_of(node, compiled.outputs.sizes))
                         for k, node in enumerate(piece.outputs) if is_number(node)]
         # What eager's calls behind it rely on; the whole graph's outputs are laid out at the end.
@@ -346,7 +355,14 @@ class LatheCall:
         if self.takes_all:
             results = self.model(*values)
         else:
-            results = self.model(*[values[k] for k in self.taken], *self.where)
+            given = [values[k] for k in self.taken]
+            for k, order in self.orders:
+                given[k] = given[k].permute(order)
+            results = self.model(*given, *self.where)
+            if self.back:
+                results = [*results]
+                for k, order in self.back:
+                    results[k] = results[k].permute(order)
         if self.numbers:
             results = [*results]
             for k, number in self.numbers:

@@ -63,7 +63,7 @@ def is_row_major(value):
 
 def dense_order(value):
     """The dims from the outermost to the innermost, of a tensor without gaps; None of others."""
-    for order in itertools.permutations(range(value.dim())) if value.dim() <= 4 else ():
+    for order in itertools.permutations(range(value.dim())) if value.dim() <= 5 else ():
         if is_row_major_in(value, order):
             return order
     return None
