@@ -21,12 +21,14 @@ constexpr double kFlops = 500e12, kTf32Flops = 200e12, kSingleFlops = 40e12;
 constexpr double kGroupedFlops = 60e12, kSlowest = 1.3e-3, kSlowestTaps = 128, kGrowth = 2.2;
 // Many channels in a group fill its tiles as those of no groups do.
 constexpr double kFullGroup = 32, kMostFilled = 5;
-// Short windows have kernels of their own for groups of so many channels and filters.
+// Short windows have kernels of their own for groups of so many channels and filters: FLOP/s in
+// halves, and in f32.
 struct GroupedRate {
-  double width, flops;
+  double width, half, single;
 };
 constexpr GroupedRate kGroupedRates[] = {
-    {8, 36e12}, {16, 85e12}, {32, 150e12}, {64, 100e12}, {128, 400e12}};
+    {4, 25e12, 1.1e12},   {8, 36e12, 36e12},     {16, 85e12, 85e12},   {32, 150e12, 150e12},
+    {64, 100e12, 180e12}, {128, 400e12, 250e12}, {256, 500e12, 300e12}};
 // Others take so long for each result of nine taps, however few channels it is a sum of; those of
 // halves less where tiles of 32 are full.
 constexpr double kSlowGroups = 25e-6, kSlowHalf = 28e-12, kSlowSingle = 32e-12;
@@ -50,7 +52,7 @@ double grouped_seconds(const ConvolutionWork& work) {
   const double moved = work.bytes / kBandwidth;
   for (const GroupedRate& rate : kGroupedRates)
     if (work.channels == rate.width && work.filters == rate.width)
-      return kLaunch + std::max(moved, work.flops / std::min(rate.flops, most_flops(work)));
+      return kLaunch + std::max(moved, work.flops / (work.is_half ? rate.half : rate.single));
   const double results = work.results * work.taps / kSlowTaps;
   const bool is_full =
       std::fmod(work.channels, kTileWidth) == 0 && std::fmod(work.filters, kTileWidth) == 0;

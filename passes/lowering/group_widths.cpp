@@ -10,7 +10,7 @@
 namespace lathe {
 namespace {
 
-constexpr int64_t kWidths[] = {8, 16, 32, 64, 128};
+constexpr int64_t kWidths[] = {4, 8, 16, 32, 64, 128, 256};
 constexpr int64_t kMostMerged = 4;   // filters grow as much
 constexpr int64_t kMostFilling = 2;  // as many channels as a group has
 constexpr double kLeastGain = 1.15;  // that a price has to be better by
