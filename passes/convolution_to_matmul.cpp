@@ -13,6 +13,7 @@
 
 #include "ir/op/term.h"
 #include "passes/analysis/rewrite.h"
+#include "passes/analysis/windows.h"
 #include "passes/pass.h"
 
 namespace lathe {
@@ -30,11 +31,6 @@ struct Windows {
   int64_t num_taps = 1;
 };
 
-int64_t of_dim(const Node& node, const char* name, size_t dim, int64_t fallback) {
-  const std::vector<int64_t> values = node.ints_attr(name);
-  return values.empty() ? fallback : values[std::min(dim, values.size() - 1)];
-}
-
 std::optional<Windows> windows_of(const Node& node) {
   const TensorType &x = node.operands[0].type(), &w = node.operands[1].type(), &y = node.types[0];
   if (node.bool_attr("transposed") || !w.is_static() || !x.shape[1].is_const() ||
@@ -46,9 +42,9 @@ std::optional<Windows> windows_of(const Node& node) {
   found.filters = Dim(w.shape[0].value() / found.groups);
   for (size_t d = 2; d < w.shape.size(); ++d) {
     const int64_t taps = w.shape[d].value();
-    const bool is_apart = of_dim(node, "stride", d - 2, 1) == taps || y.shape[d] == Dim(1);
-    if (!is_apart || of_dim(node, "padding", d - 2, 0) != 0 ||
-        (taps > 1 && of_dim(node, "dilation", d - 2, 1) != 1))
+    const bool is_apart = of_space(node, "stride", d - 2, 1) == taps || y.shape[d] == Dim(1);
+    if (!is_apart || of_space(node, "padding", d - 2, 0) != 0 ||
+        (taps > 1 && of_space(node, "dilation", d - 2, 1) != 1))
       return std::nullopt;
     // What is left over is cut off, of numbers alone.
     if (x.shape[d] != y.shape[d] * Dim(taps) && !(x.shape[d].is_const() && y.shape[d].is_const()))

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "passes/analysis/windows.h"
 #include "passes/lowering/convolution_price.h"
 #include "passes/lowering/copy_price.h"
 #include "passes/lowering/kernel_def.h"
@@ -47,9 +48,8 @@ class UnfoldLowering {
       return Verdict{
           fmt::format("its windows written out take {:.0f} bytes", work.unfolded_bytes())};
     double seconds = unfolded_seconds(work);
-    if (has_others() &&
-        (groups_ <= 1 || !is_half(type_.dtype) || work.longest <= kShortWindow ||
-         seconds >= convolution_seconds(work)))
+    if (has_others() && (groups_ <= 1 || !is_half(type_.dtype) || work.longest <= kShortWindow ||
+                         seconds >= convolution_seconds(work)))
       return Verdict{"a convolution of the library's is as fast, or it is none of halves"};
     space_ = type_.shape.size() - 2;
     const Shape& w = filter.type().shape;
@@ -90,11 +90,6 @@ class UnfoldLowering {
     return static_cast<double>(*type_.static_elements() * dtype_bytes(type_.dtype));
   }
 
-  int64_t of_space(const char* name, size_t dim, int64_t fallback) const {
-    const std::vector<int64_t> values = root_.ints_attr(name);
-    return values.empty() ? fallback : values[std::min(dim, values.size() - 1)];
-  }
-
   // [group, image, result's place, channel of the group, tap] of the input; zeros around it.
   Status unfold(Value input) {
     TensorType type{type_.dtype, {groups_, type_.shape[0]}};
@@ -120,9 +115,9 @@ class UnfoldLowering {
                             index[0] * kernel.integer(taps_[0].value()) + index[2 + space_]};
     Expr is_inside;
     for (size_t d = 0; d < space_; ++d) {
-      const Expr place = index[2 + d] * pool.integer(of_space("stride", d, 1)) +
-                         index[first_tap + d] * pool.integer(of_space("dilation", d, 1)) -
-                         pool.integer(of_space("padding", d, 0));
+      const Expr place = index[2 + d] * pool.integer(of_space(root_, "stride", d, 1)) +
+                         index[first_tap + d] * pool.integer(of_space(root_, "dilation", d, 1)) -
+                         pool.integer(of_space(root_, "padding", d, 0));
       const Expr last = pool.integer(input.type().shape[2 + d].value() - 1);
       const Expr is_within =
           loop::logical_and(loop::le(pool.integer(0), place), loop::le(place, last));

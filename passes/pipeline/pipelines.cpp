@@ -28,6 +28,7 @@ std::vector<StepReason> graph_steps() {
        "after decompose, when every matrix product is a matmul, and before the constants fold"},
       {"fold_scale", "beside it: a factor of each channel goes where a norm's does"},
       {"convolution_to_matmul", "behind the folds, which look for convolutions"},
+      {"space_to_depth", "behind it, which takes windows that do not overlap"},
       {"widen_groups", "behind it, for what is still a convolution"},
       {"fold_constants", "masks and positions become literals once sizes are known"},
       {"simplify", "decomposing leaves views of views, and folding leaves ones and zeros"},

@@ -22,8 +22,8 @@ Value less_than_largest(Value value, int64_t dim);
 // The batch dims of matrices, if `type` has any.
 Shape batch_of(const TensorType& type);
 
-// What changes scores that lie as `type` says: `scale * value` is added; or, without one, `hiding`, a
-// number so low that no score shows beside it, or -inf, stands where `condition` is `is_hidden`.
+// What changes scores that lie as `type` says: `scale * value` is added; or, without one, `hiding`,
+// a number so low that no score shows beside it, or -inf, stands where `condition` is `is_hidden`.
 struct MaskTerm {
   TensorType type;
   Value value = {};
