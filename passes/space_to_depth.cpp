@@ -33,7 +33,8 @@ int64_t rounded_up(int64_t size, int64_t step) { return (size + step - 1) / step
 std::optional<Blocks> blocks_of(const Node& node) {
   const TensorType &x = node.operands[0].type(), &w = node.operands[1].type();
   if (node.bool_attr("transposed") || node.int_attr("groups", 1) != 1 || !w.is_static() ||
-      w.static_elements() == 0 || x.dtype != w.dtype || !is_float(x.dtype) || x.dtype == DType::f64)
+      w.static_elements().value_or(0) == 0 || x.dtype != w.dtype || !is_float(x.dtype) ||
+      x.dtype == DType::f64)
     return std::nullopt;
   const int64_t step = kChannelBytes / dtype_bytes(x.dtype);
   Blocks blocks{.channels = w.shape[1].value()};

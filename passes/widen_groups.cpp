@@ -1,7 +1,7 @@
 // Gives convolutions of several groups widths that a library's kernels are made for.
 //
-// cuDNN has fast kernels for groups of 8, 16, 32 and 128 channels, and takes up to ten times as
-// long for others. A few neighbouring groups become one, whose filters are zeros for the others'
+// cuDNN has fast kernels for groups of 8, 16, 32, 128 and 256 channels, and takes up to ten times
+// as long for others. A few neighbouring groups become one, whose filters are zeros for the others'
 // channels, and groups get channels of zeros. Those cost nothing where convolutions before and
 // behind make and take them, with pointwise ops and means of pixels between; elsewhere they are
 // copied in and cut off. Zeros are multiplied for nothing, so prices decide
@@ -25,6 +25,7 @@ namespace {
 
 constexpr size_t kChannelDim = 1;
 // Each channel by itself, pixels of one image together.
+constexpr int kPooledRank = 4;
 constexpr std::string_view kByChannel[] = {"adaptive_avg_pool2d", "avg_pool2d", "max_pool2d"};
 constexpr int kMostSteps = 6;  // from a convolution to those that take its channels of zeros
 // A channel of zeros stays one of finite numbers.
@@ -111,17 +112,18 @@ class Widener {
            (first > kChannelDim || shape[kChannelDim - first] == Dim(1));
   }
 
-  // Whether nobody else reads it, and convolutions make all of its channels.
-  bool is_filled_for_free(Value x) const {
+  // Whether nobody else reads it, and convolutions make all of its channels, with few ops between.
+  bool is_filled_for_free(Value x, int most_steps = kMostSteps) const {
     if (wide_.count(x) != 0) return true;
     const Node& node = *x.node;
-    if (uses_[x] != 1) return false;
+    if (most_steps == 0 || uses_[x] != 1) return false;
     if (node.op->name == "convolution") return node.int_attr("groups", 1) == 1 && has_filter(node);
     if (!is_finite(node)) return false;
     bool is_made = false;
     for (const Value operand : node.operands) {
       if (!operand || is_narrow(operand, x.type())) continue;
-      if (operand.type().shape != x.type().shape || !is_filled_for_free(operand)) return false;
+      if (operand.type().shape != x.type().shape || !is_filled_for_free(operand, most_steps - 1))
+        return false;
       is_made = true;
     }
     return is_made;
@@ -260,7 +262,7 @@ class Widener {
   }
 
   static bool is_by_channel(const Node& node) {
-    if (contains(kByChannel, node.op->name)) return true;
+    if (contains(kByChannel, node.op->name)) return node.types[0].rank() == kPooledRank;
     if (node.op->name != "mean" || !node.bool_attr("keepdim")) return false;
     const std::vector<int64_t> dims =
         normalized_dims(node.ints_attr("dim"), node.operands[0].type().rank());
