@@ -112,7 +112,14 @@ Scores match_masked(Value value) {
   return {};
 }
 
-// What was masked before a factor of all: the factor is each part's.
+// The lowest number of what scores are in.
+double lowest_of(DType dtype) {
+  return dtype == DType::bf16 ? kLowestBf16
+                              : static_cast<double>(std::numeric_limits<float>::lowest());
+}
+
+// What was masked before a factor of all: the factor is each part's. A number that hides may become
+// infinite by it, as it does in eager.
 Scores scaled(Scores scores, double scale) {
   if (scale == 1) return scores;
   if (!std::isfinite(scale) || scale <= 0) return {};
@@ -120,7 +127,9 @@ Scores scaled(Scores scores, double scale) {
   for (MaskTerm& term : scores.terms) {
     term.scale *= scale;
     term.hiding *= scale;
-    if (!term.value && term.hiding > kHiding) return {};
+    if (term.value) continue;
+    if (term.hiding > kHiding) return {};
+    if (term.hiding < lowest_of(term.type.dtype)) term.hiding = -kInfinity;
   }
   return scores;
 }
@@ -166,9 +175,7 @@ DType mask_dtype(const std::vector<MaskTerm>& terms, DType query) {
 
 double hiding_in(DType dtype, double hiding) {
   if (!std::isfinite(hiding)) return hiding;
-  return std::max(hiding, dtype == DType::bf16
-                              ? kLowestBf16
-                              : static_cast<double>(std::numeric_limits<float>::lowest()));
+  return std::max(hiding, lowest_of(dtype));
 }
 
 }  // namespace
@@ -238,7 +245,7 @@ Mask build_mask(Builder& b, const std::vector<MaskTerm>& terms, const Shape& bat
       Term part = cast(reshape({b, term.value}, shapes[i]), dtype);
       if (term.scale != 1) part = part * term.scale;
       mask = mask ? *mask + part : part;
-      may_be_empty = may_be_empty || !is_finite_mask(term.value);
+      may_be_empty = may_be_empty || term.scale > 1 || !is_finite_mask(term.value);
       continue;
     }
     const Term condition = reshape({b, term.condition}, shapes[i]);

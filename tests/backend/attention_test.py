@@ -30,6 +30,9 @@ MASKS = {
     "-inf, bias": lambda scores, keep, bias: bias + scores.masked_fill(~keep, -math.inf),
     "bias, scaled": lambda scores, keep, bias: (scores + bias) / 3,
     "lowest, scaled": lambda scores, keep, bias: filled(LOW / 8)(scores.float(), keep, bias) * 1.5,
+    "lowest, scaled up": lambda scores, keep, bias: filled(LOW)(scores.float(), keep, bias) * 1.5,
+    "lowest added, scaled up": lambda scores, keep, bias:
+        (scores.float() + torch.where(keep, 0.0, LOW)) * 1.5,
     "all, scaled": lambda scores, keep, bias: filled(-math.inf)(scores * 2 + bias, keep, bias) / 3,
     "added": lambda scores, keep, bias: scores + (~keep).to(scores.dtype) * LOW / 2,
     "bool added": lambda scores, keep, bias: scores + keep,

@@ -336,8 +336,8 @@ class LatheCall:
         self.kernels = self.model.info["kernels"]
         self.cache = self.model.info["cache"] or None
         self.taken = [k for k, n in enumerate(piece.inputs) if n.name not in packed]
-        taken = [n.name for n in piece.inputs if n.name not in packed]
-        self.orders = [(k, orders[name]) for k, name in enumerate(taken) if name in orders]
+        given = [piece.inputs[k].name for k in self.taken]
+        self.orders = [(k, orders[name]) for k, name in enumerate(given) if name in orders]
         self.back = [(k, inverse(order)) for k, order in enumerate(returned) if order]
         self.takes_all = not packed and not self.where and not self.orders and not self.back
         self.numbers = [(k, number_of(node, compiled.outputs.sizes))
