@@ -130,21 +130,17 @@ Value multiplied(Builder& b, const Node& node) {
 
 Result<Changed> run_convolution_to_matmul(Unit& unit, const PassOptions&, PassContext& context) {
   if (!context.target.has_library("matmul")) return Changed::no;
-  Changed changed = Changed::no;
-  for (Graph* graph : all_graphs(unit.module)) {
-    const auto visit = [&](Builder& b, Node& node) -> Result<Replacement> {
-      if (node.op->name != "convolution" || context.keeps_apart(node)) return Replacement();
-      const Value made = multiplied(b, node);
-      if (b.failed()) return b.error();
-      if (!made) return Replacement();
-      context.counters["multiplied"] += 1;
-      return Replacement(std::vector<Value>{made});
-    };
-    LATHE_TRY(const bool has_changed,
-              rewrite(unit.module, *graph, context.ops, "convolution_to_matmul", visit));
-    if (has_changed) changed = Changed::yes;
-  }
-  return changed;
+  const auto visit = [&](Builder& b, Node& node) -> Result<Replacement> {
+    if (node.op->name != "convolution" || context.keeps_apart(node)) return Replacement();
+    const Value made = multiplied(b, node);
+    if (b.failed()) return b.error();
+    if (!made) return Replacement();
+    context.counters["multiplied"] += 1;
+    return Replacement(std::vector<Value>{made});
+  };
+  LATHE_TRY(const bool has_changed,
+            rewrite_all(unit.module, context.ops, "convolution_to_matmul", visit));
+  return has_changed ? Changed::yes : Changed::no;
 }
 
 }  // namespace

@@ -114,18 +114,13 @@ Result<Replacement> visit(Builder& b, Node& node) {
 
 Result<Changed> run_sink_permutes(Unit& unit, const PassOptions&, PassContext& context) {
   if (!context.target.has_library("matmul")) return Changed::no;
-  Changed changed = Changed::no;
-  for (Graph* graph : all_graphs(unit.module)) {
-    const auto sink = [&](Builder& b, Node& node) -> Result<Replacement> {
-      LATHE_TRY(Replacement made, visit(b, node));
-      if (made) context.counters["sunk"] += 1;
-      return made;
-    };
-    LATHE_TRY(const bool has_sunk,
-              rewrite(unit.module, *graph, context.ops, "sink_permutes", sink));
-    if (has_sunk) changed = Changed::yes;
-  }
-  return changed;
+  const auto sink = [&](Builder& b, Node& node) -> Result<Replacement> {
+    LATHE_TRY(Replacement made, visit(b, node));
+    if (made) context.counters["sunk"] += 1;
+    return made;
+  };
+  LATHE_TRY(const bool has_changed, rewrite_all(unit.module, context.ops, "sink_permutes", sink));
+  return has_changed ? Changed::yes : Changed::no;
 }
 
 }  // namespace

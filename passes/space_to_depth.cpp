@@ -103,21 +103,16 @@ Result<Changed> run_space_to_depth(Unit& unit, const PassOptions&, PassContext& 
   // An infinite pixel times a zero is NaN, where no window may have had it.
   if (!context.target.has_library("convolution") || context.numerics != Numerics::standard)
     return Changed::no;
-  Changed changed = Changed::no;
-  for (Graph* graph : all_graphs(unit.module)) {
-    const auto visit = [&](Builder& b, Node& node) -> Result<Replacement> {
-      if (node.op->name != "convolution" || context.keeps_apart(node)) return Replacement();
-      const Value made = convolved(b, node);
-      if (b.failed()) return b.error();
-      if (!made) return Replacement();
-      context.counters["in_blocks"] += 1;
-      return Replacement(std::vector<Value>{made});
-    };
-    LATHE_TRY(const bool has_changed,
-              rewrite(unit.module, *graph, context.ops, "space_to_depth", visit));
-    if (has_changed) changed = Changed::yes;
-  }
-  return changed;
+  const auto visit = [&](Builder& b, Node& node) -> Result<Replacement> {
+    if (node.op->name != "convolution" || context.keeps_apart(node)) return Replacement();
+    const Value made = convolved(b, node);
+    if (b.failed()) return b.error();
+    if (!made) return Replacement();
+    context.counters["in_blocks"] += 1;
+    return Replacement(std::vector<Value>{made});
+  };
+  LATHE_TRY(const bool has_changed, rewrite_all(unit.module, context.ops, "space_to_depth", visit));
+  return has_changed ? Changed::yes : Changed::no;
 }
 
 }  // namespace

@@ -130,4 +130,14 @@ std::vector<Graph*> all_graphs(Module& module) {
   return graphs;
 }
 
+Result<bool> rewrite_all(Module& module, const Registry& ops, std::string_view pass,
+                         const RewriteFn& visit) {
+  bool is_changed = false;
+  for (Graph* graph : all_graphs(module)) {
+    LATHE_TRY(const bool has_changed, rewrite(module, *graph, ops, pass, visit));
+    is_changed = is_changed || has_changed;
+  }
+  return is_changed;
+}
+
 }  // namespace lathe

@@ -26,6 +26,10 @@ using RewriteFn = std::function<Result<Replacement>(Builder&, Node&)>;
 Result<bool> rewrite(Module& module, Graph& graph, const Registry& ops, std::string_view pass,
                      const RewriteFn& visit);
 
+// The same of all graphs of the module, for what no graph has to be asked about before.
+Result<bool> rewrite_all(Module& module, const Registry& ops, std::string_view pass,
+                         const RewriteFn& visit);
+
 // The graphs of the module and the bodies of their nodes, bodies before the graph around them.
 std::vector<Graph*> all_graphs(Module& module);
 

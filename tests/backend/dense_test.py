@@ -50,7 +50,8 @@ class DenseTest(BackendTest):
         module = Filtered().to(memory_format=torch.channels_last)
         for batch, options in ((2, {"dynamic": False}), (3, {"dynamic": True})):
             image = torch.randn(batch, 3, 9, 7).to(memory_format=torch.channels_last)
-            with mock.patch.object(outputs, "with_strides", side_effect=self.as_it_lies) as laid_out:
+            lies = mock.patch.object(outputs, "with_strides", side_effect=self.as_it_lies)
+            with lies as laid_out:
                 found = self.lies_in_rows(module, image, **options)
             self.assertTrue(laid_out.called)
             self.assertTrue(found[0].permute(0, 2, 3, 1).is_contiguous())
