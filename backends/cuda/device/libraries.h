@@ -23,8 +23,10 @@ class Workspace {
   // `is_recorded`: calls are, so that all addresses they were made with must stay.
   explicit Workspace(bool is_recorded) : is_recorded_(is_recorded) {}
   void reserve(size_t num_bytes) {
+    // Recordings are dropped when it grows: programs over sizes shall not make it grow by little.
+    constexpr size_t kStep = 8 << 20;
     std::lock_guard lock(mutex_);
-    needed_ = std::max(needed_, num_bytes);
+    needed_ = std::max(needed_, (num_bytes + kStep - 1) / kStep * kStep);
   }
   bool is_enough() const { return needed_ <= memory_.num_bytes(); }
   // Nothing may be using what there was.

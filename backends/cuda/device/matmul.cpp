@@ -19,8 +19,9 @@
 namespace lathe::cuda {
 namespace {
 
-constexpr size_t kWorkspaceBytes = 64 << 20;
-constexpr int64_t kMostAlignment = 16;  // what a caller's memory has at least
+constexpr size_t kMostWorkspace = 64 << 20;   // that an algorithm may ask for
+constexpr size_t kTableWorkspace = 32 << 20;  // what cuBLAS wants on sm_90, whatever it multiplies
+constexpr int64_t kMostAlignment = 16;        // what a caller's memory has at least
 
 struct CublasLt {
   CublasLtApi api;
@@ -143,6 +144,9 @@ class Matmul {
 
   Status plan(const Program& program, const MatmulCall& call);
   Status run(CUstream stream, std::span<const CUdeviceptr> buffers, const Workspace& workspace);
+  size_t workspace_bytes() const {
+    return table_library_ != nullptr ? kTableWorkspace : algorithm_.workspace_bytes;
+  }
 
  private:
   Status make_desc(Activation activation, bool swaps_left, bool swaps_right);
@@ -226,7 +230,7 @@ Status Matmul::choose() {
   MatmulPreference preference = nullptr;
   LATHE_DO(check(api.create_preference(&preference), "state a preference"));
   auto ask = [&]() -> Status {
-    const uint64_t workspace = kWorkspaceBytes;
+    const uint64_t workspace = kMostWorkspace;
     LATHE_DO(check(api.set_preference(preference, kPreferWorkspace, &workspace, sizeof workspace),
                    "state a preference"));
     const Operand& added = has_residual_ ? residual_ : result_;
@@ -389,7 +393,7 @@ Result<LibraryRun> plan_matmul(const Program& program, const MatmulCall& call,
   LATHE_TRY(const CublasLt* library, open_cublas_lt());
   auto matmul = std::make_shared<Matmul>(*library);
   LATHE_DO(matmul->plan(program, call));
-  workspace->reserve(kWorkspaceBytes);
+  workspace->reserve(matmul->workspace_bytes());
   return LibraryRun([matmul, workspace](CUstream stream, std::span<const CUdeviceptr> buffers) {
     return matmul->run(stream, buffers, *workspace);
   });
