@@ -24,7 +24,8 @@ PassDef define_simplify() {
       .leaves = Form::functional,
       .counters = {"identity", "merge_permutes", "permute_as_reshape", "as_reshape",
                    "merge_reshapes", "merge_expands", "add_zero", "sub_zero", "by_one", "and_true",
-                   "twice", "where_known", "full_mask", "mask_of_batch", "causal_mask"},
+                   "twice", "where_known", "full_mask", "mask_of_batch", "causal_mask",
+                   "shared_heads"},
       .example = R"(
 func @main(%x: f32[2, 3, 4]) -> f32[4, 3, 2] {
   %a = permute(%x) {dims = [1, 0, 2]}
@@ -50,7 +51,7 @@ constexpr int kMostSweeps = 8;
 
 Result<Changed> run_simplify(Unit& unit, const PassOptions&, PassContext& context) {
   std::vector<Rule> rules = view_rules();
-  for (auto table : {arithmetic_rules, attention_mask_rules})
+  for (auto table : {arithmetic_rules, attention_mask_rules, attention_head_rules})
     for (Rule& rule : table()) rules.push_back(std::move(rule));
   Changed changed = Changed::no;
   std::vector<RuleRefusal> refusals;

@@ -51,5 +51,6 @@ std::vector<Rule> product_rules();
 std::vector<Rule> view_rules();
 std::vector<Rule> arithmetic_rules();
 std::vector<Rule> attention_mask_rules();
+std::vector<Rule> attention_head_rules();
 
 }  // namespace lathe
