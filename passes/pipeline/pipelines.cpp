@@ -35,6 +35,7 @@ std::vector<StepReason> graph_steps() {
       {"sink_permutes", "when views are merged, which its patterns look through"},
       {"simplify", "what transposes rows back cancels with what transposed them"},
       {"cse", "after folding, which makes equal what was computed twice in different words"},
+      {"merge_matmuls", "after cse, by which products read the same rows"},
       {"dce", "last, because every pass above leaves behind what it replaced"},
   };
 }

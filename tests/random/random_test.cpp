@@ -68,7 +68,8 @@ TEST(RandomGraphs, AreRightOnTheCpuAndReachEveryPass) {
   const std::set<std::string> of_symbols = {"collect_guards", "fold_positions", "merge_symbols",
                                             "pad_shapes", "specialize_shapes"};
   const std::set<std::string> of_libraries = {"convolution_to_matmul", "fold_scale",
-                                              "sink_permutes", "space_to_depth", "widen_groups"};
+                                              "merge_matmuls",         "sink_permutes",
+                                              "space_to_depth",        "widen_groups"};
   for (const PassDef& pass : builtin_passes())
     EXPECT_TRUE(coverage.count("pass " + pass.name) != 0 || of_symbols.count(pass.name) != 0 ||
                 of_libraries.count(pass.name) != 0)
