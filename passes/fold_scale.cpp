@@ -6,16 +6,24 @@
 // decompose, when every linear layer is a matmul with an add. As in fold_batch_norm, the new
 // weights are ops on constants, which init computes once.
 //
-// Leaves alone: factors of all channels alike, and those of inputs.
+// Leaves alone: factors of all channels alike, those of inputs, and products of f32 beside which a
+// pass over the result is little: the new weights stay in memory beside the old ones.
+#include <map>
+#include <string>
 #include <utility>
 
+#include "ir/templates/loop_nest.h"
 #include "passes/analysis/patterns.h"
 #include "passes/analysis/rewrite.h"
 #include "passes/analysis/uses.h"
+#include "passes/lowering/copy_price.h"
+#include "passes/lowering/product_price.h"
 #include "passes/pass.h"
 
 namespace lathe {
 namespace {
+
+constexpr double kLeastGain = 0.05;  // of what a product takes
 
 // The only dim of `rank` that a factor moves along, counted in the dims it is broadcast to.
 std::optional<int64_t> only_dim(const Shape& factor, int rank) {
@@ -30,8 +38,8 @@ std::optional<int64_t> only_dim(const Shape& factor, int rank) {
 
 class ScaleFolder {
  public:
-  ScaleFolder(Graph& graph, PassContext& context)
-      : uses_(graph), constants_(graph), context_(context) {}
+  ScaleFolder(const Module& module, const Graph& graph, PassContext& context)
+      : module_(module), uses_(graph), constants_(graph), context_(context) {}
 
   Result<Replacement> visit(Builder& b, Node& node) {
     if (node.op->name != "mul") return Replacement();
@@ -87,10 +95,24 @@ class ScaleFolder {
     return {};
   }
 
+  // Whether a pass over the result is more than a little beside the product.
+  bool is_worth_weights(const Node& matmul) const {
+    const auto at = [&](const Dim& size) {
+      return static_cast<double>(size_at(size, module_.hints));
+    };
+    const TensorType& made = matmul.types[0];
+    const double results = at(made.num_elements()), columns = at(made.shape.back());
+    const double terms = at(matmul.operands[0].type().shape.back());
+    const double bytes = 2 * results * static_cast<double>(dtype_bytes(made.dtype));
+    return columns > 0 &&
+           copy_seconds(bytes) >
+               kLeastGain * product_seconds(results / columns, columns, terms, made.dtype);
+  }
+
   Value scale_matmul(Builder& b, const Node& matmul, Value factor, int64_t dim) {
     const Value weight = matmul.operands[1];
     if (dim + 1 != matmul.types[0].rank() || weight.type().rank() != 2 ||
-        !constants_.contains(weight))
+        !constants_.contains(weight) || !is_worth_weights(matmul))
       return {};
     return b.call("matmul", {matmul.operands[0], b.call("mul", {weight, vector_of(b, factor)})});
   }
@@ -112,6 +134,7 @@ class ScaleFolder {
     return b.call("convolution", operands, attrs);
   }
 
+  const Module& module_;
   UseCounts uses_;
   ConstantValues constants_;
   PassContext& context_;
@@ -121,7 +144,7 @@ Result<Changed> run_fold_scale(Unit& unit, const PassOptions&, PassContext& cont
   if (!context.target.has_library("matmul")) return Changed::no;
   Changed changed = Changed::no;
   for (Graph* graph : all_graphs(unit.module)) {
-    ScaleFolder folder(*graph, context);
+    ScaleFolder folder(unit.module, *graph, context);
     const auto visit = [&](Builder& b, Node& node) { return folder.visit(b, node); };
     LATHE_TRY(const bool folded, rewrite(unit.module, *graph, context.ops, "fold_scale", visit));
     if (folded) changed = Changed::yes;
