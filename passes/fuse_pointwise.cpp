@@ -1,5 +1,5 @@
 // Joins elementwise ops with the loop that reads them: another elementwise op, a reduction, a
-// gather.
+// gather, or the copy that a join of tensors is.
 //
 // What one loop computes and the next one reads passes through memory; in one loop it stays in a
 // register. Groups grow from their reader upwards: a producer joins when every reader of it is in
@@ -22,8 +22,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/graph/op_def.h"
 #include "passes/analysis/outline.h"
 #include "passes/analysis/patterns.h"
+#include "passes/analysis/wide_cat.h"
 #include "passes/lowering/kernel_def.h"
 #include "passes/pass.h"
 
@@ -83,6 +85,7 @@ class PointwiseFuser {
       } else if (can_lead(*node)) {
         group_of_[node] = static_cast<int>(groups_.size());
         groups_.push_back({node});
+        visits_[node] = node->types[0].static_elements().value_or(0);
         num_results_.push_back(1);
         const OpClass op_class = node->op->traits.op_class;
         if (op_class == OpClass::elementwise || op_class == OpClass::normalize)
@@ -93,9 +96,10 @@ class PointwiseFuser {
     for (std::vector<Node*>& members : groups_) {
       std::reverse(members.begin(), members.end());
       // Views at the edge compute nothing: without another computation there is nothing to fuse.
-      const auto computes = std::count_if(members.begin(), members.end(), [](const Node* node) {
+      auto computes = std::count_if(members.begin(), members.end(), [](const Node* node) {
         return node->op->traits.op_class != OpClass::view;
       });
+      computes += is_join(*members.back());  // whose copy is a loop
       if (computes < 2) continue;
       context_.counters["fused"] += static_cast<int64_t>(computes) - 1;
       result.push_back({members});
@@ -104,6 +108,10 @@ class PointwiseFuser {
   }
 
  private:
+  static bool is_join(const Node& node) {
+    return node.op->traits.op_class == OpClass::view && node.op->traits.view == ViewKind::join;
+  }
+
   static bool is_function(const Node* node) {
     return node->op->traits.op_class != OpClass::view && cost(*node) > kCheap;
   }
@@ -127,6 +135,8 @@ class PointwiseFuser {
       case OpClass::reduction:
       case OpClass::normalize:
         return node.types.size() == 1 && !node.op->traits.has_effects;
+      case OpClass::view:
+        return is_join(node) && !is_wide_cat(node);
       default:
         return false;
     }
@@ -161,13 +171,14 @@ class PointwiseFuser {
     const std::vector<Node*>& members = groups_[static_cast<size_t>(group)];
     if (is_made_once(node) && !constants_.contains(members.front()->result())) return -1;
     const bool repeats = is_repeated(node, group);
-    if (computes && !is_worth_repeating(node, *members.front(), repeats)) return -1;
+    if (computes && !is_worth_repeating(node, group, repeats)) return -1;
     if (members.size() >= kMaxMembers) {
       refuse_large(node, *members.front());
       return -1;
     }
     if (computes && is_at_hand(node, group)) at_hand_.insert(&node);
     if (repeats) repeated_.insert(&node);
+    visits_[&node] = visits(node, group);
     num_results_[static_cast<size_t>(group)] += is_shared;
     return group;
   }
@@ -190,6 +201,7 @@ class PointwiseFuser {
         !std::all_of(members.begin(), members.end(), is_elementwise_or_view))
       return -1;
     at_hand_.insert(&node);
+    visits_[&node] = visits(node, group);
     return group;
   }
 
@@ -259,13 +271,46 @@ class PointwiseFuser {
            });
   }
 
-  bool is_worth_repeating(const Node& node, const Node& root, bool repeats) {
-    if (cost(node) <= kCheap) return true;
+  // Whether a join's loop should have the node in it. Loops of a core are cut where another operand
+  // begins, which leaves the ends of short rows to narrow vectors; groups of threads choose among
+  // what they have computed of all.
+  bool is_chosen(const Node& node, const Node& join) const {
+    if (dear_.count(&node) == 0) return true;
+    if (context_.target.groups) return false;
+    constexpr int64_t kLongRow = 128;
+    int64_t row = 1;
+    const Shape& shape = node.types[0].shape;
+    const auto dim = normalize_dim(join.int_attr("dim"), join.types[0].rank());
+    for (size_t d = static_cast<size_t>(dim.value_or(0)); d < shape.size(); ++d)
+      row *= shape[d].is_const() ? shape[d].value() : 1;
+    return row >= kLongRow;
+  }
+
+  // How many elements of the node the group's loop computes; 0: not known.
+  int64_t visits(const Node& node, int group) const {
+    int64_t most = 0;
+    for (const Node* reader : readers_.at(&node)) {
+      if (group_of(reader) != group) continue;
+      const auto found = visits_.find(reader);
+      most = std::max(most, is_join(*reader)         ? node.types[0].static_elements().value_or(0)
+                            : found == visits_.end() ? 0
+                                                     : found->second);
+    }
+    return most;
+  }
+
+  bool is_worth_repeating(const Node& node, int group, bool repeats) {
+    const Node& root = *groups_[static_cast<size_t>(group)].front();
     const std::optional<int64_t> own = node.types[0].static_elements();
-    const std::optional<int64_t> visits = root.types[0].static_elements();
     const bool is_broadcast =
-        root.op->traits.op_class != OpClass::reduction && own && visits && *visits > *own;
-    if (!repeats && !is_broadcast) return true;
+        root.op->traits.op_class != OpClass::reduction && own && visits(node, group) > *own;
+    if (is_join(root) && !is_broadcast && !is_chosen(node, root)) {
+      context_.refusals.push_back(
+          {node.loc, "'" + node.name + "' keeps its own loop: '" + root.name +
+                         "' would compute it beside what it is joined with"});
+      return false;
+    }
+    if (cost(node) <= kCheap || (!repeats && !is_broadcast)) return true;
     context_.refusals.push_back(
         {node.loc, "'" + node.name + "' keeps its own loop: '" + root.name +
                        "' would compute it several times for each element"});
@@ -292,10 +337,11 @@ class PointwiseFuser {
   std::set<std::string> takes_none_;               // roots whose kernel takes what follows alone
   ConstantValues constants_;                       // computed from weights alone
   std::unordered_map<const Node*, int> group_of_;
-  std::unordered_set<const Node*> repeated_;  // in each sweep of a group's loop
-  std::unordered_set<const Node*> at_hand_;   // at the root's index when the loop computes that
-  std::vector<std::vector<Node*>> groups_;    // each from its root, which reads, upwards
-  std::vector<size_t> num_results_;           // by group
+  std::unordered_set<const Node*> repeated_;         // in each sweep of a group's loop
+  std::unordered_map<const Node*, int64_t> visits_;  // to its elements, by a group's loop
+  std::unordered_set<const Node*> at_hand_;  // at the root's index when the loop computes that
+  std::vector<std::vector<Node*>> groups_;   // each from its root, which reads, upwards
+  std::vector<size_t> num_results_;          // by group
 };
 
 Result<Changed> run_fuse_pointwise(Unit& unit, const PassOptions&, PassContext& context) {
