@@ -39,6 +39,8 @@ constexpr size_t kMaxMembers = 64;
 // Of one loop. Beyond this a core loses track of what it writes: in large tensors 16 results took
 // two to three times as long as 16 loops, 8 two thirds.
 constexpr size_t kMaxResults = 8;
+// Operands of a join that groups of threads compute for each of its elements, to choose one.
+constexpr size_t kMostChosen = 8;
 
 // Elementwise ops of about one instruction for each element; any other counts as a function.
 constexpr std::string_view kArithmeticOps[] = {"abs", "add", "cast", "clamp",   "eq",      "ge",
@@ -136,7 +138,8 @@ class PointwiseFuser {
       case OpClass::normalize:
         return node.types.size() == 1 && !node.op->traits.has_effects;
       case OpClass::view:
-        return is_join(node) && !is_wide_cat(node);
+        return is_join(node) && !is_wide_cat(node) &&
+               (!context_.target.groups || node.operands.size() <= kMostChosen);
       default:
         return false;
     }
