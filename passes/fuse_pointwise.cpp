@@ -1,5 +1,5 @@
 // Joins elementwise ops with the loop that reads them: another elementwise op, a reduction, a
-// gather, or the copy that a join of tensors is.
+// gather, or the copy that a cat or a pad is.
 //
 // What one loop computes and the next one reads passes through memory; in one loop it stays in a
 // register. Groups grow from their reader upwards: a producer joins when every reader of it is in
@@ -101,7 +101,7 @@ class PointwiseFuser {
       auto computes = std::count_if(members.begin(), members.end(), [](const Node* node) {
         return node->op->traits.op_class != OpClass::view;
       });
-      computes += is_join(*members.back());  // whose copy is a loop
+      computes += is_copied(*members.back());  // whose copy is a loop
       if (computes < 2) continue;
       context_.counters["fused"] += static_cast<int64_t>(computes) - 1;
       result.push_back({members});
@@ -110,8 +110,13 @@ class PointwiseFuser {
   }
 
  private:
-  static bool is_join(const Node& node) {
-    return node.op->traits.op_class == OpClass::view && node.op->traits.view == ViewKind::join;
+  static bool is_view(const Node& node, ViewKind kind) {
+    return node.op->traits.op_class == OpClass::view && node.op->traits.view == kind;
+  }
+  // Nobody reads through it without a condition for each element, so that it is a loop where no
+  // other loop takes it in.
+  static bool is_copied(const Node& node) {
+    return is_view(node, ViewKind::join) || is_view(node, ViewKind::pad);
   }
 
   static bool is_function(const Node* node) {
@@ -138,7 +143,7 @@ class PointwiseFuser {
       case OpClass::normalize:
         return node.types.size() == 1 && !node.op->traits.has_effects;
       case OpClass::view:
-        return is_join(node) && !is_wide_cat(node) &&
+        return is_copied(node) && !is_wide_cat(node) &&
                (!context_.target.groups || node.operands.size() <= kMostChosen);
       default:
         return false;
@@ -274,17 +279,28 @@ class PointwiseFuser {
            });
   }
 
-  // Whether a join's loop should have the node in it. Loops of a core are cut where another operand
-  // begins, which leaves the ends of short rows to narrow vectors; groups of threads choose among
-  // what they have computed of all.
-  bool is_chosen(const Node& node, const Node& join) const {
+  // The innermost dim that a join or pad has edges along.
+  static size_t cut_dim(const Node& view) {
+    const auto rank = static_cast<size_t>(view.types[0].rank());
+    if (is_view(view, ViewKind::join))
+      return static_cast<size_t>(
+          normalize_dim(view.int_attr("dim"), view.types[0].rank()).value_or(0));
+    const std::vector<Dim> pad = view.dims_attr("pad");
+    for (size_t i = 0; i + 1 < pad.size(); i += 2)
+      if (pad[i] != Dim(0) || pad[i + 1] != Dim(0)) return rank - 1 - i / 2;
+    return 0;
+  }
+
+  // Whether the loop of a join or pad should have the node in it. Loops of a core are cut at edges,
+  // which leaves the ends of short rows to narrow vectors; groups of threads choose among what they
+  // have computed of all.
+  bool is_chosen(const Node& node, const Node& view) const {
     if (dear_.count(&node) == 0) return true;
-    if (context_.target.groups) return false;
+    if (context_.target.groups) return is_view(view, ViewKind::pad);
     constexpr int64_t kLongRow = 128;
     int64_t row = 1;
     const Shape& shape = node.types[0].shape;
-    const auto dim = normalize_dim(join.int_attr("dim"), join.types[0].rank());
-    for (size_t d = static_cast<size_t>(dim.value_or(0)); d < shape.size(); ++d)
+    for (size_t d = cut_dim(view); d < shape.size(); ++d)
       row *= shape[d].is_const() ? shape[d].value() : 1;
     return row >= kLongRow;
   }
@@ -295,7 +311,7 @@ class PointwiseFuser {
     for (const Node* reader : readers_.at(&node)) {
       if (group_of(reader) != group) continue;
       const auto found = visits_.find(reader);
-      most = std::max(most, is_join(*reader)         ? node.types[0].static_elements().value_or(0)
+      most = std::max(most, is_copied(*reader)       ? node.types[0].static_elements().value_or(0)
                             : found == visits_.end() ? 0
                                                      : found->second);
     }
@@ -307,7 +323,7 @@ class PointwiseFuser {
     const std::optional<int64_t> own = node.types[0].static_elements();
     const bool is_broadcast =
         root.op->traits.op_class != OpClass::reduction && own && visits(node, group) > *own;
-    if (is_join(root) && !is_broadcast && !is_chosen(node, root)) {
+    if (is_copied(root) && !is_broadcast && !is_chosen(node, root)) {
       context_.refusals.push_back(
           {node.loc, "'" + node.name + "' keeps its own loop: '" + root.name +
                          "' would compute it beside what it is joined with"});
