@@ -82,17 +82,22 @@ class Merger {
  private:
   // ---- which -----------------------------------------------------------------------------------
 
+  // One for all of a batch, whatever dims of one element stand before it.
+  static bool is_matrix(const TensorType& type) {
+    return type.rank() >= 2 && std::all_of(type.shape.begin(), type.shape.end() - 2,
+                                           [](const Dim& dim) { return dim == Dim(1); });
+  }
+
   std::optional<Member> member(Node& node) const {
     if (node.op->name != "matmul" || context_.keeps_apart(node)) return std::nullopt;
     const TensorType &a = node.operands[0].type(), &b = node.operands[1].type();
-    if (a.rank() < 2 || b.rank() != 2 || a.dtype != b.dtype || !b.is_static() ||
-        !(is_half(a.dtype) || a.dtype == DType::f32) || !constants_.contains(node.operands[1]) ||
-        constants_.contains(node.operands[0]))
+    if (a.rank() < 2 || !is_matrix(b) || a.rank() < b.rank() || a.dtype != b.dtype ||
+        !b.is_static() || !(is_half(a.dtype) || a.dtype == DType::f32) ||
+        !constants_.contains(node.operands[1]) || constants_.contains(node.operands[0]))
       return std::nullopt;
     Member made{&node};
     const int64_t step = kStepBytes / dtype_bytes(a.dtype);
-    if (b.shape[0] == Dim(0) || b.shape[1] == Dim(0) || made.columns() % step != 0)
-      return std::nullopt;
+    if (*b.static_elements() == 0 || made.columns() % step != 0) return std::nullopt;
     if (const Node* next = only_reader(node); next != nullptr && next->op->name == "add")
       for (size_t i = 0; i < 2; ++i)
         if (next->operands[i] == node.result() && is_bias(next->operands[1 - i], node.types[0])) {
@@ -216,7 +221,10 @@ class Merger {
     if (made) return made;
     if (parts.front().type().rank() == 1) return made = b.call("cat", parts);
     std::vector<Value> columns;
-    for (const Value part : parts) columns.push_back(transpose_last({b, part}));
+    for (const Value part : parts) {
+      const Shape& shape = part.type().shape;
+      columns.push_back(transpose_last(reshape({b, part}, {shape.end()[-2], shape.back()})));
+    }
     return made = transpose_last({b, b.call("cat", columns)});
   }
 
