@@ -45,6 +45,7 @@ class MatmulLowering {
     if (spec_.k == Dim(0)) return Verdict{"its sums are of nothing"};
     if (!has_terms(lowering_, spec_.k, shape))
       return Verdict{fmt::format("its sums are of nothing where {} is 0", spec_.k.str())};
+    if (is_short()) return Verdict{"its sums are short, of a vector for each matrix of a batch"};
     batch_ = kernel_.variables(spec_.batch);
     m_ = kernel_.variable(spec_.m);
     n_ = kernel_.variable(spec_.n);
@@ -82,6 +83,16 @@ class MatmulLowering {
   }
 
  private:
+  // A library reads a vector for each matrix in a launch of many small ones, of operands that are
+  // copied for it; a loop has such a sum in a thread.
+  bool is_short() const {
+    constexpr int64_t kMostTerms = 32;
+    const bool has_batch = std::any_of(spec_.batch.begin(), spec_.batch.end(),
+                                       [](const Dim& dim) { return dim != Dim(1); });
+    return has_batch && (spec_.m == Dim(1) || spec_.n == Dim(1)) && spec_.k.is_const() &&
+           spec_.k.value() <= kMostTerms;
+  }
+
   void take(const LibraryResult& result) {
     spec_.d = result.place;
     spec_.epilogue = result.epilogue;
