@@ -39,6 +39,10 @@ constexpr size_t kMaxMembers = 64;
 // Of one loop. Beyond this a core loses track of what it writes: in large tensors 16 results took
 // two to three times as long as 16 loops, 8 two thirds.
 constexpr size_t kMaxResults = 8;
+// Functions of few elements that groups of threads compute again for each of many, rather than wait
+// for a launch: of so many in all, which take about as long as one.
+constexpr int kMostAgain = 2;
+constexpr int64_t kMostVisits = 8 << 20;
 // Operands of a join that groups of threads compute for each of its elements, to choose one.
 constexpr size_t kMostChosen = 8;
 
@@ -89,6 +93,7 @@ class PointwiseFuser {
         groups_.push_back({node});
         visits_[node] = node->types[0].static_elements().value_or(0);
         num_results_.push_back(1);
+        num_again_.push_back(0);
         const OpClass op_class = node->op->traits.op_class;
         if (op_class == OpClass::elementwise || op_class == OpClass::normalize)
           at_hand_.insert(node);
@@ -330,6 +335,12 @@ class PointwiseFuser {
       return false;
     }
     if (cost(node) <= kCheap || (!repeats && !is_broadcast)) return true;
+    int& num_again = num_again_[static_cast<size_t>(group)];
+    if (context_.target.groups && !repeats && num_again < kMostAgain &&
+        visits(node, group) <= kMostVisits) {
+      num_again += 1;
+      return true;
+    }
     context_.refusals.push_back(
         {node.loc, "'" + node.name + "' keeps its own loop: '" + root.name +
                        "' would compute it several times for each element"});
@@ -361,6 +372,7 @@ class PointwiseFuser {
   std::unordered_set<const Node*> at_hand_;  // at the root's index when the loop computes that
   std::vector<std::vector<Node*>> groups_;   // each from its root, which reads, upwards
   std::vector<size_t> num_results_;          // by group
+  std::vector<int> num_again_;               // functions of few elements, by group
 };
 
 Result<Changed> run_fuse_pointwise(Unit& unit, const PassOptions&, PassContext& context) {
