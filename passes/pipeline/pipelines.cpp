@@ -57,6 +57,7 @@ const std::vector<NamedPipeline>& pipelines() {
                 {"fuse_epilogue",
                  "before fuse_pointwise, or the bias and the activation of a "
                  "contraction would join other groups"},
+                {"repeat_casts", "before fuse_pointwise, which takes a cast into one loop"},
                 {"fuse_pointwise", "what is left between contractions becomes few loops"},
                 {"choose_kernels", "last on the graph, when regions and layouts are settled"},
                 {"lower_to_loops", "the graph's job is done: loops, kernels and launches"},

@@ -25,7 +25,7 @@ async function graphOf(page, cell) {
 
 page_test("the first page opens a model, compiles it and draws it", async (page) => {
   assert.match(await status(page, ".cell.model"), /31 nodes/);
-  assert.match(await status(page, passes), /27 passes/);
+  assert.match(await status(page, passes), /28 passes/);
   assert.ok((await page.locator(".chip").count()) >= 17);
   const rows = await graphOf(page, ".cell.model");
   assert.ok(
@@ -44,7 +44,7 @@ page_test("switching a pass rewrites the text and compiles again", async (page) 
   await chip(page, "fuse_epilogue").locator(".switch").click();
   await settled(page);
   assert.equal(await source(page, passes), 'fast = passes(block, "default,-fuse_epilogue")');
-  assert.match(await status(page, passes), /26 passes/);
+  assert.match(await status(page, passes), /27 passes/);
   assert.match(await chip(page, "fuse_epilogue").innerText(), /switched off/);
   await chip(page, "fuse_epilogue").locator(".switch").click();
   await settled(page);
@@ -76,7 +76,7 @@ page_test("a selected pass shows what it changed, with lines of Python", async (
 
 page_test("cells below run again when one above changes", async (page) => {
   await typeSource(page, ".cell.model", 'block = import("small_ffnn")');
-  assert.match(await status(page, passes), /27 passes/);
+  assert.match(await status(page, passes), /28 passes/);
   await chip(page, "functionalize").click();
   const [first] = await graphOf(page, passes);
   assert.match(first, /param/);
@@ -261,7 +261,7 @@ page_test("a stopped engine is replaced, and its models are opened again", async
   await page.evaluate(() => (window.holdBack = false));
   await page.locator(`${passes} button:has-text("Run")`).click();
   await settled(page);
-  assert.match(await status(page, passes), /27 passes/);
+  assert.match(await status(page, passes), /28 passes/);
 });
 
 page_test("it works without a network once it was there", async (page, { context, problems }) => {
@@ -276,7 +276,7 @@ page_test("it works without a network once it was there", async (page, { context
   await settled(page);
   await typeSource(page, ".cell.model", 'block = import("resnet18.aten")');
   assert.match(await status(page, ".cell.model"), /nodes/);
-  assert.match(await status(page, passes), /27 passes/);
+  assert.match(await status(page, passes), /28 passes/);
   problems.length = 0;
 });
 
@@ -292,7 +292,7 @@ page_test("a bad file makes one error, and what waits for it says so", async (pa
   await settled(page);
   assert.equal(await page.locator(".failure").count(), 1, "asked to, it still waits");
   await typeSource(page, model, 'noise = import("small_ffnn")');
-  assert.match(await status(page, below), /27 passes/);
+  assert.match(await status(page, below), /28 passes/);
 });
 
 page_test("what stands before an illegal pass runs, and its chip is marked", async (page) => {
