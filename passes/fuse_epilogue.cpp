@@ -11,6 +11,7 @@
 
 #include "passes/analysis/outline.h"
 #include "passes/analysis/uses.h"
+#include "passes/lowering/product_price.h"
 #include "passes/pass.h"
 
 namespace lathe {
@@ -86,6 +87,10 @@ class EpilogueFuser {
     if (length > 1 && behind && is_left_to(*behind, root)) {
       refuse(root, "'" + behind->name + "' takes in what follows a product of the library");
       length = 1;
+    } else if (behind && behind->op->traits.op_class == OpClass::normalize &&
+               root.op->name == "matmul" && context_.target.has_library("matmul")) {
+      // The norm has a loop, and the library none.
+      while (length > 1 && !may_end_product(*group.members[length - 1])) --length;
     }
     group.members.resize(length);
     for (Node* member : group.members) in_group_[member] = true;

@@ -33,7 +33,6 @@ constexpr int64_t kStepBytes = 16;   // at which columns begin that are read at 
 // Weights that may be kept twice: bytes, about what PyTorch's own run keeps for its library, and
 // beside them a so-manieth part of all.
 constexpr int64_t kKeptTwice = 32 << 20, kKeptTwiceShare = 10;
-constexpr std::string_view kAbsorbed[] = {"relu", "gelu_tanh", "add"};
 
 // A product, with its bias where it has one.
 struct Member {
@@ -107,9 +106,7 @@ class Merger {
     if (made.biased != nullptr && context_.keeps_apart(*made.biased)) return std::nullopt;
     if (kept_.count(made.result()) != 0 || uses_[made.result()->result()] == 0) return std::nullopt;
     const Node* last = only_reader(*made.result());
-    if (last != nullptr && std::find(std::begin(kAbsorbed), std::end(kAbsorbed), last->op->name) !=
-                               std::end(kAbsorbed))
-      return std::nullopt;
+    if (last != nullptr && may_end_product(*last)) return std::nullopt;
     return made;
   }
 
