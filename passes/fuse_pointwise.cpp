@@ -102,11 +102,12 @@ class PointwiseFuser {
     std::vector<FusionGroup> result;
     for (std::vector<Node*>& members : groups_) {
       std::reverse(members.begin(), members.end());
-      // Views at the edge compute nothing: without another computation there is nothing to fuse.
-      auto computes = std::count_if(members.begin(), members.end(), [](const Node* node) {
-        return node->op->traits.op_class != OpClass::view;
+      // Views at the edge compute nothing: without another computation, or a copy that is saved,
+      // there is nothing to fuse.
+      const auto computes = std::count_if(members.begin(), members.end(), [&](const Node* node) {
+        return node->op->traits.op_class != OpClass::view ||
+               (is_copied(*node) && saves_copy(*members.back()));
       });
-      computes += is_copied(*members.back());  // whose copy is a loop
       if (computes < 2) continue;
       context_.counters["fused"] += static_cast<int64_t>(computes) - 1;
       result.push_back({members});
@@ -185,6 +186,7 @@ class PointwiseFuser {
     if (is_made_once(node) && !constants_.contains(members.front()->result())) return -1;
     const bool repeats = is_repeated(node, group);
     if (computes && !is_worth_repeating(node, group, repeats)) return -1;
+    if (is_copied(node) && !may_read_through(node, *members.front(), repeats)) return -1;
     if (members.size() >= kMaxMembers) {
       refuse_large(node, *members.front());
       return -1;
@@ -192,6 +194,7 @@ class PointwiseFuser {
     if (computes && is_at_hand(node, group)) at_hand_.insert(&node);
     if (repeats) repeated_.insert(&node);
     visits_[&node] = visits(node, group);
+    if (const Node* chooser = chooser_of(node, group)) chooser_[&node] = chooser;
     num_results_[static_cast<size_t>(group)] += is_shared;
     return group;
   }
@@ -296,18 +299,41 @@ class PointwiseFuser {
     return 0;
   }
 
+  // Whether a group of that root should read through joins and pads if only to save their copies:
+  // one of threads would choose among operands in each sweep.
+  bool saves_copy(const Node& root) const {
+    return !context_.target.groups || is_copied(root) ||
+           root.op->traits.op_class == OpClass::elementwise;
+  }
+
+  // Whether what lies between a join's or pad's edges is long for the vectors of a core.
+  static bool is_long(const TensorType& part, const Node& view) {
+    constexpr int64_t kLongRow = 128;
+    int64_t row = 1;
+    for (size_t d = cut_dim(view); d < part.shape.size(); ++d)
+      row *= part.shape[d].is_const() ? part.shape[d].value() : 1;
+    return row >= kLongRow;
+  }
+
   // Whether the loop of a join or pad should have the node in it. Loops of a core are cut at edges,
   // which leaves the ends of short rows to narrow vectors; groups of threads choose among what they
   // have computed of all.
   bool is_chosen(const Node& node, const Node& view) const {
     if (dear_.count(&node) == 0) return true;
     if (context_.target.groups) return is_view(view, ViewKind::pad);
-    constexpr int64_t kLongRow = 128;
-    int64_t row = 1;
-    const Shape& shape = node.types[0].shape;
-    for (size_t d = cut_dim(view); d < shape.size(); ++d)
-      row *= shape[d].is_const() ? shape[d].value() : 1;
-    return row >= kLongRow;
+    return is_long(node.types[0], view);
+  }
+
+  // Whether a loop of a core should read through a join or pad, rather than a copy: not windows,
+  // which meet its edges anywhere, nor sums and several sweeps where rows between edges are short.
+  bool may_read_through(const Node& view, const Node& root, bool repeats) const {
+    const OpClass op_class = root.op->traits.op_class;
+    if (context_.target.groups) return true;
+    const bool is_sum = op_class == OpClass::reduction && root.op->attr_index("dim") >= 0;
+    if (op_class == OpClass::gather || (op_class == OpClass::reduction && !is_sum)) return false;
+    if (!is_sum && !repeats) return true;
+    return std::any_of(view.operands.begin(), view.operands.end(),
+                       [&](Value part) { return part && is_long(part.type(), view); });
   }
 
   // How many elements of the node the group's loop computes; 0: not known.
@@ -323,15 +349,26 @@ class PointwiseFuser {
     return most;
   }
 
+  // The nearest join or pad of the group through which it reads the node; null: none.
+  const Node* chooser_of(const Node& node, int group) const {
+    for (const Node* reader : readers_.at(&node)) {
+      if (group_of(reader) != group) continue;
+      if (is_copied(*reader)) return reader;
+      if (const auto found = chooser_.find(reader); found != chooser_.end()) return found->second;
+    }
+    return nullptr;
+  }
+
   bool is_worth_repeating(const Node& node, int group, bool repeats) {
     const Node& root = *groups_[static_cast<size_t>(group)].front();
     const std::optional<int64_t> own = node.types[0].static_elements();
     const bool is_broadcast =
         root.op->traits.op_class != OpClass::reduction && own && visits(node, group) > *own;
-    if (is_copied(root) && !is_broadcast && !is_chosen(node, root)) {
-      context_.refusals.push_back(
-          {node.loc, "'" + node.name + "' keeps its own loop: '" + root.name +
-                         "' would compute it beside what it is joined with"});
+    const Node* chooser = chooser_of(node, group);
+    if (chooser != nullptr && !is_broadcast && !is_chosen(node, *chooser)) {
+      context_.refusals.push_back({node.loc, "'" + node.name + "' keeps its own loop: '" +
+                                                 root.name + "' would compute it beside what '" +
+                                                 chooser->name + "' joins it with"});
       return false;
     }
     if (cost(node) <= kCheap || (!repeats && !is_broadcast)) return true;
@@ -367,8 +404,9 @@ class PointwiseFuser {
   std::set<std::string> takes_none_;               // roots whose kernel takes what follows alone
   ConstantValues constants_;                       // computed from weights alone
   std::unordered_map<const Node*, int> group_of_;
-  std::unordered_set<const Node*> repeated_;         // in each sweep of a group's loop
-  std::unordered_map<const Node*, int64_t> visits_;  // to its elements, by a group's loop
+  std::unordered_set<const Node*> repeated_;              // in each sweep of a group's loop
+  std::unordered_map<const Node*, int64_t> visits_;       // to its elements, by a group's loop
+  std::unordered_map<const Node*, const Node*> chooser_;  // of what is read through a join or pad
   std::unordered_set<const Node*> at_hand_;  // at the root's index when the loop computes that
   std::vector<std::vector<Node*>> groups_;   // each from its root, which reads, upwards
   std::vector<size_t> num_results_;          // by group
