@@ -43,6 +43,8 @@ constexpr size_t kMaxResults = 8;
 // for a launch: of so many in all, which take about as long as one.
 constexpr int kMostAgain = 2;
 constexpr int64_t kMostVisits = 8 << 20;
+// Joins in joins: each takes the loop apart for each part of those around it.
+constexpr int kMostNested = 2;
 // Operands of a join that groups of threads compute for each of its elements, to choose one.
 constexpr size_t kMostChosen = 8;
 
@@ -186,7 +188,9 @@ class PointwiseFuser {
     if (is_made_once(node) && !constants_.contains(members.front()->result())) return -1;
     const bool repeats = is_repeated(node, group);
     if (computes && !is_worth_repeating(node, group, repeats)) return -1;
-    if (is_copied(node) && !may_read_through(node, *members.front(), repeats)) return -1;
+    if (is_copied(node) && (num_choosers(node, group) >= kMostNested ||
+                            !may_read_through(node, *members.front(), repeats)))
+      return -1;
     if (members.size() >= kMaxMembers) {
       refuse_large(node, *members.front());
       return -1;
@@ -357,6 +361,16 @@ class PointwiseFuser {
       if (const auto found = chooser_.find(reader); found != chooser_.end()) return found->second;
     }
     return nullptr;
+  }
+
+  // Joins and pads of the group, one in another, through which it reads the node.
+  int num_choosers(const Node& node, int group) const {
+    int count = 0;
+    for (const Node* chooser = chooser_of(node, group); chooser != nullptr; ++count) {
+      const auto outer = chooser_.find(chooser);
+      chooser = outer == chooser_.end() ? nullptr : outer->second;
+    }
+    return count;
   }
 
   bool is_worth_repeating(const Node& node, int group, bool repeats) {
