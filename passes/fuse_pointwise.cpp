@@ -25,7 +25,6 @@
 #include "ir/graph/op_def.h"
 #include "passes/analysis/outline.h"
 #include "passes/analysis/patterns.h"
-#include "passes/analysis/wide_cat.h"
 #include "passes/lowering/kernel_def.h"
 #include "passes/pass.h"
 
@@ -43,9 +42,10 @@ constexpr size_t kMaxResults = 8;
 // for a launch: of so many in all, which take about as long as one.
 constexpr int kMostAgain = 2;
 constexpr int64_t kMostVisits = 8 << 20;
-// Joins in joins: each takes the loop apart for each part of those around it.
-constexpr int kMostNested = 2;
-// Operands of a join that groups of threads compute for each of its elements, to choose one.
+// Of a loop that joins and pads take apart.
+constexpr size_t kMostPieces = 64;
+// Operands of a join that its loop computes: it has code for each, which loops of their own share,
+// and groups of threads compute all of them for each element, to choose one.
 constexpr size_t kMostChosen = 8;
 
 // Elementwise ops of about one instruction for each element; any other counts as a function.
@@ -96,6 +96,7 @@ class PointwiseFuser {
         visits_[node] = node->types[0].static_elements().value_or(0);
         num_results_.push_back(1);
         num_again_.push_back(0);
+        num_pieces_.push_back(is_copied(*node) ? node->operands.size() : 0);
         const OpClass op_class = node->op->traits.op_class;
         if (op_class == OpClass::elementwise || op_class == OpClass::normalize)
           at_hand_.insert(node);
@@ -151,8 +152,7 @@ class PointwiseFuser {
       case OpClass::normalize:
         return node.types.size() == 1 && !node.op->traits.has_effects;
       case OpClass::view:
-        return is_copied(node) && !is_wide_cat(node) &&
-               (!context_.target.groups || node.operands.size() <= kMostChosen);
+        return is_copied(node) && node.operands.size() <= kMostChosen;
       default:
         return false;
     }
@@ -188,9 +188,11 @@ class PointwiseFuser {
     if (is_made_once(node) && !constants_.contains(members.front()->result())) return -1;
     const bool repeats = is_repeated(node, group);
     if (computes && !is_worth_repeating(node, group, repeats)) return -1;
-    if (is_copied(node) && (num_choosers(node, group) >= kMostNested ||
-                            !may_read_through(node, *members.front(), repeats)))
-      return -1;
+    if (is_copied(node)) {
+      const size_t pieces = num_pieces(node, group);
+      if (pieces > kMostPieces || !may_read_through(node, *members.front(), repeats)) return -1;
+      num_pieces_[static_cast<size_t>(group)] = pieces;
+    }
     if (members.size() >= kMaxMembers) {
       refuse_large(node, *members.front());
       return -1;
@@ -363,14 +365,17 @@ class PointwiseFuser {
     return nullptr;
   }
 
-  // Joins and pads of the group, one in another, through which it reads the node.
-  int num_choosers(const Node& node, int group) const {
-    int count = 0;
-    for (const Node* chooser = chooser_of(node, group); chooser != nullptr; ++count) {
+  // Into how many pieces joins take the group's loop apart at most, when this one is read too: each
+  // for every part of those around it.
+  size_t num_pieces(const Node& view, int group) const {
+    size_t own = std::max<size_t>(view.operands.size(), 2);
+    for (const Node* chooser = chooser_of(view, group); chooser != nullptr;) {
+      own *= std::max<size_t>(chooser->operands.size(), 2);
+      if (own > kMostPieces) break;
       const auto outer = chooser_.find(chooser);
       chooser = outer == chooser_.end() ? nullptr : outer->second;
     }
-    return count;
+    return num_pieces_[static_cast<size_t>(group)] + own;
   }
 
   bool is_worth_repeating(const Node& node, int group, bool repeats) {
@@ -425,6 +430,7 @@ class PointwiseFuser {
   std::vector<std::vector<Node*>> groups_;   // each from its root, which reads, upwards
   std::vector<size_t> num_results_;          // by group
   std::vector<int> num_again_;               // functions of few elements, by group
+  std::vector<size_t> num_pieces_;           // likewise
 };
 
 Result<Changed> run_fuse_pointwise(Unit& unit, const PassOptions&, PassContext& context) {
