@@ -78,33 +78,33 @@ bool is_assert(const Node& node) {
   return node.op->traits.has_effects && node.types.empty() && node.bodies.empty();
 }
 
-enum class Verdict : uint8_t { holds, fails, of_data, of_sizes };
+enum class Proof : uint8_t { holds, fails, of_data, of_sizes };
 
-Verdict judge_sizes(const Shape& size, const Shape& asserted, const SizeFacts& facts) {
-  if (size.size() != asserted.size()) return Verdict::fails;
-  Verdict verdict = Verdict::holds;
+Proof judge_sizes(const Shape& size, const Shape& asserted, const SizeFacts& facts) {
+  if (size.size() != asserted.size()) return Proof::fails;
+  Proof proof = Proof::holds;
   for (size_t i = 0; i < size.size(); ++i) {
     const std::optional<bool> is_equal = facts.decide(Relation::eq, size[i], asserted[i]);
-    if (is_equal == false) return Verdict::fails;
-    if (!is_equal) verdict = Verdict::of_sizes;
+    if (is_equal == false) return Proof::fails;
+    if (!is_equal) proof = Proof::of_sizes;
   }
-  return verdict;
+  return proof;
 }
 
 // An assertion on a value's metadata states them as attributes; one on a condition has the
 // condition as its operand.
-Verdict judge(const Node& node, const SizeFacts& facts) {
-  if (node.operands.empty() || !node.operands[0] || is_of_numbers(node)) return Verdict::of_data;
+Proof judge(const Node& node, const SizeFacts& facts) {
+  if (node.operands.empty() || !node.operands[0] || is_of_numbers(node)) return Proof::of_data;
   const TensorType& type = node.operands[0].type();
   bool is_on_type = node.op->attr_index("dtype") >= 0;
   if (!is_on_type) {
     auto condition = splat_value(node.operands[0]);
-    if (!condition) return Verdict::of_data;
-    return *condition != 0 ? Verdict::holds : Verdict::fails;
+    if (!condition) return Proof::of_data;
+    return *condition != 0 ? Proof::holds : Proof::fails;
   }
   if (!node.is_none("dtype") && node.dtype_attr("dtype", type.dtype) != type.dtype)
-    return Verdict::fails;
-  if (node.is_none("size")) return Verdict::holds;
+    return Proof::fails;
+  if (node.is_none("size")) return Proof::holds;
   return judge_sizes(type.shape, node.dims_attr("size"), facts);
 }
 
@@ -112,19 +112,19 @@ Result<Changed> run_drop_noops(Unit& unit, const PassOptions&, PassContext& cont
   SizeFacts facts(unit.module.dims);
   for (const Guard& guard : unit.module.guards) facts.assume(guard);
   auto drop_assert = [&](const Node& node) -> Result<Replacement> {
-    Verdict verdict = judge(node, facts);
-    if (verdict == Verdict::of_sizes) {
+    Proof proof = judge(node, facts);
+    if (proof == Proof::of_sizes) {
       context.refusals.push_back(
           {node.loc, fmt::format("the assertion '{}' is of sizes that no guard settles: run "
                                  "collect_guards first",
                                  node.name)});
       return Replacement();
     }
-    if (verdict == Verdict::fails)
+    if (proof == Proof::fails)
       return Diag{code::kShapeMismatch, node.loc,
                   fmt::format("the model asserts what does not hold: '{}' is {}",
                               node.operands[0].node->name, to_string(node.operands[0].type()))};
-    bool holds = verdict == Verdict::holds;
+    bool holds = proof == Proof::holds;
     context.counters[holds ? "asserts" : "asserts_unchecked"] += 1;
     if (!holds)
       context.refusals.push_back(

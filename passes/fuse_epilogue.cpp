@@ -11,7 +11,7 @@
 
 #include "passes/analysis/outline.h"
 #include "passes/analysis/uses.h"
-#include "passes/lowering/product_price.h"
+#include "passes/lowering/library.h"
 #include "passes/pass.h"
 
 namespace lathe {

@@ -22,6 +22,7 @@
 #include "passes/analysis/patterns.h"
 #include "passes/analysis/rewrite.h"
 #include "passes/analysis/uses.h"
+#include "passes/lowering/library.h"
 #include "passes/lowering/product_price.h"
 #include "passes/pass.h"
 
@@ -31,7 +32,7 @@ namespace {
 constexpr double kLeastGain = 1.15;  // of the prices
 constexpr int64_t kStepBytes = 16;   // at which columns begin that are read at once
 // Weights that may be kept twice: bytes, about what PyTorch's own run keeps for its library, and
-// beside them a so-manieth part of all.
+// beside them one part in so many of all.
 constexpr int64_t kKeptTwice = 32 << 20, kKeptTwiceShare = 10;
 
 // A product, with its bias where it has one.

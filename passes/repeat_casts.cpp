@@ -4,9 +4,8 @@
 // share it in f32: a loop more, which writes twice the bytes that both then read. Before
 // fuse_pointwise, which takes each cast into the loop that it is for.
 //
-// Leaves alone: casts that a product, a library or the caller reads, which is of one tensor; casts
-// to as few bytes or fewer, which are cheaper to read than what they are of; and casts of weights,
-// which init makes once.
+// Leaves alone: casts that a product or the caller reads, which are in memory all the same; casts
+// to no more bytes than they read; and casts of weights, which init makes once.
 #include <unordered_map>
 #include <unordered_set>
 

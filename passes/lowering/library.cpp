@@ -31,6 +31,11 @@ std::optional<Strided> strided(BufferId buffer, Expr index, const std::vector<Ex
 
 }  // namespace
 
+bool may_end_product(const Node& node) {
+  constexpr std::string_view kTaken[] = {"add", "relu", "gelu_tanh"};
+  return std::find(std::begin(kTaken), std::end(kTaken), node.op->name) != std::end(kTaken);
+}
+
 std::optional<Strided> as_strided(const KernelContext& kernel, Expr element, DType dtype,
                                   const std::vector<Expr>& vars) {
   if (auto* cast = std::get_if<loop::Cast>(&element->kind)) element = cast->x;

@@ -21,6 +21,9 @@ struct Strided {
   Shape strides;  // by variable, in the order they were asked for
 };
 
+// Whether a library may take the op along with the product that it follows, for nothing.
+bool may_end_product(const Node& node);
+
 // At every size: symbols are at least 1, since what has no elements is not made.
 bool is_at_least(const Lowering& lowering, const Dim& size, const Dim& least);
 // Whether a sum over `depth` has terms wherever the result, of that shape, has elements. Only such

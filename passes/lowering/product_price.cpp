@@ -4,9 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string_view>
-
-#include "ir/graph/op_def.h"
 
 namespace lathe {
 namespace {
@@ -35,11 +32,6 @@ double product_seconds(double m, double n, double k, DType dtype) {
   }
   const double bytes = (m * k + k * n + m * n) * static_cast<double>(dtype_bytes(dtype));
   return kLaunch + std::max(least, bytes / kBandwidth);
-}
-
-bool may_end_product(const Node& node) {
-  constexpr std::string_view kTaken[] = {"add", "relu", "gelu_tanh"};
-  return std::find(std::begin(kTaken), std::end(kTaken), node.op->name) != std::end(kTaken);
 }
 
 }  // namespace lathe

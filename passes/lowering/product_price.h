@@ -1,6 +1,5 @@
 // What a matrix product of a library takes on a GPU, where the cost model has no prices.
 #pragma once
-#include "ir/graph/node.h"
 #include "ir/type/dtype.h"
 
 namespace lathe {
@@ -9,8 +8,5 @@ namespace lathe {
 // accesses may. Tiles of the result go to the processors in waves: what the last one leaves idle is
 // what several small products lose beside a wide one.
 double product_seconds(double m, double n, double k, DType dtype);
-
-// Whether a library may take the op along with the product that it follows, for nothing.
-bool may_end_product(const Node& node);
 
 }  // namespace lathe
