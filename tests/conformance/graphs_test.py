@@ -2,6 +2,7 @@
 
 import collections
 import importlib.util
+import json
 import os
 import pathlib
 import subprocess
@@ -20,6 +21,17 @@ from lathe.sweep import journal  # noqa: E402
 
 FIRST_SEED, GRAPHS = 1000, 60
 SHARE = 0.97  # agrees
+
+
+# What the seeds of the command line draw, one at a time.
+DRAW = """
+import json, sys
+from lathe.conformance import random_graphs
+for seed in sys.argv[1:]:
+    for case in random_graphs.cases({"index": int(seed)}, "cpu"):
+        arguments = [(str(x.dtype), x.tolist()) for x in case.args]
+        print(json.dumps([seed, f"{case.module.net.ir} {arguments}"]))
+"""
 
 
 class GraphsTest(unittest.TestCase):
@@ -45,6 +57,19 @@ class GraphsTest(unittest.TestCase):
         traced = GRAPHS - found["untraced"]
         self.assertGreaterEqual(traced, GRAPHS * 0.9, text)
         self.assertGreaterEqual(found["agrees"], traced * SHARE, text)
+
+    def test_a_seed_is_the_same_graph_in_each_process_and_order(self):
+        seeds = [str(seed) for seed in range(FIRST_SEED, FIRST_SEED + 12)]
+        drawn = []
+        # Python orders sets of names by its own seed.
+        for hash_seed, order in (("1", seeds), ("2", reversed(seeds))):
+            process = subprocess.run(
+                [sys.executable, "-c", DRAW, *order], capture_output=True, text=True,
+                env=os.environ | {"PYTHONPATH": str(ROOT / "frontend/python"),
+                                  "PYTHONHASHSEED": hash_seed})
+            self.assertEqual(process.returncode, 0, process.stderr)
+            drawn.append(dict(json.loads(line) for line in process.stdout.splitlines()))
+        self.assertEqual([seed for seed in seeds if drawn[0][seed] != drawn[1][seed]], [])
 
     def test_another_answer_is_wrong_in_most_graphs(self):
         found, text = self.run_graphs("odd_wrong", 12)
