@@ -18,7 +18,7 @@ try:
 except ImportError as error:
     raise unittest.SkipTest(f"needs torch and expecttest: {error}") from None
 
-from lathe.conformance import table  # noqa: E402
+from lathe.conformance import case, table  # noqa: E402
 from lathe.sweep import journal  # noqa: E402
 
 FOLDERS = (ROOT / "frontend/python", ROOT / "tests/conformance")
@@ -47,6 +47,30 @@ class Run:
     def verdicts(self):
         _, cases = table.read(journal.read(self.results)[0])
         return {(c["name"], c["case"]): c["verdict"] for c in cases}
+
+
+class Noise(torch.nn.Module):
+    """What moves by one with the last bit of 300.0, and digits that f32 does not have."""
+
+    def forward(self, x):
+        return x.long(), (x + 1e8) - 1e8
+
+
+class CompareTest(unittest.TestCase):
+    def words(self, *found):
+        x = torch.tensor([3.5, 300.0])
+        noisy = case.Case("", Noise(), (x,), bounds={"rtol": 1e-2, "atol": 1e-3}, is_random=True)
+        given = (x,), {}
+        return case.compare(noisy, (found, *given), (Noise()(x), *given), given, False)
+
+    def test_noise_of_a_random_graph_is_not_held_against_it(self):
+        self.assertIsNone(self.words(torch.tensor([3, 299]), torch.tensor([3.5, 300.0])))
+
+    def test_an_integer_that_does_not_move_is(self):
+        self.assertIn("result 0", self.words(torch.tensor([4, 300]), torch.tensor([3.5, 300.0])))
+
+    def test_digits_that_no_rounding_explains_are(self):
+        self.assertIn("result 1", self.words(torch.tensor([3, 299]), torch.tensor([90.5, 400.0])))
 
 
 RANK_0 = ("--suite", "behaviour", "--only", "^rank0")
